@@ -16,7 +16,7 @@ from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.gate.numbers.same_models import models_of, named_alike
-from pytest_ortbench.store.documents import list_runs, load
+from pytest_ortbench.store.documents import foreign_note, list_runs, load
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series
@@ -41,7 +41,10 @@ def command(folder: Path, plot: Path | None) -> int:
     code is 0 whatever is found.
     """
     runs = []
-    for stored in list_runs(folder):
+    entries = list_runs(folder)
+    if note := foreign_note(entries):
+        warn(f"note: {note}")
+    for stored in entries:
         if stored.state != "finished":
             continue
         try:

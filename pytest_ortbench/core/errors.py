@@ -79,6 +79,10 @@ class DocumentError(OrtbenchError):
     """A run document can't be read or written."""
 
 
+class ForeignDocumentError(DocumentError):
+    """A file where a run document is expected was written by something else."""
+
+
 class WorkerError(OrtbenchError):
     """The measured process failed; ``failure`` says how and in which phase."""
 

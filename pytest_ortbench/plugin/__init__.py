@@ -14,6 +14,7 @@ import pytest
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.fixture import ortbench, taken_by
+from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.measured import fail
 from pytest_ortbench.plugin.model_files import (
     ModelPackage,
@@ -51,7 +52,8 @@ def _judges_of(bench: Bench) -> Judges:
 
 def _at_end(item: pytest.Item, planned: Planned) -> list[str]:
     """Judge the case of a test that is at its end; return what fails the test."""
-    return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
+    with without_foreign_logs():
+        return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
 
 
 def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
@@ -166,7 +168,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     bench = Bench.of(metafunc.config)
     if measures_itself(metafunc) and bench.collection.note_making(metafunc.definition):
         return
-    entries = bench.collection.entries_for(metafunc.definition)
+    with without_foreign_logs():
+        entries = bench.collection.entries_for(metafunc.definition)
     metafunc.parametrize(
         "ortbench", entries, ids=[bench.collection.id_of(entry) for entry in entries], indirect=True
     )
@@ -189,7 +192,8 @@ def pytest_collection_modifyitems(
     from pytest_ortbench.plugin.removed import removed_items
 
     try:
-        items[:0] = removed_items(bench, _judges_of(bench).gating, session, items)
+        with without_foreign_logs():
+            items[:0] = removed_items(bench, _judges_of(bench).gating, session, items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
     outcome = yield
@@ -209,7 +213,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     from pytest_ortbench.core.errors import OrtbenchError
 
     try:
-        _judges_of(bench).select(session.items)
+        with without_foreign_logs():
+            _judges_of(bench).select(session.items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -273,7 +278,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         for planned in cases:
             judging.left(item, planned)
         raise
-    named = [(bench.name_of(planned), judging.over(item, planned)) for planned in cases]
+    with without_foreign_logs():
+        named = [(bench.name_of(planned), judging.over(item, planned)) for planned in cases]
     fail("", [f"{name}: {text}" for name, problems in named for text in problems])
 
 
@@ -302,7 +308,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     from pytest_ortbench.plugin.outputs import finish
 
     interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
-    failed = finish(bench, _judges_of(bench), interrupted=interrupted)
+    with without_foreign_logs():
+        failed = finish(bench, _judges_of(bench), interrupted=interrupted)
     if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

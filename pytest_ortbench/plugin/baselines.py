@@ -268,6 +268,8 @@ class StoredBaseline:
         found = find_baseline(
             options.baseline, options.results, base=self._bench.collection.root, place=place
         )
+        if found.foreign:
+            self.notes.append(f"gate: {found.foreign}")
         if found.passed_over:
             self.notes.append(
                 f"gate: passed over, since they failed a gate: {listed(found.passed_over)}; if "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.stop_signals import StopSignals
+from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
 
@@ -42,7 +43,12 @@ class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
 
     def __init__(self, config: pytest.Config) -> None:
-        from pytest_ortbench.plugin.marked_tests import MarkedLimits, MisplacedMarkers, Outcomes
+        from pytest_ortbench.plugin.marked_tests import (
+            BrokenFiles,
+            MarkedLimits,
+            MisplacedMarkers,
+            Outcomes,
+        )
         from pytest_ortbench.plugin.option_sources import read_options
 
         self.config = config
@@ -61,6 +67,7 @@ class Bench:
         self.remarks: list[str] = []
         self.notes: list[str] = []
         self.outcomes = Outcomes()
+        self.broken_files = BrokenFiles(self.outcomes)
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
         self.ran = False
@@ -228,7 +235,7 @@ class Bench:
 
     def close(self) -> None:
         """End whatever may still run."""
-        with self.shield.held():
+        with self.shield.held(), without_foreign_logs():
             if "session" in self.__dict__:
                 self.session.close()
             for end in self.endings:
@@ -248,7 +255,7 @@ class Bench:
         self.refuse_xdist()
         try:
             # The engine, too, is made by one thread only.
-            with TURN:
+            with TURN, without_foreign_logs():
                 return self.engine.result(planned, *passes)
         except BaseException as error:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import os
 
     from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.made_models import MadeModels, Serialised
@@ -36,6 +37,7 @@ class OrtBench(Measured):
         super().__init__(bench, entries, limits)
         self._item = item
         self._made: MadeModels | None = None
+        self._is_told = False
 
     def measure(
         self,
@@ -86,9 +88,23 @@ class OrtBench(Measured):
 
     def skipped(self, item: pytest.Item, at_end: AtEnd) -> None:
         """As for any case; a skip hides nothing that is wrong with models that were made."""
-        if self._entries:
+        if self._entries and not self._is_told:
             super().skipped(item, at_end)
         fail("", [] if self._made is None else self._made.problems)
+
+    def _raise(self, result: CaseResult) -> None:
+        """As for any case; a file that can't be read fails one test, and skips the others."""
+        from pytest_ortbench.report.escape import shown
+
+        refusal = self._planned.refusal
+        if refusal is not None and refusal.kind == "error":
+            told_in = self._bench.broken_files.told_in(self._planned, self._item.nodeid)
+            if told_in:
+                self._is_told = True
+                pytest.skip(
+                    shown(f"{self.name}: {refusal.message}\nIt is the failure of {told_in}")
+                )
+        super()._raise(result)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.planning.matrix import Planned
 
 _NAME = "ortbench"
 
@@ -72,6 +73,31 @@ class Outcomes:
             f"{_WORDS.get(outcome, outcome)}"
             for outcome, tests in by_outcome.items()
         )
+
+
+class BrokenFiles:
+    """Knows in which test it was told that a model file can't be measured.
+
+    Args:
+        outcomes: What became of each test.
+    """
+
+    def __init__(self, outcomes: Outcomes) -> None:
+        self._outcomes = outcomes
+        self._told_in: dict[tuple[str, str], str] = {}
+
+    def told_in(self, planned: Planned, nodeid: str) -> str:
+        """Return the other test that failed for the same file and reason; empty if none did.
+
+        A test that fails as expected, or is run again, tells nobody.
+        """
+        assert planned.refusal is not None
+        reason = (planned.case.model.path, planned.refusal.message)
+        told_in = self._told_in.get(reason, "")
+        if told_in != nodeid and told_in in self._outcomes.failed:
+            return told_in
+        self._told_in[reason] = nodeid
+        return ""
 
 
 class MisplacedMarkers:

@@ -114,7 +114,11 @@ def _resume_lines(bench: Bench) -> list[str]:
     if not taken:
         results = relative_to(bench.options.results, bench.collection.root)
         where = f"{results}, which holds no interrupted run of this plan with a measured case"
-    return [f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}"]
+    foreign = bench.resumable.foreign
+    return [
+        f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}",
+        *([f"ortbench: {foreign}"] if foreign else []),
+    ]
 
 
 def _taken(taken: int, of: int) -> str:

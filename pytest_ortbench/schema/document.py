@@ -12,7 +12,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, ForeignDocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.core.secrets import masked
@@ -293,7 +293,8 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     try:
         value = msgspec.json.decode(text)
     except UnicodeDecodeError as error:
-        raise DocumentError(f"not UTF-8: {error.reason}", place=place, hint=_EXPECTED) from error
+        kind = _kind_of_error(data)
+        raise kind(f"not UTF-8: {error.reason}", place=place, hint=_EXPECTED) from error
     except RecursionError as error:
         raise DocumentError("nested too deeply", place=place, hint=_EXPECTED) from error
     except msgspec.DecodeError as error:
@@ -302,9 +303,10 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
                 f"cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
             ) from error
         reason = _lower(str(error).removeprefix("JSON is malformed: "))
-        raise DocumentError(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
+        kind = _kind_of_error(data)
+        raise kind(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
     if not isinstance(value, dict):
-        raise DocumentError(
+        raise ForeignDocumentError(
             f"not a run document: its top level is {_json_name(value)}, not an object",
             place=place,
             hint=_EXPECTED,
@@ -312,17 +314,25 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     return cast(PlainObject, value)
 
 
+def _kind_of_error(data: bytes) -> type[DocumentError]:
+    """The error of what can't be parsed: damaged if our field stands in it, else another tool's."""
+    return DocumentError if b'"schema_version"' in data else ForeignDocumentError
+
+
 def _version_of(document: PlainObject, place: str) -> Plain:
     """The schema version that a document claims, or a message on what it is instead."""
-    if "schema_version" in document:
+    missing = [name for name in ("schema_version", "run_id") if name not in document]
+    if not missing:
         return document["schema_version"]
     if "benchmarks" in document and "machine_info" in document:
-        raise DocumentError(
+        raise ForeignDocumentError(
             "a pytest-benchmark file, not a run document",
             place=place,
             hint="Compare it with pytest-benchmark compare; ours is results/…/run.json",
         )
-    raise DocumentError("not a run document: it has no schema_version", place=place, hint=_EXPECTED)
+    raise ForeignDocumentError(
+        f"not a run document: it has no {missing[0]}", place=place, hint=_EXPECTED
+    )
 
 
 def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:

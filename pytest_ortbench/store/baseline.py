@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.store.documents import list_runs, resolve_run
+from pytest_ortbench.store.documents import foreign_note, list_runs, resolve_run
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
 #: So many runs may be asked for a case: those of a selection of tests have few of them.
@@ -22,10 +22,12 @@ class Found:
         paths: Where they lie, the newest first; none where nothing was recorded yet. Of each case
             the newest one counts that measured it.
         passed_over: Newer runs that are no baseline, since they failed a gate themselves.
+        foreign: What to say of files of other tools in the folder; empty where there are none.
     """
 
     paths: tuple[Path, ...] = ()
     passed_over: tuple[str, ...] = ()
+    foreign: str = ""
 
 
 def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
@@ -88,7 +90,8 @@ def _in_folder(folder: Path, place: str) -> Found:
 def _newest(folder: Path, place: str) -> Found:
     passed_over: list[str] = []
     paths: list[Path] = []
-    for run in list_runs(folder):
+    runs = list_runs(folder)
+    for run in runs:
         if run.state == "unreadable" and run.path.name == DOCUMENT and not paths:
             raise UsageError(
                 f"the newest run, {run.path}, can't be read: {run.problem}",
@@ -108,4 +111,6 @@ def _newest(folder: Path, place: str) -> Found:
             place=place,
             hint="If what it measured is meant, name it, or run once without a baseline",
         )
-    return Found(paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over))
+    return Found(
+        paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)
+    )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import DocumentError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import (
+    DocumentError,
+    ForeignDocumentError,
+    UsageError,
+    did_you_mean,
+)
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.schema.document import (
     RunHead,
@@ -22,6 +28,7 @@ __all__ = [
     "RunFolder",
     "StoredRun",
     "faults_of_file",
+    "foreign_note",
     "list_runs",
     "load",
     "new_run_id",
@@ -56,7 +63,8 @@ class StoredRun:
     Attributes:
         run_id: The folder's name.
         path: The document, or the journal of a run that is not finished.
-        state: ``finished``; ``unfinished`` while it runs and after it was killed; ``unreadable``.
+        state: ``finished``; ``unfinished`` while it runs and after it was killed; ``unreadable``;
+            ``foreign`` for a file of this name that something else wrote.
         started_at: UTC, ISO 8601; empty if unreadable.
         cases: Number of results.
         expected: Number of cases in the plan.
@@ -121,6 +129,15 @@ def list_runs(root: Path) -> list[StoredRun]:
         return []
     runs = [_stored(folder.name, path) for folder in folders if (path := _file_in(folder))]
     return sorted(runs, key=_age, reverse=True)
+
+
+def foreign_note(runs: Iterable[StoredRun]) -> str:
+    """Say which entries of a results folder are of other tools; empty where none is."""
+    foreign = [run for run in runs if run.state == "foreign"]
+    if not foreign:
+        return ""
+    more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
+    return f"{foreign[0].path}{more} was passed over: {foreign[0].problem}"
 
 
 def _age(run: StoredRun) -> tuple[str, int, str]:
@@ -201,8 +218,9 @@ def _no_run_but_a_folder(spec: str) -> UsageError:
 
 def _latest(root: Path) -> Loaded:
     """The newest finished run that can be read, with a note on each newer one that can't be."""
-    runs = list_runs(root)
-    notes: list[str] = []
+    stored = list_runs(root)
+    notes = [note for note in [foreign_note(stored)] if note]
+    runs = [run for run in stored if run.state != "foreign"]
     for run in runs:
         if run.state == "finished":
             try:
@@ -230,7 +248,8 @@ def _stored(run_id: str, path: Path) -> StoredRun:
     try:
         head = _head(path)
     except DocumentError as error:
-        return StoredRun(run_id=run_id, path=path, state="unreadable", problem=error.message)
+        state = "foreign" if isinstance(error, ForeignDocumentError) else "unreadable"
+        return StoredRun(run_id=run_id, path=path, state=state, problem=error.message)
     is_finished = path.name == DOCUMENT and head.finished_at is not None
     return StoredRun(
         run_id=run_id,

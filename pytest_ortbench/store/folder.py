@@ -20,12 +20,16 @@ from pathlib import Path
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.core.whole_file import make_folder, replace_file
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
 from pytest_ortbench.store.journal import Journal
 
 DOCUMENT = "run.json"
 JOURNAL = "journal.jsonl"
+
+#: As pytest's own cache folder: version control passes over what is in a results folder. Nothing
+#: tells backups to do so, since results are no cache.
+_IGNORED = b"# Created by pytest-ortbench automatically.\n*\n"
 
 _CANT_WRITE = "can't write the run document"
 _ELSEWHERE = "Choose another folder with --ort-results=DIR, or none with --ort-no-results"
@@ -128,6 +132,7 @@ class RunFolder:
             DocumentError: if it can't be written; the journal stays then, and is as readable.
         """
         try:
+            self._make_results()
             replace_file(self.document, encode_run(run))
         except OSError as error:
             with suppress(OSError):  # what is reported next counts what is safe
@@ -155,12 +160,21 @@ class RunFolder:
             DocumentError: if it can't be written.
         """
         try:
+            self._make_results()
             replace_file(self.document, encode_run(run))
         except OSError as error:
             raise _refused(self.document, _CANT_WRITE, error, _ELSEWHERE) from error
 
+    def _make_results(self) -> None:
+        """Make the results folder; one that is there stays as its owner made it."""
+        root = self.path.parent
+        if not root.exists():
+            make_folder(root)
+            replace_file(root / ".gitignore", _IGNORED)
+
     def _write(self, problem: str, *lines: bytes) -> None:
         try:
+            self._make_results()
             self._journal.write(*lines)
         except OSError as error:
             hint = f"{self._safe} earlier results are safe there" if self._safe else _ELSEWHERE

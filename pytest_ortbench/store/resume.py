@@ -19,7 +19,7 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.secrets import masked
-from pytest_ortbench.store.documents import list_runs, load
+from pytest_ortbench.store.documents import foreign_note, list_runs, load
 
 
 def plan_fingerprint(
@@ -57,10 +57,12 @@ class Resumable:
     Attributes:
         results: The measured cases by their key.
         runs: Ids of the runs that they come from, the newest first.
+        foreign: What to say of files of other tools in the folder; empty where there are none.
     """
 
     results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
     runs: tuple[str, ...] = ()
+    foreign: str = ""
 
 
 def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = False) -> Resumable:
@@ -81,7 +83,8 @@ def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = Fa
     planned = {case.key: case for case in cases}
     results: dict[tuple[str, str], CaseResult] = {}
     runs: list[str] = []
-    for stored in list_runs(root):
+    stored_runs = list_runs(root)
+    for stored in stored_runs:
         if not plan or stored.plan != plan:
             continue
         if stored.complete and stored.settled:
@@ -103,7 +106,7 @@ def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = Fa
             runs.append(run.run_id)
         if stored.complete:
             break
-    return Resumable(results=results, runs=tuple(runs))
+    return Resumable(results=results, runs=tuple(runs), foreign=foreign_note(stored_runs))
 
 
 def _fitting(

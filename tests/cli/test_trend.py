@@ -52,3 +52,15 @@ def test_without_a_canary_there_is_nothing_to_tell(tool, store):
         assert ended.code == 0
         assert ended.out == ""
         assert ended.err.split()[:2] == ["note:", folder]
+
+
+def test_files_of_other_tools_are_passed_over_with_a_note(tool, store, tmp_path):
+    store(run_of(0, 3_000_000))
+    foreign = tmp_path / "results" / "1" / "run.json"
+    foreign.parent.mkdir()
+    foreign.write_text('{"experiment": "of another tool"}')
+    for command in (("trend", "results"), ("show",), ("export", "latest", "--format=csv")):
+        ended = tool(*command)
+        assert ended.code == 0
+        assert ended.err.split()[1].endswith("1/run.json")
+        assert "run.json was passed over: " in ended.err

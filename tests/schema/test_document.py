@@ -248,18 +248,22 @@ WHOLE = encode_run(RUN)
         (b"3", "its top level is a number"),
         (b'"x"', "its top level is a string"),
         (b"{}", "not a run document: it has no schema_version"),
+        (b'{"schema_version": 2}', "not a run document: it has no run_id"),
         (b'{"machine_info": {}, "benchmarks": []}', "a pytest-benchmark file, not a run document"),
-        (b'{"schema_version": "1"}', "schema_version is '1', not a whole number"),
-        (b'{"schema_version": true}', "schema_version is True, not a whole number"),
+        (b'{"schema_version": "1", "run_id": "r"}', "schema_version is '1', not a whole number"),
+        (b'{"schema_version": true, "run_id": "r"}', "schema_version is True, not a whole number"),
         (
-            b'{"schema_version": 99}',
+            b'{"schema_version": 99, "run_id": "r"}',
             "the document has schema version 99, this pytest-ortbench "
             f"reads up to {SCHEMA_VERSION}. Upgrade it: pip install".encode(),
         ),
-        (b'{"schema_version": 0}', "schema version 0, which never existed (the oldest is 1)"),
         (
-            b'{"schema_version": 1}',
-            "not a valid run document: object missing required field `run_id`",
+            b'{"schema_version": 0, "run_id": "r"}',
+            "schema version 0, which never existed (the oldest is 1)",
+        ),
+        (
+            b'{"schema_version": 1, "run_id": "r"}',
+            "not a valid run document: object missing required field `",
         ),
         (
             WHOLE.replace(b'"host": "lab-1"', b'"host": 5'),
@@ -408,7 +412,7 @@ def test_later_headers_replace_earlier_ones():
         (b"", "j: the journal is empty. No case was finished"),
         (b"\n\n", "j: the journal is empty"),
         (b'{"schema_ver', "j, line 1: cut off after 12 bytes"),
-        (b'{"schema_version": 9}', "j: the document has schema version 9"),
+        (b'{"schema_version": 9, "run_id": "r"}', "j: the document has schema version 9"),
     ],
 )
 def test_a_journal_without_a_header_is_a_document_error(data, message):

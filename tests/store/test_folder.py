@@ -59,7 +59,8 @@ def test_nothing_is_on_disk_before_the_first_result(tmp_path):
     folder.update(EMPTY)
     assert not root.exists()
     folder.append(MEASURED)
-    assert [path.name for path in root.rglob("*")] == [RUN.run_id, "journal.jsonl"]
+    names = {path.name for path in root.rglob("*")}
+    assert names == {".gitignore", RUN.run_id, "journal.jsonl"}
 
 
 def test_while_it_runs_the_journal_is_as_readable_as_the_document(tmp_path):

@@ -1,0 +1,80 @@
+"""What a run says without being asked: nothing of libraries, and each thing once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
+
+from .conftest import QUICK, failed_tests
+
+ModelFile = Callable[..., Path]
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{:064d}\nsize 123456\n"
+
+
+def test_no_library_logs_a_line_at_any_level(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makeini("[pytest]\nlog_cli = true\nlog_cli_level = 1\nlog_level = 1")
+    # In a process of its own, which draws figures.
+    result = pytester.runpytest_subprocess("mlp.onnx", "-k", "latency", *QUICK)
+    assert result.ret == pytest.ExitCode.OK
+    assert list(pytester.path.glob("results/*/plots/*.png"))
+    assert [line for line in result.outlines if line.startswith(("DEBUG", "INFO", "WARN"))] == []
+
+
+def test_loggers_are_as_they_were_afterwards(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="matplotlib")
+    child = logging.getLogger("matplotlib.font_manager")
+    with without_foreign_logs():
+        child.critical("quiet")
+    child.debug("heard")
+    logging.getLogger("of_the_user").warning("heard too")
+    assert caplog.messages == ["heard", "heard too"]
+
+
+def test_a_broken_file_fails_once_and_its_other_tests_are_skipped(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    for number in range(3):
+        (pytester.path / f"m{number}.onnx").write_text(POINTER.format(number))
+    cut = model_file("cut.onnx")
+    cut.write_bytes(cut.read_bytes()[:100])
+    names = ("m0", "m1", "m2", "cut")
+    models = [f"{name}.onnx" for name in names]
+    result = pytester.runpytest(*models, "-rfs", "--ort-precisions=fp32,fp16", *QUICK)
+    result.assert_outcomes(failed=4, skipped=4 * 12 - 4)
+    assert failed_tests(result) == [f"test_accuracy[{name}/fp32/cpu/b1]" for name in names]
+    result.stdout.fnmatch_lines("*Git LFS pointer*")
+    result.stdout.fnmatch_lines("It is the failure of m0.onnx::test_accuracy*")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_failure_that_is_expected_tells_nobody(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    (pytester.path / "m.onnx").write_text(POINTER.format(1))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.xfail
+        def test_expected(ortbench):
+            pass
+
+        def test_one(ortbench):
+            pass
+
+        def test_other(ortbench):
+            assert ortbench.latency().p50 < 1
+        """
+    )
+    result = pytester.runpytest("--ort-models=m.onnx", *QUICK)
+    result.assert_outcomes(xfailed=1, failed=1, skipped=1)
+    assert failed_tests(result) == ["test_one[m/native/cpu/b1]"]
