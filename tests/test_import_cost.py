@@ -67,6 +67,7 @@ FOR_EVERY_PROJECT = (
     "plugin.bench",
     "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
     "plugin.fixture",
+    "plugin.controllers_turn",
     "plugin.foreign_logs",
     "plugin.measured",
     "plugin.hookspec",

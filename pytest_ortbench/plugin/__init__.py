@@ -7,12 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.controllers_turn import (
+    is_ours,
+    is_worker,
+    keep_ours,
+    leave_out,
+    note_files,
+    run_left_out,
+)
 from pytest_ortbench.plugin.fixture import ortbench, taken_by
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.measured import fail
@@ -56,10 +64,21 @@ def _at_end(item: pytest.Item, planned: Planned) -> list[str]:
         return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
 
 
+def _are_left_out(config: pytest.Config) -> bool:
+    """Whether none of our tests runs in this process, so that none is planned.
+
+    A worker plans where one case is named, which pytest must find.
+    """
+    if is_worker(config):
+        return not any("[" in str(argument) for argument in config.args)
+    return bool(config.getoption("benchmark_skip", False))
+
+
 def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
     """Return the collector of shipped tests at a path."""
     suite = kind.from_parent(parent, path=path)
-    suite.unasked = Bench.of(parent.config).collection.unasked_tests()
+    if not _are_left_out(parent.config):
+        suite.unasked = Bench.of(parent.config).collection.unasked_tests()
     return suite
 
 
@@ -96,7 +115,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
     )
-    if is_asked_for(config):
+    if is_asked_for(config) and not _are_left_out(config):
         Bench.of(config)
     if not hasattr(config.hook, "pytest_benchmark_update_json"):
         from pytest_ortbench.plugin import benchmark_bridge
@@ -138,8 +157,11 @@ def pytest_collect_directory(
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Note a test with our marker, which must take the fixture as well."""
-    takes = "ortbench" in getattr(item, "fixturenames", ())
-    if takes or item.get_closest_marker("ortbench") is not None:
+    if not is_ours(item):
+        return
+    if item.config.getoption("benchmark_skip", False):
+        item.add_marker(pytest.mark.skip(reason="benchmarks are skipped (--benchmark-skip)"))
+    elif not is_worker(item.config):
         Bench.of(item.config).misplaced.note(item)
 
 
@@ -153,6 +175,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one test of each case of the matrix; one that makes its models stays as it is."""
+    if _are_left_out(metafunc.config):
+        return
     is_taken = "ortbench" in metafunc.fixturenames
     if not is_taken and metafunc.definition.get_closest_marker("ortbench") is None:
         return
@@ -181,6 +205,9 @@ def pytest_collection_modifyitems(
 ) -> Generator[None, object, object]:
     """End the run if an option is wrong; add what the gate misses, before anything is selected."""
     refuse_uncollected(config)
+    if is_worker(config):
+        leave_out(config, items)
+    keep_ours(config, items)
     config.stash[_ALONE] = folders_of_models_alone(config, items)
     bench = Bench.existing(config)
     if bench is None:
@@ -219,13 +246,25 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> None:
-    """Note that tests are run: only then something is missing where nothing was judged."""
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from a worker of pytest-xdist that is done which of our tests it left out."""
+    note_files(node.config, getattr(node, "workeroutput", {}).get("ortbench", ()))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Note that tests are run: only then something is missing where nothing was judged.
+
+    Under pytest-xdist ours are run when all others have.
+    """
     bench = Bench.existing(session.config)
     broken = session.testsfailed and not session.config.option.continue_on_collection_errors
     if bench is not None and not broken and not session.config.option.collectonly:
         bench.ran = True
+    outcome = yield
+    run_left_out(session)
+    return outcome
 
 
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
@@ -303,7 +342,7 @@ def pytest_runtest_makereport(
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the documents; fail a run that measured nothing at all, or could not write them."""
     bench = Bench.existing(session.config)
-    if bench is None:
+    if bench is None or is_worker(session.config):
         return
     from pytest_ortbench.plugin.outputs import finish
 

@@ -252,7 +252,6 @@ class Bench:
         from pytest_ortbench.core.errors import OrtbenchError, class_and_line
         from pytest_ortbench.launch.turn import TURN
 
-        self.refuse_xdist()
         try:
             # The engine, too, is made by one thread only.
             with TURN, without_foreign_logs():
@@ -270,15 +269,6 @@ class Bench:
         from pytest_ortbench.gate.numbers.metrics import MetricSide
 
         return MetricSide(result=result, summary=self.session.summary_of(result))
-
-    def refuse_xdist(self) -> None:
-        """Fail a test that would measure in one of several processes at a time."""
-        if hasattr(self.config, "workerinput"):
-            pytest.fail(
-                "pytest-ortbench does not measure under pytest-xdist: cases would disturb each "
-                "other. Run these tests without -n (or with -n 0, or -p no:xdist)",
-                pytrace=False,
-            )
 
     @cached_property
     def session(self) -> Session:

@@ -304,7 +304,7 @@ class Collection:
     def why_no_case(self) -> str:
         """Why there is no case to measure, if there is none."""
         if not self.complete:
-            return "no test was collected in this process, as under pytest-xdist"
+            return "no test of ours was collected"
         if self.empty:
             return "no test here takes the ortbench fixture"
         reasons = []

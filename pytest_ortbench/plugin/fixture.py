@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import os
 
     from pytest_ortbench.core.limits import Limit
-    from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.made_models import MadeModels, Serialised
@@ -92,19 +91,14 @@ class OrtBench(Measured):
             super().skipped(item, at_end)
         fail("", [] if self._made is None else self._made.problems)
 
-    def _raise(self, result: CaseResult) -> None:
-        """As for any case; a file that can't be read fails one test, and skips the others."""
-        from pytest_ortbench.report.escape import shown
-
+    def told_in(self) -> str:
+        """Return the test that failed already for a file that can't be read; empty if none did."""
         refusal = self._planned.refusal
-        if refusal is not None and refusal.kind == "error":
-            told_in = self._bench.broken_files.told_in(self._planned, self._item.nodeid)
-            if told_in:
-                self._is_told = True
-                pytest.skip(
-                    shown(f"{self.name}: {refusal.message}\nIt is the failure of {told_in}")
-                )
-        super()._raise(result)
+        if refusal is None or refusal.kind != "error":
+            return ""
+        told_in = self._bench.broken_files.told_in(self._planned, self._item.nodeid)
+        self._is_told = bool(told_in)
+        return told_in
 
 
 @pytest.fixture

@@ -195,7 +195,6 @@ class Gating:
 
     def judge_removal(self, removal: Removal) -> list[GateResult]:
         """Give the verdicts on what is gone, with what the project accepts of it."""
-        self._bench.refuse_xdist()
         judged = [self._with_acceptances(result) for result in removal.results]
         for result in judged:
             self._note((result.case_id, result.runtime), result)
@@ -228,7 +227,6 @@ class Gating:
 
     def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
         """Hold a case against its baselines; launches of the other side are made for it."""
-        self._bench.refuse_xdist()
         result = self._bench.result(planned)
         if result.failure is not None:
             return self._judge_unable(planned, result.status, result.failure.message)

@@ -81,7 +81,7 @@ class Judges:
         if (bench.planned or more) and not bench.config.option.collectonly:
             refuse_endless(bench)
             bench.prepare()
-        if self.gating is not None and not hasattr(bench.config, "workerinput"):
+        if self.gating is not None:
             self.gating.prepare(items)
 
     def admit(

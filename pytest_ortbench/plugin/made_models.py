@@ -68,7 +68,6 @@ class MadeModels:
         keywords: Mapping[str, Any],
     ) -> Measured:
         """Measure one; see :meth:`~pytest_ortbench.plugin.fixture.OrtBench.measure`."""
-        self._bench.refuse_xdist()
         try:
             values = self._values(keywords)
             called = self._called(name)

@@ -320,6 +320,10 @@ class Measured:
         ]
         return View(self, {name: name for name in (*names, *shown)})
 
+    def told_in(self) -> str:
+        """Return the test that failed already for the same reason; each case has its own."""
+        return ""
+
     def _raise(self, result: CaseResult) -> None:
         """Turn a failure into pytest's outcome (docs/start/first-run.md, What fails)."""
         from pytest_ortbench.report.escape import shown
@@ -334,6 +338,9 @@ class Measured:
             pytest.skip(shown(text))
         if failure.kind in ("unavailable", "fallback") and not self.case.provider.named:
             pytest.skip(shown(text))
+        told_in = self.told_in()
+        if told_in:
+            pytest.skip(shown(f"{text}\nIt is the failure of {told_in}"))
         if failure.log_tail:
             text += f"\nNative log:\n{failure.log_tail}"
         pytest.fail(shown(text), pytrace=False)

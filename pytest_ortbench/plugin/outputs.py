@@ -227,9 +227,9 @@ def keep(bench: Bench) -> None:
 def settle(bench: Bench, judges: Judges) -> bool:
     """Judge what no test carried; say what was not judged, and whether that fails the run.
 
-    Nothing is missing in a run of pytest-xdist, whose tests fail, nor where no test was run.
+    Nothing is missing where no test was run.
     """
-    if not bench.ran or bench.collection.usage_errors or hasattr(bench.config, "workerinput"):
+    if not bench.ran or bench.collection.usage_errors:
         return False
     try:
         judges.judging.settle()

@@ -320,7 +320,7 @@ def test_a_pointer_of_git_lfs_is_explained(
 
 
 @pytest.mark.parametrize("gate", ["--ort-against=model:old.onnx", "--ort-baseline=latest"])
-def test_under_xdist_a_gate_is_never_green(
+def test_under_xdist_a_gate_judges_as_ever(
     pytester: pytest.Pytester, model_file: ModelFile, gate: str
 ) -> None:
     model_file("new.onnx")
@@ -334,10 +334,10 @@ def test_under_xdist_a_gate_is_never_green(
             pass
         """
     )
-    result = pytester.runpytest_subprocess(*QUICK, "-n2", gate)
+    result = pytester.runpytest_subprocess(*QUICK, "-n2", gate, "--ort-gate=latency_p50:<=1ns")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*pytest-xdist*"])
+    assert document(pytester.path)["gate"][0]["case_id"] == "new/native/cpu/b1"
 
 
 @pytest.mark.parametrize("where", ["option", "ini"])

@@ -383,26 +383,6 @@ def test_nothing_to_resume_is_said(pytester: pytest.Pytester, model_file: ModelF
     assert json.loads(document.read_text())["resumed"] == 0
 
 
-def test_under_xdist_our_tests_fail_with_the_reason_and_others_run(
-    pytester: pytest.Pytester, model_file: ModelFile
-) -> None:
-    model_file()
-    pytester.makepyfile(
-        test_ours="""
-        import pytest
-
-        @pytest.mark.ortbench(models="mlp.onnx")
-        def test_latency(ortbench):
-            assert ortbench.latency().p50 > 0
-        """,
-        test_other="def test_other(): pass",
-    )
-    result = pytester.runpytest_subprocess("-n", "2")
-    result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*pytest-xdist*"])
-    assert result.ret == 1
-
-
 @pytest.mark.parametrize("arguments", [("-p", "no:benchmark"), ("-p", "no:terminal"), ("-q",)])
 def test_it_runs_beside_and_without_other_plugins(
     pytester: pytest.Pytester, model_file: ModelFile, arguments: tuple[str, ...]

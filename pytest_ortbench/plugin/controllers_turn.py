@@ -1,0 +1,70 @@
+"""pytest-xdist: our tests run in its controller, one after the other, once all workers have ended.
+
+Cases that are measured at the same time disturb each other, and so do tests that run beside them.
+Workers leave our tests out and tell in which files they lie.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_KEY = "ortbench"
+_LEFT = pytest.StashKey[dict[str, None]]()
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several that run tests."""
+    return hasattr(config, "workerinput")
+
+
+def is_ours(item: pytest.Item) -> bool:
+    """Whether a test takes the fixture or carries the marker."""
+    takes = _KEY in getattr(item, "fixturenames", ())
+    return takes or item.get_closest_marker(_KEY) is not None
+
+
+def leave_out(config: Any, items: list[pytest.Item]) -> None:
+    """Take our tests from those of a worker, and tell the controller of them."""
+    config.workeroutput[_KEY] = sorted({str(item.path) for item in items if is_ours(item)})
+    items[:] = [item for item in items if not is_ours(item)]
+
+
+def note_files(config: pytest.Config, files: Iterable[str]) -> None:
+    """Note the files in which a worker left tests out."""
+    config.stash.setdefault(_LEFT, {}).update(dict.fromkeys(files))
+
+
+def keep_ours(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take from the tests that the controller collects those that workers ran."""
+    if _LEFT in config.stash:
+        items[:] = [item for item in items if is_ours(item)]
+
+
+def run_left_out(session: pytest.Session) -> None:
+    """Run the tests that workers left out; the processes of the workers are gone then."""
+    config = session.config
+    files = config.stash.get(_LEFT, {})
+    if not files:
+        return
+    controller: Any = config.pluginmanager.get_plugin("dsession")
+    controller.nodemanager.teardown_nodes()
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.ensure_newline()
+        reporter.write_line("ortbench: the workers have ended; tests of models run here")
+    others = session.testscollected
+    named = any("::" in str(argument) for argument in config.args)
+    session.perform_collect(None if named else list(files))
+    session.testscollected += others
+    for item, following in zip_longest(session.items, session.items[1:]):
+        config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
