@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.units import counted
+
 if TYPE_CHECKING:
     import onnx
     from numpy.typing import NDArray
@@ -184,7 +186,7 @@ def _read_by(node: onnx.NodeProto) -> Iterator[str]:
             yield from (value.name for value in graph.output)
 
 
-def clean_of_weight_inputs(source: Path, target: Path) -> int:
+def clean_of_weight_inputs(source: Path, target: Path) -> tuple[str, ...]:
     """Write a model whose weights are no inputs, which the tools take for constants.
 
     Args:
@@ -192,8 +194,8 @@ def clean_of_weight_inputs(source: Path, target: Path) -> int:
         target: Where it goes; nothing is written if no weight is an input.
 
     Returns:
-        Number of weights that could be overridden: before IR version 4 there are none, though all
-        of them are inputs.
+        A note on weights that could be overridden: before IR version 4 none can, though all of
+        them are inputs.
     """
     import onnx
     from onnx.external_data_helper import load_external_data_for_model
@@ -204,14 +206,15 @@ def clean_of_weight_inputs(source: Path, target: Path) -> int:
     fed = [value for value in model.graph.input if value.name not in weights]
     count = len(model.graph.input) - len(fed)
     if not count:
-        return 0
-    overridable = count if model.ir_version >= _OVERRIDABLE_SINCE else 0
+        return ()
+    note = f"{counted(count, 'weight')} taken out of the inputs, so that ONNX Runtime can fold them"
+    notes = (note,) if model.ir_version >= _OVERRIDABLE_SINCE else ()
     load_external_data_for_model(model, str(source.parent))
     del model.graph.input[:]
     model.graph.input.extend(fed)
     model.ir_version = max(model.ir_version, _OVERRIDABLE_SINCE)
     save_model(model, target)
-    return overridable
+    return notes
 
 
 def keep_versions(source: Path, target: Path) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ def _blame_source(conversion: Conversion, enter: Enter) -> None:
 def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     check_names(conversion.recipe, Path(conversion.source))
     clean = scratch / "clean.onnx"
-    overridable = clean_of_weight_inputs(Path(conversion.source), clean)
+    cleaning = clean_of_weight_inputs(Path(conversion.source), clean)
     if clean.exists():
         conversion = replace(conversion, source=str(clean))
     draft = _make(conversion, target, scratch)
@@ -127,11 +127,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
             )
         )
     notes = (
-        *(
-            (f"{overridable} weights are inputs no more, so that they can be folded",)
-            if overridable
-            else ()
-        ),
+        *cleaning,
         *draft.notes,
         *keep_versions(Path(conversion.source), target),
         *check.run_once(conversion, target),
