@@ -262,6 +262,9 @@ class Bench:
             ends_run = (KeyboardInterrupt, SystemExit, OrtbenchError, pytest.exit.Exception)
             if self.started and not isinstance(error, ends_run):
                 self.engine.give_up(planned, class_and_line(error))
+            if isinstance(error, pytest.fail.Exception):
+                # Of a time limit above all: where it struck in the engine is nothing to look at.
+                error.pytrace = False
             raise
 
     def side_of(self, result: CaseResult) -> MetricSide:

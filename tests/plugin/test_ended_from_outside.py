@@ -80,6 +80,20 @@ def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept:
     assert len(reasons) == kept
 
 
+def test_a_time_limit_of_another_plugin_shows_nothing_of_the_engine(
+    pytester: pytest.Pytester, model_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> None:
+        pytest.fail("Timeout (>3.0s)")
+
+    monkeypatch.setattr(engine, "measure", ended)
+    model_file()
+    result = pytester.runpytest("mlp.onnx", "-k", "test_latency", *QUICK, *DOCUMENT)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("Timeout (>3.0s)")
+    result.stdout.no_fnmatch_line("*engine.py*")
+
+
 def test_a_pass_is_not_begun_again(
     pytester: pytest.Pytester, model_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
