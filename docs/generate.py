@@ -15,7 +15,12 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     import click
@@ -26,6 +31,9 @@ OPERATORS = Path(__file__).parent.parent / "results" / "operators" / "table.json
 #: What was recorded of changed models, and of a run that was killed again and again.
 MUTATIONS = OPERATORS.parents[1] / "mutations" / "table.json"
 KILLS = OPERATORS.parents[1] / "faults" / "kills.json"
+#: What real model files out of packages were fed, and how those of the catalogue fare without it.
+BARE_FILES = Path(__file__).parent.parent / "results" / "bare-files"
+_MANIFEST = Path(__file__).parent.parent / "tests" / "bare_files" / "manifest.toml"
 
 _NOTE = "<!-- Written by docs/generate.py from the code: change it there. -->\n"
 
@@ -480,6 +488,126 @@ def changed_models_page() -> str:
     return page("Changed models", *blocks)
 
 
+def bare_files_page() -> str:
+    """Return the page on real model files that were named without any option."""
+    recorded = json.loads((BARE_FILES / "table.json").read_text(encoding="utf-8"))
+    files = tomllib.loads(_MANIFEST.read_text(encoding="utf-8"))
+    rows = [(files[record["name"]], record) for record in recorded]
+    blocks = [
+        f"{len(rows)} model files that ship inside packages of PyPI and npm, named as a user would "
+        "name them (`pytest FILE`), without an option: what each input was fed and why, and our "
+        "p50 beside a loop written by hand around `InferenceSession.run`. The ratio is the median "
+        "of paired rounds in one run; each round times both, in turns and in random order, on "
+        "the same values. Made by `python -m tests.bare_files.driver RECORDS`, which fetches the "
+        "packages by their own clients, and `… --write`. How sizes and values are chosen stands in "
+        "[What a model is fed where nobody says it](../guides/default-workload.md).",
+        table(
+            ("model", "what it is", "kind", "p50", "ours ÷ by hand", "items", "accuracy"),
+            (
+                (
+                    f"`{record['name']}`",
+                    file["description"],
+                    file["kind"],
+                    _milliseconds(record.get("p50_ms")),
+                    _ratio(record),
+                    _items(record),
+                    _accuracy(record),
+                )
+                for file, record in rows
+            ),
+        ),
+        "## What each input was fed",
+        table(
+            ("model", "input", "shape", "sizes", "values", "why"),
+            (
+                (
+                    f"`{record['name']}`",
+                    f"`{fed['name']}`",
+                    " × ".join(map(str, fed["shape"])) or "one number",
+                    fed["sizes"],
+                    fed["values"],
+                    _one_cell(fed["why"]),
+                )
+                for _, record in rows
+                for fed in record["fed"]
+            ),
+        ),
+        "## Where they come from",
+        table(
+            ("model", "package", "member", "licence", "SHA-256"),
+            (
+                (
+                    f"`{record['name']}`",
+                    f"{file['package']} ({file['registry']})",
+                    f"`{file['member']}`",
+                    file["licence"],
+                    f"`{file['sha256'][:16]}…`",
+                )
+                for file, record in rows
+            ),
+        ),
+        *_catalogue_blocks(),
+    ]
+    return page("Real files, named alone", *blocks)
+
+
+def _catalogue_blocks() -> Iterable[str]:
+    recorded = json.loads((BARE_FILES / "catalogue.json").read_text(encoding="utf-8"))
+    yield "## Models of the catalogue, named as files"
+    yield (
+        "Each model of the [catalogue](../guides/models.md) in three forms: by its name there, as "
+        "a copy of its file, which is known by its SHA-256, and saved anew without metadata, so "
+        "that only its graph is left to go by. Made by `python -m tests.bare_files.catalogue_forms "
+        "--write`."
+    )
+    yield table(
+        ("model", "precision", "by name", "as a file", "saved anew", "fed by name", "saved anew"),
+        (
+            (
+                f"`zoo:{row['model']}`",
+                row["precision"],
+                *(_accuracy(row[form]) for form in ("zoo", "file", "anew")),
+                _shapes(row["zoo_fed"]),
+                _shapes(row["anew_fed"]),
+            )
+            for row in recorded
+        ),
+    )
+
+
+def _shapes(fed: dict[str, Sequence[int]]) -> str:
+    shapes = (" × ".join(map(str, shape)) for shape in fed.values() if shape)
+    return ", ".join(dict.fromkeys(shapes))
+
+
+def _milliseconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    if value >= 1000:
+        return f"{value / 1000:.3g} s"
+    return f"{value:.3g} ms" if value >= 0.1 else f"{1e3 * value:.3g} µs"
+
+
+def _ratio(record: dict[str, Any]) -> str:
+    if "ratio" not in record:
+        return record["reason"] or record["status"]
+    rounds = len(record["ratios"])
+    return f"{record['ratio']:.3f}" + ("" if rounds >= 15 else f" ({rounds} rounds, busy)")
+
+
+def _items(record: dict[str, Any]) -> str:
+    return f"1 inference: {record['no_batch']}" if record["no_batch"] else str(record["items"])
+
+
+def _accuracy(record: dict[str, Any]) -> str:
+    """Decibels and flags, or why there are none."""
+    if record["status"] != "measured":
+        return f"{record['status']}: {_one_cell(record['reason'])}"
+    sqnr = record["sqnr_db"]
+    text = record.get("accuracy") or ("" if sqnr is None else f"{sqnr:.0f} dB")
+    return ", ".join([text, *record["flags"]])
+
+
 def _one_cell(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 160 else line[:159] + "…"
@@ -495,6 +623,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "hooks.md": hooks_page,
     "operators.md": operators_page,
     "changed-models.md": changed_models_page,
+    "bare-files.md": bare_files_page,
 }
 
 
