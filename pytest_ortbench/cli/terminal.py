@@ -17,6 +17,7 @@ from enum import IntEnum
 from typing import TextIO
 
 from pytest_ortbench.core.secrets import masked_text
+from pytest_ortbench.report.escape import encodable, lines
 
 
 class ExitCode(IntEnum):
@@ -66,8 +67,6 @@ def write(text: str, *, to: TextIO | None = None) -> None:
     Raises:
         ReaderGone: if nobody reads any more.
     """
-    from pytest_ortbench.report.escape import encodable
-
     stream = to or sys.stdout
     try:
         stream.write(encodable(text, stream.encoding or "utf-8"))
@@ -83,8 +82,6 @@ def write(text: str, *, to: TextIO | None = None) -> None:
 
 def inert(text: str, *, styled: bool = False) -> str:
     """Return ``text`` with control and invisible characters spelt out; its lines stay lines."""
-    from pytest_ortbench.report.escape import lines
-
     pieces = _STYLES.split(text) if styled else [text]
     # With one group in the pattern, every second piece is a style.
     return "".join(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
@@ -308,8 +309,6 @@ class AskedLimits:
 
     def settle(self, planned: Planned, _why: str) -> Verdict | None:
         """Hold a case to its limits by what was measured, if anything was."""
-        from pytest_ortbench.analysis.limits import check_limits
-
         result = self._bench.known(planned)
         if result is None:
             return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.plugin.expected_time import time_words, to_measure
+from pytest_ortbench.runtimes.installed import installed
 
 if TYPE_CHECKING:
     import pytest
@@ -33,8 +34,6 @@ def collection_lines(bench: Bench, judges: Judges) -> list[str]:
         if not bench.collection.complete:
             return notes  # an error ended it, which is what pytest says
         return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
-    from pytest_ortbench.runtimes.installed import installed
-
     here = installed()
     repair = [f"repair: {command}" for command in here.repair()]
     lines = [

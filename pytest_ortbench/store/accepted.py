@@ -21,6 +21,7 @@ from tomlkit.items import AoT, Comment, Table, Whitespace
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.gate.numbers.acceptance import Acceptances
 
 #: The one table of the file, an entry each.
@@ -373,8 +374,6 @@ def _values(entry: AcceptedEntry) -> dict[str, str | date]:
 
 
 def _write(path: Path, text: str) -> None:
-    from pytest_ortbench.core.whole_file import replace_file
-
     try:
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
             raise PermissionError(errno.EACCES, "it is read-only")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, total_rate
 
 #: Hours of an average year.
@@ -262,8 +263,6 @@ def _positive(table: Mapping[str, object], key: str, place: str) -> float | None
 
 def _duration(table: Mapping[str, object], place: str) -> float | None:
     """``p99 = "50 ms"``; a bare number would leave the unit open."""
-    from pytest_ortbench.core.units import parse_duration
-
     value = table.get("p99")
     if value is None:
         return None
