@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -179,9 +180,10 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     if not isinstance(host, str):
         raise UsageError(f"host is {host!r}, not a name", place=place)
     owned = table.get("units_owned", 0)
-    if not isinstance(owned, int) or _finite(owned) is None or owned < 0:
-        written = _written(owned)
-        raise UsageError(f"units_owned is {written}, not a whole number from 0", place=place)
+    units = _finite(owned)
+    if not isinstance(owned, int) or units is None or not 0 <= units <= _MOST:
+        rule = f"not a whole number from 0 to {_MOST:,.0f}"
+        raise UsageError(f"units_owned is {_written(owned)}, {rule}", place=place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
     without = numbers["power_price"] is None
     is_rented = numbers["price"] is None
@@ -221,17 +223,18 @@ def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
             raise UsageError(f"{key!r} is no key here", place=place, hint=did_you_mean(key, keys))
 
 
-#: Beyond any price, power or time; products of two such numbers are finite still.
-_MOST = 1e15
+#: Beyond any price, number or rate; and beyond any time in years and any power in watts.
+_MOST = 1e12
+_MOST_OF = {"years": 1000.0, "idle_power": 1e9, "load_power": 1e9}
 
 
 def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
     value = table.get(key)
     if value is None:
         return None
-    number = _finite(value)
-    if number is None or number < 0:
-        rule = f"not a number from 0 to {_MOST:g}"
+    number, most = _finite(value), _MOST_OF.get(key, _MOST)
+    if number is None or not 0 <= number <= most:
+        rule = f"not a number from 0 to {most:,.0f}"
         raise UsageError(f"{key} is {_written(value)}, {rule}", place=place)
     return number
 
@@ -244,7 +247,7 @@ def _finite(value: object) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if abs(number) <= _MOST else None
+    return number if math.isfinite(number) else None
 
 
 def _written(value: object) -> str:

@@ -19,6 +19,8 @@ from pytest_ortbench.fleet.numbers.matrix import variant_label
 #: Seconds of the units that a rate may have.
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
+#: Beyond any rate.
+_MOST = 1e12
 _EXAMPLE = 'Write e.g.: "det:40/s,rec:120/s"'
 
 
@@ -77,9 +79,9 @@ def _rate(name: str, written: str, place: str) -> float:
         raise UsageError(
             f"the rate of {name!r} is {written}, without a unit", place=place, hint=_EXAMPLE
         )
-    if not math.isfinite(value) or value <= 0:
+    if not 0 < value <= _MOST:
         raise UsageError(
-            f"the rate of {name!r} is {written}, and must be above 0",
+            f"the rate of {name!r} is {written}, and must be above 0 and at most {_MOST:,.0f}",
             place=place,
             hint="Leave a model out that gets no requests",
         )
