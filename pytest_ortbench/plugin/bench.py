@@ -169,9 +169,10 @@ class Bench:
         """Have the cases of a model measured that a test made just now, beside those of the plan.
 
         They were noted with :meth:`note_limits`.
-        """
-        from pytest_ortbench.core.errors import OrtbenchError
 
+        Raises:
+            DocumentError: if the journal can't tell of them; they are measured all the same.
+        """
         engine = self.engine
         fresh = [entry for entry in entries if entry.case.key not in self._made]
         self._made.update(entry.case.key for entry in fresh)
@@ -183,10 +184,7 @@ class Bench:
         engine.counted = engine.counted or len({e.case.variant.precision for e in entries}) > 1
         engine.header = replace(engine.header, expected=engine.header.expected + len(fresh))
         if self.folder is not None and fresh:
-            try:
-                self.folder.update(engine.header)
-            except OrtbenchError as error:
-                self.warn(str(error))
+            self.folder.update(engine.header)
 
     def folder_of_made(self) -> Path:
         """Return a new folder for what a test hands over that is no file; it lasts as the run."""

@@ -110,7 +110,6 @@ class Judges:
             gated = () if self.gating is None else self.gating.limits_of(entry)
             asked = self.asked_limits.of(entry)
             bench.note_limits(item, entry, values.limits, asked, gated)
-        bench.expect(plan.entries)
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Return metrics of a measured case and verdicts on it, for JUnit."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
 from pytest_ortbench.plugin.bench import Bench
 from pytest_ortbench.plugin.judges import Judges
 from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
@@ -79,6 +79,11 @@ class MadeModels:
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
             pytest.fail(str(error), pytrace=False)
+        try:
+            self._bench.expect(plan.entries)
+        except DocumentError as error:
+            # As a result that can't be stored: the document at the end has it.
+            self._bench.warn(str(error))
         measured = Measured(self._bench, plan.entries, values.limits)
         self.entries += plan.entries
         self._hold(measured, plan, check=check)
