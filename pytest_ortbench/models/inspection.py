@@ -124,6 +124,13 @@ def opsets(proto: onnx.ModelProto) -> dict[str, int]:
     return found or {"ai.onnx": 1}  # IR versions before 3 named none
 
 
+def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model with its own functions in place of their calls; itself if it has none."""
+    import onnx.inliner
+
+    return onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+
+
 def op_types(proto: onnx.ModelProto) -> dict[str, int]:
     """Node count by ``domain::OpType`` in order of the name; default domain without a prefix."""
     counts = Counter(op_name(node) for node in all_nodes(proto))

@@ -13,6 +13,7 @@ import pytest
 from pytest_ortbench.core.model import AxisRole, Model
 from pytest_ortbench.models.axes.tracking import axis_roles
 from pytest_ortbench.models.axes.values import AxisPart, reshaped
+from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.inspection import declared_inputs
 from tests.models.graphs import FLOAT, INT64, constant, model, node, read, value, weight
 
@@ -282,3 +283,29 @@ def test_factors_are_followed_through_a_reshape() -> None:
     )
     assert reshaped(axes, [1009, 8 * 1013]) == ((batch,), (steps, AxisPart(8)))
     assert reshaped(axes, [7, -1]) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "role"),
+    [
+        ([node("MatMul", ["a", "k"], ["m"]), node("Relu", ["m"], ["b"])], "batch"),
+        ([node("MatMul", ["a", "k"], ["m"]), node("Softmax", ["m"], ["b"], axis=0)], "mixed"),
+    ],
+)
+def test_functions_of_the_model_are_looked_into(
+    tmp_path: Path, body: list[onnx.NodeProto], role: str
+) -> None:
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    function = onnx.helper.make_function("own", "F", ["a", "k"], ["b"], body, opsets)
+    call = onnx.helper.make_node("F", ["x", "w"], ["y"], domain="own")
+    graph = onnx.helper.make_graph(
+        [call], "g", [value("x", ["N", 4])], [value("y", ["N", 3])], [weight("w", 4, 3)]
+    )
+    opsets.append(onnx.helper.make_opsetid("own", 1))
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8, functions=[function])
+    path = tmp_path / "m.onnx"
+    onnx.save(proto, str(path))
+    (info,) = read_model(path, name="m", source="file").inputs
+    told = info.role_of(0)
+    assert told is not None
+    assert told.role == role
