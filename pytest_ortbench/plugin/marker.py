@@ -83,8 +83,8 @@ class MarkerError(UsageError):
 
 def marker_of(item: pytest.Item) -> MarkerValues:
     """Return what the ``ortbench`` markers of a test say; raises as :func:`read_marker` does."""
-    marks = item.iter_markers("ortbench")
-    return read_marker(marks, place=item.nodeid, folders=folders_of(item))
+    marks = tuple(item.iter_markers("ortbench"))
+    return read_marker(marks, place=item.nodeid, folders=folders_of(item) if marks else ())
 
 
 def read_marker(
