@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import gc
 import importlib
 import io
@@ -285,6 +286,7 @@ def _alone(ask: Callable[[Say], None], writing: int) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        faulthandler.disable()  # pytest's prints the end of a fork as if it were its own
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
