@@ -5,6 +5,8 @@ Nothing heavy is imported until a test of ours is collected.
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -244,6 +246,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             _judges_of(bench).select(session.items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
+    """Have a time limit of pytest-timeout end a test of ours alone: its threads end the run."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if settings.method != "thread" or not (
+        hasattr(signal, "SIGALRM") and in_main and is_ours(item)
+    ):
+        return None
+    return item.ihook.pytest_timeout_set_timer(
+        item=item, settings=settings._replace(method="signal")
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

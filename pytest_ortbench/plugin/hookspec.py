@@ -1,4 +1,7 @@
-"""Hooks for others. Write one into a ``conftest.py`` or a plugin; arguments may be left out."""
+"""Hooks for others. Write one into a ``conftest.py`` or a plugin; arguments may be left out.
+
+With ``optionalhook`` the rest of the suite runs where this plugin is not installed, too.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ def pytest_ortbench_models(config: pytest.Config) -> Sequence[str | os.PathLike[
     directory. All plugins are asked and their models are added up; without any, the shipped
     suites measure the default set, and any other test fails. Example::
 
+        @pytest.hookimpl(optionalhook=True)
         def pytest_ortbench_models(config):
             return ["exports/detector.onnx", "builtin:mobilenet_v2"]
     """
@@ -35,6 +39,7 @@ def pytest_ortbench_inputs(case: Case, config: pytest.Config) -> Path | str | No
     file that it names; a relative path starts at pytest's root directory. The first plugin that
     answers wins over ``--ort-inputs``. Example::
 
+        @pytest.hookimpl(optionalhook=True)
         def pytest_ortbench_inputs(case):
             if case.model.name == "detector":
                 return f"photos/batch_{case.batch}.npz"
@@ -48,6 +53,7 @@ def pytest_ortbench_machine_info(config: pytest.Config) -> dict[str, str] | None
     They inform, and do not decide whether two runs compare. Numbers are kept as text; anything else
     is refused before a case is measured. Example::
 
+        @pytest.hookimpl(optionalhook=True)
         def pytest_ortbench_machine_info():
             return {"asset": "lab-07", "cooling": "passive"}
     """
@@ -59,6 +65,7 @@ def pytest_ortbench_case_measured(result: CaseResult, config: pytest.Config) -> 
 
     No worker runs meanwhile, so that nothing done here disturbs a measurement. Example::
 
+        @pytest.hookimpl(optionalhook=True)
         def pytest_ortbench_case_measured(result):
             if result.failure is not None:
                 print(result.case.case_id, result.status, result.failure.message)

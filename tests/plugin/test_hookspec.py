@@ -20,6 +20,7 @@ def _example(name: str) -> ModuleType:
     text = inspect.getdoc(getattr(hookspec, name)) or ""
     code = textwrap.dedent(text.partition("Example::")[2])
     plugin = ModuleType(f"example_of_{name}")
+    vars(plugin)["pytest"] = pytest
     exec(code, plugin.__dict__)  # our own documentation
     return plugin
 

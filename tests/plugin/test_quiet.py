@@ -78,3 +78,54 @@ def test_a_failure_that_is_expected_tells_nobody(
     result = pytester.runpytest("--ort-models=m.onnx", *QUICK)
     result.assert_outcomes(xfailed=1, failed=1, skipped=1)
     assert failed_tests(result) == ["test_one[m/native/cpu/b1]"]
+
+
+def test_a_time_limit_that_strikes_while_a_case_is_measured_is_told_in_one_line(
+    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def strike(*_: object) -> None:
+        pytest.fail("Timeout (>6.0s)")
+
+    monkeypatch.setattr("pytest_ortbench.engine.engine.measure", strike)
+    model_file()
+    pytester.makepyfile("def test_it(ortbench): pass")
+    result = pytester.runpytest("--ort-models=mlp.onnx", "--ort-no-results", *QUICK)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines("mlp/native/cpu/b1: ended while it was measured: Timeout (>6.0s)")
+    result.stdout.no_fnmatch_line("*engine.py*")
+
+
+def test_the_thread_of_a_time_limit_ends_no_run_for_a_test_of_ours(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    """A stand-in for pytest-timeout: its hook, asked as that plugin asks it."""
+    model_file()
+    pytester.makeconftest(
+        """
+        import collections
+        import pytest
+
+        Settings = collections.namedtuple("Settings", "timeout method")
+
+        class Specs:
+            @pytest.hookspec(firstresult=True)
+            def pytest_timeout_set_timer(item, settings): ...
+
+        class Timer:
+            @pytest.hookimpl(trylast=True)
+            def pytest_timeout_set_timer(self, item, settings):
+                print(item.originalname, settings.method)
+                return True
+
+        def pytest_addhooks(pluginmanager):
+            pluginmanager.add_hookspecs(Specs)
+            pluginmanager.register(Timer())
+
+        def pytest_runtest_setup(item):
+            item.ihook.pytest_timeout_set_timer(item=item, settings=Settings(6, "thread"))
+        """
+    )
+    pytester.makepyfile("def test_ours(ortbench): pass\n\ndef test_other(): pass")
+    result = pytester.runpytest("--ort-models=mlp.onnx", "--ort-no-results", "-s", *QUICK)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*test_ours signal*", "*test_other thread*"])
