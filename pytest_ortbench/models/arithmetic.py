@@ -29,7 +29,12 @@ from pytest_ortbench.core.arithmetic import (
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.models.dataflow import drop_weights
-from pytest_ortbench.models.inspection import RANDOM_OPS, inlined, op_name, parameter_count
+from pytest_ortbench.models.inspection import (
+    RANDOM_OPS,
+    op_name,
+    parameter_count,
+    without_functions,
+)
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.models.shape_inference import value_shape
 from pytest_ortbench.models.shape_values import inferred_types
@@ -86,7 +91,7 @@ def _counted(
     proto: onnx.ModelProto, sizes: Mapping[str, Sequence[int]], parameters: int
 ) -> ModelWork:
     drop_weights(proto)
-    proto = inlined(proto)
+    proto = without_functions(proto)
     values = _declared(proto, _set_sizes(proto, sizes))
     types = inferred_types(proto)
     if types is None:

@@ -110,7 +110,7 @@ def _told_by_graph(proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> _T
     when it is loaded.
     """
     try:
-        walk = walked(inspection.inlined(proto), inputs)
+        walk = walked(inspection.without_functions(proto), inputs)
         roles = walk.roles()
         hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place

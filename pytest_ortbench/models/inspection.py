@@ -124,7 +124,7 @@ def opsets(proto: onnx.ModelProto) -> dict[str, int]:
     return found or {"ai.onnx": 1}  # IR versions before 3 named none
 
 
-def inlined(proto: onnx.ModelProto) -> onnx.ModelProto:
+def without_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return a model with its own functions in place of their calls; itself if it has none."""
     import onnx.inliner
 
