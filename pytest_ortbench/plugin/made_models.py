@@ -78,7 +78,7 @@ class MadeModels:
             plan = self._planned_once(self._bench.collection.plan_made(request))
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
-            pytest.fail(str(error), pytrace=False)
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         try:
             self._bench.expect(plan.entries)
         except DocumentError as error:

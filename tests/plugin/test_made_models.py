@@ -201,6 +201,7 @@ def test_a_wrong_call_fails_the_test_with_its_reason(run: Any, call: str, messag
     result = run(f"def test_it(ortbench):\n    ortbench.{call}\n")
     result.assert_outcomes(failed=1)
     assert message in result.stdout.str()
+    result.stdout.no_fnmatch_line("*During handling*")
 
 
 def test_more_than_a_message_holds_is_refused(run: Any) -> None:
