@@ -21,6 +21,10 @@ FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(d
 WORKLOAD_KNOBS = ("workload", "concurrency", "sessions")
 
 
+#: What the name of an array starts with that belongs to a further input set.
+FURTHER_SET = "set:"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
     """An execution provider as it was asked for.
@@ -172,6 +176,7 @@ class InputSpec:
         stored_type: Type of the values inside ``path`` where they are fed in another float type;
             empty where ``type`` is what it holds.
         prepared: How photos, sounds or texts became what is inside ``path``; empty otherwise.
+        sets: Input sets inside ``path``: the first is timed, the answers to all are compared.
     """
 
     name: str
@@ -183,6 +188,12 @@ class InputSpec:
     resolved: tuple[SymbolSize, ...] = ()
     stored_type: str = ""
     prepared: tuple[PreparationStep, ...] = ()
+    sets: int = 1
+
+    def of_set(self, number: int) -> InputSpec:
+        """Return this input with the values of another set, if a file holds several."""
+        index = number % self.sets
+        return replace(self, member=f"{FURTHER_SET}{index}:{self.member}") if index else self
 
     @property
     def is_drawn(self) -> bool:

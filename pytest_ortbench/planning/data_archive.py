@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.case import PreparationStep
+from pytest_ortbench.core.case import FURTHER_SET, PreparationStep
 from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
@@ -61,11 +61,13 @@ class Archives:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix="making-") as made:
             place = Path(made) / "data"
             (place / "calibration").mkdir(parents=True)
+            fed: dict[str, NDArray[Any]] = {}
             for number, rows in enumerate(self._batches(arrays)):
                 together = self._together(rows)
-                if not number:
-                    self._archive(place / name, together)
                 self._archive(place / "calibration" / f"{number:04}.npz", together)
+                mark = f"{FURTHER_SET}{number}:" if number else ""
+                fed |= {f"{mark}{input_name}": array for input_name, array in together.items()}
+            self._archive(place / name, fed)
             if scored:
                 (place / "labelled").mkdir()
                 self._archive(
@@ -77,6 +79,11 @@ class Archives:
                 if not folder.is_dir():
                     raise
                 shutil.rmtree(place, ignore_errors=True)  # another run has made the same
+
+    @property
+    def sets(self) -> int:
+        """How many input sets are fed."""
+        return max(1, min(len(self.examples), _CALIBRATING) // self.batch)
 
     def _scored(self) -> list[Path | str]:
         """The examples that are scored."""
@@ -107,8 +114,7 @@ class Archives:
         self, arrays: Sequence[dict[str, NDArray[Any]]]
     ) -> Iterator[list[dict[str, NDArray[Any]]]]:
         """Examples in batches; of fewer than one batch they are taken again from the first."""
-        count = max(1, len(arrays) // self.batch)
-        for number in range(count):
+        for number in range(self.sets):
             first = number * self.batch
             yield [arrays[(first + row) % len(arrays)] for row in range(self.batch)]
 

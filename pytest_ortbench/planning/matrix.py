@@ -398,7 +398,7 @@ def _feed(
     prepared = prepare(data, axes.model, feed, axes.batch_of(batch, sizes))
     feed = feed_of(axes, batch, sizes, prepared.inputs)
     if not isinstance(feed, Failure):
-        feed = tuple(replace(spec, prepared=prepared.steps) if spec.path else spec for spec in feed)
+        feed = prepared.told(feed)
     if prepared.labelled is None:
         return feed, request.dataset
     return feed, prepared.labelled

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +78,24 @@ class Prepared:
         calibration: Folder of archives, one an input set.
         labelled: All labelled examples with their labels or boxes; ``None`` without.
         steps: How values came about.
+        sets: Input sets in the first archive.
     """
 
     inputs: Path
     calibration: Path
     labelled: Dataset | None
     steps: tuple[PreparationStep, ...]
+    sets: int = 1
+
+    def told(self, specs: Sequence[InputSpec]) -> tuple[InputSpec, ...]:
+        """Return inputs of which those from files say how their values came about."""
+        return tuple(
+            replace(spec, prepared=self.steps, sets=self.sets) if spec.path else spec
+            for spec in specs
+        )
 
 
-def kind_of(path: Path) -> str:
+def kind_of_data(path: Path) -> str:
     """Return what own data a path is: a key of kinds, empty for stored arrays and anything else."""
     if path.is_file():
         return "text" if path.suffix.lower() in text_data.SUFFIXES else ""
@@ -104,7 +113,7 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
     Raises:
         UsageError: for labels and settings without files that they are about.
     """
-    kind = "" if path is None else kind_of(path)
+    kind = "" if path is None else kind_of_data(path)
     if path is not None and kind:
         return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings))
     if labels is not None:
@@ -191,15 +200,17 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
         "labels": labels,
         "truth": truth,
         "batch": batch,
+        "form": "sets in one archive",
     }
     key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
     folder = cache_folder() / DATA_FOLDER / key
     name = f"{data.path.stem or 'data'}.npz"
     labelled_name = f"{data.boxes.path.stem}.npz" if data.boxes is not None else name
+    archives = Archives(
+        reader=reader, examples=examples, labels=labels, truth=truth, steps=steps, batch=batch
+    )
     if not folder.is_dir():
-        Archives(
-            reader=reader, examples=examples, labels=labels, truth=truth, steps=steps, batch=batch
-        ).write(folder, name, labelled_name)
+        archives.write(folder, name, labelled_name)
     labelled = None
     if labels is not None or data.scored is not None:
         how = data.scored.boxes if data.scored is not None else None
@@ -209,6 +220,7 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
         calibration=folder / "calibration",
         labelled=labelled,
         steps=steps,
+        sets=archives.sets,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.case import FURTHER_SET, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
@@ -135,7 +135,7 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
     try:
         with zipfile.ZipFile(path) as archive:
             for entry in archive.namelist():
-                if entry.endswith(".npy"):
+                if entry.endswith(".npy") and not entry.startswith(FURTHER_SET):
                     with archive.open(entry) as stream:
                         kind, shape = _header(stream)
                     name = entry.removesuffix(".npy")

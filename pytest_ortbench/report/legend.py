@@ -19,7 +19,7 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
@@ -233,6 +233,11 @@ def model_line(group: ModelGroup) -> str:
     )
     if steps:
         parts.append(f"real inputs: {', '.join(steps)}")
+        compared = [
+            entry.result.accuracy.samples for entry in group.entries if entry.result.accuracy
+        ]
+        if any(compared):
+            parts.append(f"accuracy on {counted(max(compared), 'input set')}")
     beside = dict.fromkeys(name for case in cases for name in case.drawn_beside_files)
     if beside:
         parts.append(f"accuracy with drawn {', '.join(beside)}")

@@ -99,8 +99,8 @@ def write_reference(
     """Run input sets through the reference and store inputs and outputs together.
 
     Magnitudes take turns, that of the measured run first; the first set is the one that is timed.
-    Where nothing is drawn there is one set only. Large or slow models get fewer sets: what is
-    stored is what counts.
+    All sets that a file holds are run; where it holds one and nothing is drawn, that one. Large or
+    slow models get fewer sets: what is stored is what counts.
 
     Args:
         path: The file to make; it appears when it is complete.
@@ -120,7 +120,8 @@ def write_reference(
     names = tuple(output.name for output in session.get_outputs())
     started = time.monotonic()
     with SampleWriter(path, label or _label(session), names) as writer:
-        for number in range(samples if varies(specs) else 1):
+        stored = max((spec.sets for spec in specs), default=1)
+        for number in range(max(samples, stored) if varies(specs) else 1):
             factor = factors[number % len(factors)]
             feeds = make_feeds(specs, seed=seed, magnitude=factor, sample=number)
             try:

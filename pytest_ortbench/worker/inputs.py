@@ -31,8 +31,8 @@ def make_feeds(
         seed: Seed of the drawn values; each input mixes in its name, so the order of the inputs and
             the presence of others don't matter.
         magnitude: Factor on drawn float inputs that nothing bounds (kind ``normal``).
-        sample: Number of the input set; another one draws other values. Values from files and
-            constant ones stay.
+        sample: Number of the input set; another one draws other values, and reads the next set of
+            a file. Values from a file with one set and constant ones stay.
 
     Returns:
         By input name what ``InferenceSession.run`` takes: an array, a list of arrays for a
@@ -44,7 +44,7 @@ def make_feeds(
     feeds: dict[str, object] = {}
     for spec in specs:
         if spec.path:
-            feeds[spec.name] = read_input(spec)
+            feeds[spec.name] = read_input(spec.of_set(sample))
             continue
         kind = parse_type(spec.type, name=spec.name)
         feeds[spec.name] = _value(
@@ -55,7 +55,7 @@ def make_feeds(
 
 def varies(specs: Sequence[InputSpec]) -> bool:
     """Whether another sample number gives other values."""
-    return any(spec.is_drawn for spec in specs)
+    return any(spec.is_drawn or spec.sets > 1 for spec in specs)
 
 
 def scales(specs: Sequence[InputSpec]) -> bool:

@@ -14,7 +14,7 @@ from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.launch.reference import reference_case, reference_key
-from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.inputs import make_feeds, varies
 from tests.damaged_archives import DAMAGES, damaged
 from tests.results_factory import make_case
 from tests.worker.graphs import serialised, value
@@ -91,3 +91,22 @@ def test_a_damaged_archive_is_one_message_that_names_it(tmp_path: Path, damage: 
     message = caught.value.failure.message
     assert (f" {path} " in message, "pickle" in message) == (True, True)
     assert DAMAGES[damage] in message
+
+
+def test_further_sets_of_a_file_are_fed_in_turn(tmp_path: Path) -> None:
+    path = tmp_path / "photos.npz"
+    arrays = {"x": np.float32([1]), "set:1:x": np.float32([2]), "set:2:x": np.float32([3])}
+    with path.open("wb") as stream:
+        np.savez(stream, **arrays)
+    spec = InputSpec(
+        name="x",
+        type="tensor(float)",
+        shape=(1,),
+        hint=ValueHint(kind="normal"),
+        path=str(path),
+        member="x",
+        sets=3,
+    )
+    assert varies((spec,))
+    fed = [make_feeds((spec,), seed=0, sample=number)["x"] for number in range(4)]
+    assert [np.asarray(value).tolist() for value in fed] == [[1.0], [2.0], [3.0], [1.0]]
