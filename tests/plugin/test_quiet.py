@@ -80,21 +80,6 @@ def test_a_failure_that_is_expected_tells_nobody(
     assert failed_tests(result) == ["test_one[m/native/cpu/b1]"]
 
 
-def test_a_time_limit_that_strikes_while_a_case_is_measured_is_told_in_one_line(
-    pytester: pytest.Pytester, model_file: ModelFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def strike(*_: object) -> None:
-        pytest.fail("Timeout (>6.0s)")
-
-    monkeypatch.setattr("pytest_ortbench.engine.engine.measure", strike)
-    model_file()
-    pytester.makepyfile("def test_it(ortbench): pass")
-    result = pytester.runpytest("--ort-models=mlp.onnx", "--ort-no-results", *QUICK)
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines("mlp/native/cpu/b1: ended while it was measured: Timeout (>6.0s)")
-    result.stdout.no_fnmatch_line("*engine.py*")
-
-
 def test_the_thread_of_a_time_limit_ends_no_run_for_a_test_of_ours(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
