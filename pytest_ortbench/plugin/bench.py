@@ -261,9 +261,8 @@ class Bench:
             if self.started and not isinstance(error, ends_run):
                 self.engine.give_up(planned, class_and_line(error))
             if isinstance(error, pytest.fail.Exception):
-                # A time limit of another plugin; where we waited for it tells nobody anything.
-                reason = f"{self.name_of(planned)}: ended while it was measured: {error}"
-                raise pytest.fail.Exception(reason, pytrace=False) from None
+                # Of a time limit above all: where it struck in the engine is nothing to look at.
+                error.pytrace = False
             raise
 
     def side_of(self, result: CaseResult) -> MetricSide:
