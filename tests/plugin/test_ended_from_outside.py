@@ -71,6 +71,7 @@ def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept:
 
     bench = object.__new__(Bench)
     bench.config = SimpleNamespace()  # type: ignore[assignment]
+    vars(bench)["name_of"] = lambda _: "m/native/cpu/b1"
     vars(bench)["progress"] = SimpleNamespace(rest=lambda: None)
     vars(bench)["engine"] = SimpleNamespace(
         result=interrupted, give_up=lambda _, reason: reasons.append(reason)
