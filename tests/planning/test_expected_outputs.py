@@ -76,7 +76,7 @@ def test_outputs_alone_are_no_inputs(tmp_path: Path) -> None:
 
 def test_another_name_is_refused(tmp_path: Path) -> None:
     path = _write(tmp_path, "npz", {**INPUTS, "labels": OUTPUTS["label"]})
-    with pytest.raises(UsageError, match=r"'labels', which is no input .* nor an output") as caught:
+    with pytest.raises(UsageError, match="'labels'") as caught:
         _specs(path)
     assert "label" in caught.value.hint
 
