@@ -239,7 +239,7 @@ def _join(item: pytest.Item, names: list[str]) -> None:
     from pytest_ortbench.plugin.model_files import is_suite
 
     function, config = getattr(item, "function", None), item.config
-    asked = any(config.getoption(f"benchmark_{name}", None) for name in _ASKING)
+    asked = any(getattr(config.option, f"benchmark_{name}", None) for name in _ASKING)
     if not asked or "benchmark" in names or function is None:
         return
     if not is_suite(Path(function.__code__.co_filename)):
