@@ -6,11 +6,12 @@ Not told here, because one result does not hold the facts: ``SHAPES`` (needs two
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import median
 
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
-from pytest_ortbench.analysis.order import samples_needed
+from pytest_ortbench.analysis.order import binomial_probability, samples_needed
 from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.case import Case
@@ -55,9 +56,12 @@ def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     return tuple(Flag(name=name, detail=details[name]) for name in FLAGS if details.get(name))
 
 
-#: Durations on two input sets differ for sure if by this factor and this much.
+#: Two input sets differ in duration if typically by this factor and this much, and by the smaller
+#: factor in more rounds than chance would give once in 200 times.
 _DEPENDS_RATIO = 1.5
 _DEPENDS_NS = 100_000
+_LEAST_RATIO = 1.25
+_CHANCE = 1 / 200
 
 
 def _emulated(result: CaseResult) -> str:
@@ -312,20 +316,36 @@ def _neighbour(result: CaseResult) -> str:
 
 
 def _input_dependent(result: CaseResult) -> str:
-    """Sizes of outputs, or durations of several runs, that differ between drawn input sets."""
+    """Sizes of outputs, or durations in most rounds, that differ between drawn input sets."""
     accuracy = result.accuracy
     if accuracy is None or any(spec.path for spec in result.case.inputs):
         return ""
     told = []
-    elements, durations = accuracy.set_elements, accuracy.set_durations_ns
+    elements = accuracy.set_elements
     if len(set(elements)) > 1:
         told.append(f"outputs hold from {min(elements):,} to {max(elements):,} values")
-    if len(durations) > 1:
-        low, high = min(durations), max(durations)
-        if high > _DEPENDS_RATIO * low and high - low > _DEPENDS_NS:
-            ends = " to ".join(format_amount(end * 1e-9, "s") for end in (low, high))
-            told.append(f"an inference takes from {ends}")
+    if _is_slower(accuracy.set_pairs_ns):
+        slow, fast = (median(side) for side in zip(*accuracy.set_pairs_ns, strict=True))
+        ends = " to ".join(format_amount(end * 1e-9, "s") for end in (fast, slow))
+        told.append(f"an inference takes from {ends}")
     return f"{', '.join(told)}, over {len(elements)} drawn input sets" if told else ""
+
+
+def _is_slower(pairs_ns: Sequence[tuple[int, int]]) -> bool:
+    """Whether one input set takes longer than the other, by rounds on both in random order.
+
+    Noise alone, however large, makes either one the slower with the same chance. Too few rounds
+    can't tell.
+    """
+    rounds = len(pairs_ns)
+    slower = sum(slow > _LEAST_RATIO * fast for slow, fast in pairs_ns)
+    if (
+        sum(binomial_probability(count, rounds, 0.5) for count in range(slower, rounds + 1))
+        > _CHANCE
+    ):
+        return False
+    ratio = median(slow / max(fast, 1) for slow, fast in pairs_ns)
+    return ratio > _DEPENDS_RATIO and median(slow - fast for slow, fast in pairs_ns) > _DEPENDS_NS
 
 
 _RULES: dict[str, Callable[[CaseResult], str]] = {

@@ -112,7 +112,9 @@ class Accuracy:
         note: What the figures leave out: samples whose reference is not finite, shapes that differ.
         set_elements: Values in all outputs together, for each drawn input set.
         set_durations_ns: Duration of an inference on each of them, the shortest of several where
-            the first ones differed. It says whether the work depends on the values, nothing else.
+            the first ones differed. It says which sets are worth a second look, nothing else.
+        set_pairs_ns: Durations on the set that seemed slowest and on the one that seemed fastest,
+            a pair a round, each round in random order; empty where no two sets seemed to differ.
     """
 
     reference: str = ""
@@ -126,3 +128,4 @@ class Accuracy:
     spread: ReferenceSpread | None = None
     set_elements: tuple[int, ...] = ()
     set_durations_ns: tuple[int, ...] = ()
+    set_pairs_ns: tuple[tuple[int, int], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -44,11 +45,16 @@ _MAX_SECONDS = 10.0
 #: another order each time do not change the norm of all outputs by a thousandth.
 _NORM_SLACK = 1e-3
 
-#: Runs on two input sets this far apart are repeated so often, unless that takes too long.
+#: Single runs on two input sets this far apart are repeated so often, unless that takes too long.
 _APART = 1.5
 _APART_NS = 100_000
-_REPEATS = 4
+_REPEATS = 2
 _MOST_REPEATED_NS = 1_000_000_000
+#: Where they stay apart, the slowest and the fastest set are run in so many rounds, or until this
+#: time is up; not at all where eight rounds would take longer.
+_PAIRS = 16
+_FEWEST_PAIRS = 8
+_PAIRS_NS = 4_000_000_000
 
 _FLOATS = frozenset({"float16", "float32", "float64"})
 
@@ -197,36 +203,70 @@ def compare(
             )
         collected.add(sample, ordered, stored.names)
     accuracy = collected.accuracy(stored, order_note)
-    if magnitudes is None and _may_depend(collected.durations_ns):
-        best = _shortest(run or partial(session.run, None), session, stored, collected.durations_ns)
-        accuracy = replace(accuracy, set_durations_ns=best)
+    if magnitudes is None:
+        run_set = run or partial(session.run, None)
+        durations = collected.durations_ns
+        if _may_depend(durations) and sum(durations) < _MOST_REPEATED_NS:
+            durations = _shortest(run_set, session, stored, durations)
+        pairs = _pairs(run_set, session, stored, durations) if _may_depend(durations) else ()
+        accuracy = replace(accuracy, set_durations_ns=tuple(durations), set_pairs_ns=pairs)
     return accuracy
 
 
 def _may_depend(durations_ns: Sequence[int]) -> bool:
-    """Whether single runs on the sets differ so much that they are worth a second look."""
+    """Whether runs on the sets differ so much that they are worth a second look."""
     if len(durations_ns) < 2:
         return False
     low, high = min(durations_ns), max(durations_ns)
-    apart = high > _APART * low and high - low > _APART_NS
-    return apart and sum(durations_ns) < _MOST_REPEATED_NS
+    return high > _APART * low and high - low > _APART_NS
 
 
-def _shortest(
-    run: Run, session: Session, stored: SampleFile, first_ns: Sequence[int]
-) -> tuple[int, ...]:
+def _shortest(run: Run, session: Session, stored: SampleFile, first_ns: Sequence[int]) -> list[int]:
     """The shortest of several runs on each input set, in turns: what else runs only adds."""
     best = list(first_ns)
     for _ in range(_REPEATS):
         for number, sample in zip(range(len(best)), stored.samples(), strict=False):
             feeds, _ = fitting(session, sample.feeds)
-            began = time.perf_counter_ns()
-            try:
-                run(feeds)
-            except Exception:  # noqa: BLE001 - it ran before; what it says now is not asked
-                continue
-            best[number] = min(best[number], time.perf_counter_ns() - began)
-    return tuple(best)
+            duration = _duration_ns(run, feeds)
+            best[number] = min(best[number], best[number] if duration is None else duration)
+    return best
+
+
+def _pairs(
+    run: Run, session: Session, stored: SampleFile, durations_ns: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """Rounds on the set that seemed slowest and the one that seemed fastest.
+
+    Each is in random order, so that nothing but the set itself can make it slow in most of them.
+    """
+    low, high = min(durations_ns), max(durations_ns)
+    if _FEWEST_PAIRS * (low + high) > _PAIRS_NS:
+        return ()
+    chosen = (durations_ns.index(high), durations_ns.index(low))
+    feeds = {
+        number: fitting(session, sample.feeds)[0]
+        for number, sample in enumerate(stored.samples())
+        if number in chosen
+    }
+    draw = random.Random(0)
+    rounds: list[tuple[int, int]] = []
+    started = time.perf_counter_ns()
+    while len(rounds) < _PAIRS and time.perf_counter_ns() - started < _PAIRS_NS:
+        durations = {number: _duration_ns(run, feeds[number]) for number in draw.sample(chosen, 2)}
+        slow, fast = (durations[number] for number in chosen)
+        if slow is None or fast is None:
+            break
+        rounds.append((slow, fast))
+    return tuple(rounds)
+
+
+def _duration_ns(run: Run, feeds: Mapping[str, object]) -> int | None:
+    began = time.perf_counter_ns()
+    try:
+        run(feeds)
+    except Exception:  # noqa: BLE001 - it ran before; what it says now is not asked
+        return None
+    return time.perf_counter_ns() - began
 
 
 class Collected:
