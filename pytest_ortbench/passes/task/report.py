@@ -85,7 +85,8 @@ def box_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
         task = result.task
         if task is not None and task.boxes is not None:
             name = f"boxes of {shown.name_of(result.case)}"
-            lines += [f"{name}: {task_words(task)}", f"{name}: {box_words(task.boxes)}"]
+            score = task.reason or task_words(task)
+            lines += [f"{name}: {score}", f"{name}: {box_words(task.boxes)}"]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
 
