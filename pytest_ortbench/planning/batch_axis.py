@@ -140,6 +140,11 @@ class _Roles:
         role = self.roles.get(symbol)
         return not is_count_name(symbol) and (role is None or role.role != "mixed")
 
+    def shown(self, symbol: str) -> bool:
+        """Whether the graph shows that a symbol is a batch, or says nothing of it."""
+        role = self.roles.get(symbol)
+        return role is None or role.role == "batch"
+
     def of_one_batch(self, symbols: Sequence[str]) -> list[str]:
         """Leave out symbols that the graph shows to be independent of the batch."""
         proven = [name for name in symbols if self._is(name, "batch")]
@@ -191,6 +196,12 @@ def _named(shapes: Shapes, roles: _Roles | None) -> list[str]:
         symbols = {size for size in shape or () if isinstance(size, str)}
         if roles is not None:
             symbols = {size for size in symbols if roles.may_be_batch(size)}
+        if roles is not None and shape and isinstance(shape[0], int):
+            # Behind a fixed first axis, ``n`` alone is as often a length.
+            plainest = _BATCH_NAMES[0]
+            symbols = {
+                size for size in symbols if plainest.match(size.lower()) or roles.shown(size)
+            }
         ranked = [
             [size for size in symbols if pattern.match(size.lower())] for pattern in _BATCH_NAMES
         ]

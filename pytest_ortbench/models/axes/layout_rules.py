@@ -362,7 +362,7 @@ def _scatter_elements(step: OperatorStep) -> list[Axes | None] | None:
         return None
     place = step.attributes.get("axis", 0) % len(axes)
     _choose(step, axes[place], (chosen[place],))
-    _scattered(step)
+    _scattered(step, axes)
     return [axes]
 
 
@@ -373,15 +373,41 @@ def _scatter_nd(step: OperatorStep) -> list[Axes | None] | None:
         return None
     for axis in axes[: size_of(chosen[-1])]:
         _choose(step, axis, chosen[:-1])
-    _scattered(step)
+    _scattered(step, axes)
     return [axes]
 
 
-def _scattered(step: OperatorStep) -> None:
-    """What is added up goes into other rows than it stood in; what replaces a row, perhaps not."""
-    updates = step.axes(2) or ()
+def _scattered(step: OperatorStep, axes: Axes) -> None:
+    """What is added up goes into other rows than it stood in; what replaces a row, perhaps not.
+
+    Rows that the result has no axis for are spread over others, as voxels are over a grid.
+    """
+    sizes = {size_of(axis) for axis in axes}
+    roots = {step.labels.root(label) for label in labels_of(axes)}
+    for axis in (*(step.axes(1) or ()), *(step.axes(2) or ())):
+        known = any(
+            step.labels.root(label) in roots or step.labels.sizes[label] in sizes
+            for label in labels_of([axis])
+        )
+        if not known:
+            step.labels.mix([axis], step.why)
     if step.attributes.get("reduction", "none") == "none":
-        step.lose(updates)
+        step.lose(step.axes(2) or ())
+
+
+@axis_rule("Compress", "Unique")
+def _left_out(step: OperatorStep) -> list[Axes | None] | None:
+    """How many rows are left depends on values, so a result does not have one for each."""
+    axes = step.axes(0)
+    if axes is None or (step.op == "Unique" and len(step.node.output) > 1):
+        return None
+    place = step.attributes.get("axis")
+    if place is None:
+        step.labels.mix(axes, step.why)
+        return [(step.fresh(),)]
+    place %= len(axes)
+    step.labels.mix([axes[place], *(step.axes(1) or ())], step.why)
+    return [_with(axes, place, step.fresh())]
 
 
 @axis_rule("DepthToSpace", "SpaceToDepth")

@@ -262,6 +262,54 @@ def _top(step: OperatorStep) -> list[Axes | None] | None:
     return [result, result]
 
 
+@axis_rule("NonMaxSuppression")
+def _chosen_boxes(step: OperatorStep) -> list[Axes | None] | None:
+    """Boxes are held against each other; what is chosen of all images stands in one list."""
+    boxes, scores = step.axes(0), step.axes(1)
+    if boxes is None or scores is None or len(boxes) != 3 or len(scores) != 3:
+        return None
+    joined([boxes[0], scores[0]], step.labels)
+    joined([boxes[1], scores[2]], step.labels)
+    step.mix([*boxes[1:], *scores[1:]])
+    step.lose([boxes[0], scores[0]])
+    return [(step.fresh(), plain(3))]
+
+
+@axis_rule("RoiAlign", "MaxRoiPool")
+def _regions(step: OperatorStep) -> list[Axes | None] | None:
+    """Regions are cut from images that they name: their number is that of one picture."""
+    axes, regions = step.axes(0), step.axes(1)
+    if axes is None or len(axes) != 4 or not regions:
+        return None
+    step.mix([axes[0], *axes[2:], *regions])
+    if step.op == "MaxRoiPool":
+        sides = tuple(step.attributes.get("pooled_shape", (1, 1)))
+    else:
+        sides = tuple(step.attributes.get(f"output_{side}", 1) for side in ("height", "width"))
+    return [(regions[0], axes[1], *(plain(side) for side in sides))]
+
+
+@axis_rule("Det", "com.microsoft::Inverse")
+def _matrices(step: OperatorStep) -> list[Axes | None] | None:
+    axes = step.axes(0)
+    if axes is None or len(axes) < 2:
+        return None
+    joined(axes[-2:], step.labels)
+    step.mix(axes[-2:])
+    return [axes[:-2] if step.op == "Det" else axes]
+
+
+@axis_rule("ReverseSequence")
+def _reversed(step: OperatorStep) -> list[Axes | None] | None:
+    axes, lengths = step.axes(0), step.axes(1)
+    if axes is None or len(axes) < 2:
+        return None
+    step.mix([axes[step.attributes.get("time_axis", 0)]])
+    if lengths:
+        joined([axes[step.attributes.get("batch_axis", 1)], lengths[0]], step.labels)
+    return [axes]
+
+
 @axis_rule("LSTM", "GRU", "RNN", "com.microsoft::DynamicQuantizeLSTM")
 def _recurrent(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,20 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from pytest_ortbench.core.model import AxisRole, Model
+from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
 from pytest_ortbench.models.axes.tracking import axis_roles
 from pytest_ortbench.models.axes.values import AxisPart, reshaped
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.inspection import declared_inputs
+from pytest_ortbench.planning.batch_axis import find_batch
 from tests.models.graphs import FLOAT, INT64, constant, model, node, read, value, weight
+
+
+def axis_inputs(proto: onnx.ModelProto) -> list[TensorInfo]:
+    """Return the inputs of a model with the roles of their axes."""
+    inputs = declared_inputs(proto.graph)
+    roles = axis_roles(proto, inputs)
+    return [replace(info, roles=roles.get(info.name, ())) for info in inputs]
 
 
 def _role(proto: onnx.ModelProto, name: str = "x", axis: int = 0) -> AxisRole:
@@ -139,6 +148,43 @@ MIXED = {
         ),
         "GRU",
     ),
+    "some are left": (
+        _graph(
+            [
+                node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=0),
+                node("Greater", ["m", "least"], ["c"]),
+                node("Compress", ["x", "c"], ["y"], axis=0),
+            ],
+            ["N", 4],
+            constant("least", 9, "float32"),
+        ),
+        "Compress",
+    ),
+    "put into a grid": (
+        _graph(
+            [
+                node("ArgMax", ["x"], ["i"], axis=1, keepdims=1),
+                node("ScatterND", ["grid", "i", "x"], ["y"]),
+            ],
+            ["N", 4],
+            weight("grid", 4, 4),
+        ),
+        "ScatterND",
+    ),
+    "boxes against boxes": (
+        _graph(
+            [
+                node("Unsqueeze", ["x", "front"], ["boxes"]),
+                node("ReduceMax", ["x"], ["m"], axes=[1], keepdims=0),
+                node("Unsqueeze", ["m", "both"], ["scores"]),
+                node("NonMaxSuppression", ["boxes", "scores", "most"], ["i"]),
+                node("Cast", ["i"], ["y"], to=FLOAT),
+            ],
+            ["N", 4],
+            *(constant("front", [0]), constant("both", [0, 1]), constant("most", [9])),
+        ),
+        "NonMaxSuppression",
+    ),
 }
 
 
@@ -183,6 +229,50 @@ def test_what_is_said_is_what_runs_show(name: str, tmp_path: Path) -> None:
         and np.allclose(_ran(found, rows[::-1].copy())[::-1], together, rtol=1e-4, atol=1e-5)
     )
     assert same == (_role(proto).role == "batch")
+
+
+def test_sides_of_a_matrix_are_no_batch() -> None:
+    assert _role(_graph([node("Det", ["x"], ["y"])], ["n", "n"])).role == "mixed"
+    assert _role(_graph([node("Det", ["x"], ["y"])], ["b", "n", "n"])).role == "batch"
+
+
+def test_regions_of_an_image_are_no_batch() -> None:
+    proto = model(
+        [node("RoiAlign", ["maps", "rois", "of"], ["y"], output_height=7, output_width=7)],
+        [value("maps", [1, 8, 50, 50]), value("rois", ["R", 4]), value("of", ["R"], INT64)],
+        [value("y", None)],
+    )
+    assert _role(proto, "rois").role == "mixed"
+    assert find_batch(axis_inputs(proto), [(1, 8, 50, 50), ("R", 4), ("R",)]).symbols == ()
+
+
+def test_rows_that_are_put_into_rows_of_as_many_say_little() -> None:
+    proto = model(
+        [node("ScatterND", ["x", "i", "u"], ["y"])],
+        [value("x", ["N", 4]), value("i", ["N", 1], INT64), value("u", ["N", 4])],
+        [value("y", None)],
+    )
+    assert _role(proto, "u").role != "mixed"
+
+
+def test_reversed_rows_stay_apart() -> None:
+    proto = model(
+        [node("ReverseSequence", ["x", "l"], ["y"], batch_axis=1, time_axis=0)],
+        [value("x", ["T", "N", 4]), value("l", ["N"], INT64)],
+        [value("y", None)],
+    )
+    assert _role(proto, axis=0).role == "mixed"
+    assert _role(proto, axis=1).role == "batch"
+
+
+def test_a_length_called_n_behind_a_fixed_batch_is_none() -> None:
+    """The sum of whole numbers is no evidence, nor is the letter."""
+    proto = model(
+        [node("ReduceSum", ["tokens"], ["s"]), node("Cast", ["s"], ["y"], to=FLOAT)],
+        [value("tokens", [1, "n"], INT64)],
+        [value("y", None)],
+    )
+    assert find_batch(axis_inputs(proto), [(1, "n")]).symbols == ()
 
 
 def test_an_output_without_the_axis_is_said() -> None:
