@@ -44,9 +44,15 @@ _QUOTED_PAIR = re.compile(
 #: ``Authorization: Bearer VALUE``, to the end of the line or of the quotes.
 _HEADER = re.compile(
     r"(?P<name>(?<![\w-])(?:(?:proxy-)?authorization|(?:set-)?cookie|[\w-]{0,40}(?:api-key|token))"
-    r"\s*:\s+)[^\r\n'\"]+|(?P<scheme>(?<!\w)(?:bearer|basic)\s+)[\w.~+/=-]{8,}",
+    r"\s*:\s+)(?P<value>[^\r\n'\"]+)|(?P<scheme>(?<!\w)(?<!opt[:=])(?:bearer|basic)[ \t]+)"
+    r"(?P<word>[\w.~+/=-]{8,})",
     re.IGNORECASE,
 )
+#: What stands behind an axis or a value of a model called ``n_token``: a size, a type, a sentence.
+_SIZE = re.compile(r"[\d,.]{1,6}")
+_TYPE = re.compile(r"\w+\([\w(),]*\)\S*")
+_WORD = re.compile(r"(?!(?:bearer|basic)\b)[a-z]{1,12}[:,;.]?", re.IGNORECASE)
+_TELLING = re.compile(rf"{_REST}{_STRONG}(?:[_.-]{_REST}|\d*)", re.IGNORECASE)
 #: Secrets that are known by their looks: of GitHub, GitLab, Hugging Face, AWS, Google, Slack, npm,
 #: PyPI, OpenAI and alike, web tokens, and private keys.
 _BY_LOOKS = re.compile(
@@ -67,9 +73,32 @@ def masked_text(text: str) -> str:
         return text
     text = _BY_LOOKS.sub(MASK, text)
     text = _IN_ADDRESS.sub(MASK, text)
-    text = _HEADER.sub(lambda match: f"{match['name'] or match['scheme']}{MASK}", text)
+    text = _HEADER.sub(_without_header, text)
     text = _QUOTED_PAIR.sub(lambda match: f'{match["name"]}"{MASK}"', text)
-    return _NAMED_VALUE.sub(lambda match: f"{match['name']}={MASK}", text)
+    return _NAMED_VALUE.sub(_without_value, text)
+
+
+def _without_header(match: re.Match[str]) -> str:
+    if match["scheme"]:
+        prose = match["scheme"].rstrip() == "basic" and re.fullmatch("[a-z]+", match["word"])
+        return match[0] if prose else f"{match['scheme']}{MASK}"
+    name = match["name"].partition(":")[0].strip()
+    first, _, rest = match["value"].partition(" ")
+    told = _SIZE.fullmatch(first) or _TYPE.fullmatch(first)
+    prose = rest and "_" in name and _WORD.fullmatch(first)
+    return match[0] if (told or prose) and _is_of_a_model(name) else f"{match['name']}{MASK}"
+
+
+def _without_value(match: re.Match[str]) -> str:
+    name, _, value = match[0].partition("=")
+    plain = _SIZE.fullmatch(value) and _is_of_a_model(name)
+    return match[0] if plain else f"{name}={MASK}"
+
+
+def _is_of_a_model(name: str) -> bool:
+    """Whether a name may as well be that of an axis, an input or an output."""
+    telling = _TELLING.fullmatch(name) is not None
+    return "token" in name.lower() and "-" not in name and not telling
 
 
 def masked(value: T) -> T:

@@ -97,6 +97,13 @@ def test_what_marks_a_secret_masks_it(text: str) -> None:
         "Known: latency_p50, latency_p90",
         "session.use_env_allocators=1",
         "secretary: Ann",
+        "m/threads:4/graph-opt:basic    native/cpu/threads:4",
+        "graph-opt:basic\nrec_with_a_long_name",
+        "basic optimisations",
+        "input  cls_token: tensor(float) [batch, 5]",
+        "n_token=128 (default: sequence length)",
+        "cls_token: SQNR 35.2 dB",
+        "n_token: default: sequence length",
     ],
 )
 def test_other_texts_stay(text: str) -> None:
