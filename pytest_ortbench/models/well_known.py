@@ -27,7 +27,12 @@ _LENGTHS = re.compile(
 _RATE = re.compile(r"^(sr|sample_rate|sampling_rate|samplerate)$")
 _TIMESTEP = re.compile(r"^(timesteps?|t)$")
 _BEAMS = re.compile(r"(^|_)(beam_idx|beam_indices|cache_indirection)$")
-_FLAG = re.compile(r"^(use_cache_branch|use_cache)$")
+_FLAG = re.compile(
+    r"(use_cache(_branch)?|(use|has|with)_(past|kv_cache)(_key_values?)?|is_incremental"
+    r"|(is_)?(decode|decoding)(_step)?)\Z"
+)
+#: Likewise of the first step, which has no cache yet.
+_FIRST = re.compile(r"((is_)?(prefill|prompt)(_step)?|is_first|(is_)?first_step)\Z")
 _TRAINS = re.compile(r"(^|_)(train|training|is_training|training_mode|do_sample)$")
 #: Elements of a setting: one number, or a few a row of the batch.
 _FEW = 8
@@ -83,7 +88,8 @@ _WHOLE_SETTINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 def is_past(name: str) -> bool:
     """Whether an input is a cache of earlier keys and values, by its name."""
     lowered = name.lower()
-    return bool(_PAST.search(lowered)) and not _ABOUT_PAST.search(lowered)
+    about = _ABOUT_PAST.search(lowered) or _FLAG.match(lowered)
+    return bool(_PAST.search(lowered)) and not about
 
 
 def past_symbol(
@@ -138,6 +144,10 @@ def by_name(
         used = f"min(1, {quote(surroundings.past)})"
         why = "its name: the cache is used unless it is empty"
         return ValueHint(kind="constant", choices=(used,), why=why)
+    if boolean and _FIRST.match(short) and surroundings.past:
+        first = f"1 - min(1, {quote(surroundings.past)})"
+        why = "its name: it is the first step if the cache is empty"
+        return ValueHint(kind="constant", choices=(first,), why=why)
     if boolean and _TRAINS.search(short):
         return ValueHint(kind="zeros", why="its name: no training")
     if _RATE.match(short) and (found is None or found.kind != "constant"):
@@ -169,8 +179,9 @@ def is_length(info: TensorInfo) -> bool:
 
 
 def is_flag(info: TensorInfo) -> bool:
-    """Whether an input says if the cache is used."""
-    return "(bool)" in info.type and bool(_FLAG.match(info.name.lower()))
+    """Whether an input says if the cache is used, or if it is the first step, which has none."""
+    name = info.name.lower()
+    return "(bool)" in info.type and bool(_FLAG.match(name) or _FIRST.match(name))
 
 
 def _setting(info: TensorInfo, short: str, found: ValueHint | None) -> ValueHint | None:

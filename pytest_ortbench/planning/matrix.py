@@ -367,6 +367,8 @@ def _sized(
     if asked is None and request.inputs is not None:
         asked = stored_batch(axes, sizes, request.inputs)
     feed, labelled = _feed(axes, asked, sizes, request, data)
+    if preset is not None and not isinstance(feed, Failure):
+        feed = _of_workload(feed, preset)
     batch = axes.batch_of(asked, dims)
     return _Sized(
         asked=asked,
@@ -381,6 +383,22 @@ def _sized(
         knobs={"workload": preset.name} if preset is not None else {},
         feed=feed,
         labelled=labelled,
+    )
+
+
+def _of_workload(feed: Sequence[InputSpec], preset: Workload) -> tuple[InputSpec, ...]:
+    """Say of the sizes of a preset that they are its own, since nobody typed them."""
+    return tuple(
+        replace(
+            spec,
+            resolved=tuple(
+                replace(known, how=f"workload {preset.name}")
+                if known.symbol in preset.dims and known.origin == "dims"
+                else known
+                for known in spec.resolved
+            ),
+        )
+        for spec in feed
     )
 
 

@@ -66,7 +66,9 @@ def test_what_consumers_accept_goes_first() -> None:
     )
 
 
-def _merged(folder: Path, *, past: str = "past_sequence_length") -> object:
+def _merged(
+    folder: Path, *, past: str = "past_sequence_length", flag: str = "use_cache_branch"
+) -> object:
     """A decoder with a branch for the first step, and one for those with a cache."""
     from onnx import helper
 
@@ -78,12 +80,12 @@ def _merged(folder: Path, *, past: str = "past_sequence_length") -> object:
     proto = model(
         [
             node("Gather", ["words", "input_ids"], ["e"]),
-            node("If", ["use_cache_branch"], ["y"], then_branch=later, else_branch=first),
+            node("If", [flag], ["y"], then_branch=later, else_branch=first),
         ],
         [
             value("input_ids", ["batch", "sequence_length"], INT64),
             value("past_key_values.0.key", ["batch", 4, past, 8]),
-            value("use_cache_branch", [1], TensorProto.BOOL),
+            value(flag, [1], TensorProto.BOOL),
         ],
         [value("y", None)],
         [weight("words", 50, 8)],
@@ -101,6 +103,22 @@ def test_the_flag_of_a_cache_follows_the_workload(past: str, tmp_path: Path) -> 
         cache = specs["past_key_values.0.key"].shape[2]
         fed[preset.name] = (cache, specs["use_cache_branch"].hint.choices)
     assert fed == {"decode": (128, ("1",)), "prefill": (0, ("0",))}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("flag", "decode", "prefill"),
+    [("use_past", "1", "0"), ("is_incremental", "1", "0"), ("is_first", "0", "1")],
+)
+def test_other_flags_of_a_cache_follow_it_too(
+    flag: str, decode: str, prefill: str, tmp_path: Path
+) -> None:
+    found = _merged(tmp_path, flag=flag)
+    fed = {}
+    for preset in workloads(ModelAxes(found)):
+        specs = {spec.name: spec for spec in resolve_inputs(found, batch=None, dims=preset.dims)}
+        fed[preset.name] = specs[flag].hint.choices
+    assert fed == {"decode": (decode,), "prefill": (prefill,)}
 
 
 @pytest.mark.live

@@ -180,6 +180,23 @@ def test_prefill_and_decode_are_two_cases_with_their_own_names() -> None:
     }
 
 
+def test_sizes_of_a_workload_are_not_said_to_be_typed() -> None:
+    plan = build_plan(PlanRequest(models=()), [_decoder()], [CURRENT])
+    told = {
+        (planned.case.knobs["workload"], size.symbol): size.how
+        for planned in plan.entries
+        for spec in planned.case.inputs
+        for size in spec.resolved
+        if size.origin == "dims"
+    }
+    assert told == {
+        ("decode", "S"): "workload decode",
+        ("decode", "P"): "workload decode",
+        ("prefill", "S"): "workload prefill",
+        ("prefill", "P"): "workload prefill",
+    }
+
+
 def test_sizes_that_the_user_sets_replace_the_workloads() -> None:
     request = PlanRequest(models=(), dims={"P": (15,)})
     (planned,) = build_plan(request, [_decoder()], [CURRENT]).entries

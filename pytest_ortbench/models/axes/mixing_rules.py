@@ -281,7 +281,8 @@ def _regions(step: OperatorStep) -> list[Axes | None] | None:
     axes, regions = step.axes(0), step.axes(1)
     if axes is None or len(axes) != 4 or not regions:
         return None
-    step.mix([axes[0], *axes[2:], *regions])
+    step.mix([*axes[2:], *regions])
+    step.lose([axes[0]])
     if step.op == "MaxRoiPool":
         sides = tuple(step.attributes.get("pooled_shape", (1, 1)))
     else:
