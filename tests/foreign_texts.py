@@ -27,6 +27,7 @@ WHOLE_MODULES: dict[str, str] = {
     "models/model_file.py": "the beginning of a file",
     "models/naming.py": "names of files",
     "models/revisions.py": "the beginning of a file, names of files",
+    "models/signals.py": "names of inputs and sizes in a graph, types as ONNX Runtime spells them",
     "models/stand_ins.py": "names of attributes of operators",
     "models/symbols.py": "expressions over sizes of a graph",
     "models/well_known.py": "names of inputs, types as ONNX Runtime spells them",

@@ -19,7 +19,7 @@ from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.models.subnormals import subnormal_weights
-from pytest_ortbench.models.told_sizes import told_sizes
+from pytest_ortbench.models.told_sizes import told_pixels, told_sizes
 from pytest_ortbench.models.zeros import compressed_size, zero_share
 from pytest_ortbench.schema.meaning import faults_of
 
@@ -81,7 +81,7 @@ def read_model(
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))
     # From here on the parsed model is changed: large weights are dropped from memory.
-    told = _told_by_graph(proto, inputs)
+    told = _told_by_graph(proto, inputs, told_pixels(file.path))
     model = replace(
         facts,
         inputs=_with_hints(told.inputs, hints or {}, path),
@@ -103,7 +103,9 @@ class _ToldByGraph:
     notes: tuple[str, ...] = ()
 
 
-def _told_by_graph(proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> _ToldByGraph:
+def _told_by_graph(
+    proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...], pixels: ValueHint | None
+) -> _ToldByGraph:
     """Follow the inputs through the graph.
 
     A graph that breaks the rules of ONNX says nothing; what is wrong with it, ONNX Runtime tells
@@ -112,7 +114,7 @@ def _told_by_graph(proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...]) -> _T
     try:
         walk = walked(inspection.without_functions(proto), inputs)
         roles = walk.roles()
-        hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()))
+        hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()), roles, pixels)
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
         plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
         why = class_and_line(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest_ortbench.models.arrangements
@@ -10,13 +10,14 @@ import pytest_ortbench.models.categories
 import pytest_ortbench.models.image_inputs
 import pytest_ortbench.models.numeric_ranges
 import pytest_ortbench.models.shape_inputs  # noqa: F401  # all of them register their rules
-from pytest_ortbench.core.model import TensorInfo, ValueHint
+from pytest_ortbench.core.model import AxisRole, TensorInfo, ValueHint
 from pytest_ortbench.models.categories import WORDS
 from pytest_ortbench.models.consumers import finding_of
 from pytest_ortbench.models.dataflow import Dataflow, Use
 from pytest_ortbench.models.findings import ConsumerFinding, combine, unshift
 from pytest_ortbench.models.implied import AxisFact, axis_facts
 from pytest_ortbench.models.masks import mask_hint
+from pytest_ortbench.models.signals import signal_hint
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
 
@@ -46,8 +47,20 @@ class HintedInputs:
     implied_dims: dict[str, int]
 
 
-def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
-    """Find, for every input, values that the graph accepts and sizes that it fixes."""
+def hint_inputs(
+    inputs: Sequence[TensorInfo],
+    flow: Dataflow,
+    roles: Mapping[str, Sequence[AxisRole]] | None = None,
+    pixels: ValueHint | None = None,
+) -> HintedInputs:
+    """Find, for every input, values that the graph accepts and sizes that it fixes.
+
+    Args:
+        inputs: The declared inputs.
+        flow: The graph.
+        roles: What the graph says about their axes, by input.
+        pixels: Values of pixels that a file beside the model tells.
+    """
     shapes = named_shapes(inputs)
     implied: dict[str, int] = {}
     found: list[tuple[TensorInfo, ValueHint | None, bool]] = []
@@ -67,6 +80,7 @@ def hint_inputs(inputs: Sequence[TensorInfo], flow: Dataflow) -> HintedInputs:
             info,
             hint=_mask_hint(info, hint, flow)
             or by_name(info, hint, surroundings, of_range=of_range)
+            or signal_hint(info, (roles or {}).get(info.name, ()), flow, pixels)
             or default_hint(info.type),
         )
         for info, hint, of_range in found

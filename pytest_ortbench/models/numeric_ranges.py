@@ -32,6 +32,11 @@ always(
     ("BatchNormalization", 4),
 )
 always(
+    ConsumerFinding(kind="uniform", low=-1.0, high=1.0, why="a recurrent state, bounded by tanh"),
+    *(("LSTM", 5), ("LSTM", 6), ("GRU", 5), ("RNN", 5)),
+    *(("com.microsoft::DynamicQuantizeLSTM", index) for index in (5, 6)),
+)
+always(
     ConsumerFinding(kind="uniform", low=-1.0, high=1.0, why="GridSample coordinates"),
     ("GridSample", 1),
     ("com.microsoft::GridSample", 1),

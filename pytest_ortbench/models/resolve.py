@@ -18,7 +18,7 @@ from pytest_ortbench.core.errors import (
     did_you_mean,
     nearest,
 )
-from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model import Model, ValueHint
 from pytest_ortbench.core.model_spec import ONNX, ONNX_FILES, is_model_file, is_onnx_file
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.models.builders.registry import BUILDERS
@@ -287,6 +287,10 @@ def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
 
 
+#: What builtin networks take for a picture: their weights are drawn so that it gets through.
+_BELL = ValueHint(kind="normal", why="mean 0, deviation 1, as its weights are made for")
+
+
 def _builtin_entries() -> dict[str, CatalogueEntry]:
     return {
         info.name: CatalogueEntry(
@@ -298,6 +302,7 @@ def _builtin_entries() -> dict[str, CatalogueEntry]:
             tags=info.tags,
             dims=info.default_dims,
             workloads=_BUILTIN_WORKLOADS.get(info.name, {}),
+            inputs={"image": _BELL} if "vision" in info.tags else {},
         )
         for info in BUILDERS.values()
     }

@@ -1,4 +1,4 @@
-"""Sizes that files beside a model or its own metadata tell: of images, sounds and texts.
+"""What files beside a model or its own metadata tell: sizes of images, sounds and texts, pixels.
 
 Processors and exporters write them down: ``preprocessor_config.json``, ``config.json`` and
 ``tokenizer_config.json`` in the model's folder, or one above where that is called ``onnx``, and the
@@ -12,12 +12,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.model import ToldSize
+from pytest_ortbench.core.model import ToldSize, ValueHint
 
 #: A configuration is a page of text.
 _MOST_BYTES = 4 * 2**20
 #: What tokenizers write for "no limit".
 _NO_LIMIT = 1_000_000
+_PROCESSOR = "preprocessor_config.json"
+#: No mean, deviation or factor of pixels is larger.
+_LARGEST = 1e6
 #: No image has a longer side.
 _LONGEST_SIDE = 16_384
 
@@ -38,9 +41,9 @@ def told_sizes(path: Path, metadata: Mapping[str, str]) -> dict[str, ToldSize]:
     found: dict[str, ToldSize] = {}
     for kind, size in _of_metadata(metadata):
         found.setdefault(kind, ToldSize(size=size, why="the model's metadata"))
-    folders = [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
+    folders = _folders(path)
     for name, read in (
-        ("preprocessor_config.json", _of_processor),
+        (_PROCESSOR, _of_processor),
         ("config.json", _of_config),
         ("tokenizer_config.json", _of_tokenizer),
     ):
@@ -48,6 +51,37 @@ def told_sizes(path: Path, metadata: Mapping[str, str]) -> dict[str, ToldSize]:
             for kind, size in read(_object_in(folder / name)):
                 found.setdefault(kind, ToldSize(size=size, why=name))
     return found
+
+
+def told_pixels(path: Path) -> ValueHint | None:
+    """Return the values of pixels as a processor beside the model makes them; else ``None``."""
+    for folder in _folders(path):
+        config = _object_in(folder / _PROCESSOR)
+        mean, deviation = (config.get(key) for key in ("image_mean", "image_std"))
+        factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1
+        if not _is_real(factor) or not isinstance(mean, list) or not isinstance(deviation, list):
+            continue
+        if not config.get("do_normalize", True):
+            mean, deviation = [0], [1]
+        if len(mean) != len(deviation) or not mean or not all(map(_is_real, mean + deviation)):
+            continue
+        if min(deviation) > 0:
+            pairs = list(zip(mean, deviation, strict=True))
+            low = min(-at / spread for at, spread in pairs)
+            high = max((255 * factor - at) / spread for at, spread in pairs)
+            if low < high:
+                why = f"pixels as {_PROCESSOR} scales them"
+                return ValueHint(kind="uniform", low=round(low, 4), high=round(high, 4), why=why)
+    return None
+
+
+def _is_real(value: object) -> bool:
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return real and abs(float(str(value))) <= _LARGEST
+
+
+def _folders(path: Path) -> list[Path]:
+    return [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
 
 
 def _object_in(path: Path) -> dict[str, Any]:
