@@ -9,7 +9,9 @@ from pytest_ortbench.core.units import format_amount
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Quantity:
-    """An estimate with its 95 % interval, in SI units; compares with plain numbers.
+    """An estimate with its 95 % interval, in SI units; compares and computes as a number does.
+
+    What is computed from one is a plain number without an interval.
 
     Attributes:
         value: The estimate.
@@ -50,6 +52,30 @@ class Quantity:
                 other.samples,
             )
         return isinstance(other, int | float) and self.value == other
+
+    def __add__(self, other: Quantity | float) -> float:
+        return self.value + float(other)
+
+    def __radd__(self, other: float) -> float:
+        return other + self.value
+
+    def __sub__(self, other: Quantity | float) -> float:
+        return self.value - float(other)
+
+    def __rsub__(self, other: float) -> float:
+        return other - self.value
+
+    def __mul__(self, other: Quantity | float) -> float:
+        return self.value * float(other)
+
+    def __rmul__(self, other: float) -> float:
+        return other * self.value
+
+    def __truediv__(self, other: Quantity | float) -> float:
+        return self.value / float(other)
+
+    def __rtruediv__(self, other: float) -> float:
+        return other / self.value
 
     def __hash__(self) -> int:
         return hash((self.value, self.unit))

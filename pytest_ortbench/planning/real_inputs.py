@@ -21,7 +21,7 @@ from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 if TYPE_CHECKING:
     import numpy as np
 
-_PLACE = "--ort-inputs"
+PLACE = "--ort-inputs"
 #: Member of an archive that says how its arrays came about.
 ABOUT = "prepared.json"
 #: ONNX Runtime's spelling of types that numpy calls otherwise.
@@ -116,7 +116,7 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
     elif not path.exists():
         raise UsageError(
             f"{str(path)!r} does not exist",
-            place=_PLACE,
+            place=PLACE,
             hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
         )
     elif path.suffix.lower() == ".npy":
@@ -124,7 +124,7 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
     else:
         raise UsageError(
             f"{str(path)!r} is neither a .npz file nor a folder",
-            place=_PLACE,
+            place=PLACE,
             hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
         )
     return found
@@ -143,7 +143,7 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
     except _NO_ARCHIVE as error:
         raise _unreadable(path, error) from None
     if not found:
-        raise UsageError(f"{str(path)!r} holds no array", place=_PLACE)
+        raise UsageError(f"{str(path)!r} holds no array", place=PLACE)
     return found
 
 
@@ -152,7 +152,7 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     if not files:
         raise UsageError(
             f"the folder {str(folder)!r} holds neither .npy files nor input_0.pb",
-            place=_PLACE,
+            place=PLACE,
             hint="Put arrays there, or JPEG, PNG or WAV files",
         )
     # A slash or colon of an input's name can't stand in a file name.
@@ -165,7 +165,7 @@ def _single(model: Model, path: Path) -> dict[str, StoredInput]:
     if len(model.inputs) != 1:
         raise UsageError(
             f"{str(path)!r} is one array, and model {model.name!r} has {len(model.inputs)} inputs",
-            place=_PLACE,
+            place=PLACE,
             hint="Name a folder with one .npy file an input",
         )
     return {model.inputs[0].name: _read_npy(path)}
@@ -213,7 +213,7 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
         if number >= len(model.inputs):
             raise UsageError(
                 f"{str(file)!r} is one file more than model {model.name!r} has inputs",
-                place=_PLACE,
+                place=PLACE,
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):
@@ -235,14 +235,14 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
         raise UsageError(
             f"{str(path)!r} holds {unknown[0]!r}, which is no input of model {model.name!r}, nor "
             "an output",
-            place=_PLACE,
+            place=PLACE,
             hint=did_you_mean(unknown[0], [*declared, *(info.name for info in model.outputs)]),
         )
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
     if missing:
         raise UsageError(
             f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
-            place=_PLACE,
+            place=PLACE,
             hint=f"It must hold all of: {', '.join(declared)}",
         )
 
@@ -268,7 +268,7 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
     if not _holds(stored.type, wanted) and stored.shape is not None:
         raise UsageError(
             f"input {info.name!r} is {wanted}, and {str(stored.path)!r} holds {stored.type}",
-            place=_PLACE,
+            place=PLACE,
             hint="Convert the array; values are never cast silently",
         )
 
@@ -286,7 +286,7 @@ def _holds(stored: str, wanted: str) -> bool:
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return UsageError(f"{str(path)!r} can't be read ({lines[0]})", place=_PLACE)
+    return UsageError(f"{str(path)!r} can't be read ({lines[0]})", place=PLACE)
 
 
 def stored_sets(model: Model, path: Path) -> tuple[tuple[InputSpec, ...], ...]:

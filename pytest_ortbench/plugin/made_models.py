@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
+from pytest_ortbench.planning.real_inputs import PLACE as INPUTS_PLACE
 from pytest_ortbench.plugin.bench import Bench
 from pytest_ortbench.plugin.judges import Judges
 from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 #: A message of protobuf is not larger.
 _MOST_BYTES = 2**31 - 1
+
+#: Where inputs stand that the call names, and no option.
+_INPUTS_OF_CALL = "ortbench.measure, inputs"
 
 _TOO_LARGE = UsageError(
     "a model of more than 2 GB is no single message of protobuf",
@@ -78,6 +82,8 @@ class MadeModels:
             plan = self._planned_once(self._bench.collection.plan_made(request))
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
+            if inputs is not None and error.place == INPUTS_PLACE:
+                error = UsageError(error.message, place=_INPUTS_OF_CALL, hint=error.hint)
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         try:
             self._bench.expect(plan.entries)

@@ -182,7 +182,7 @@ class Measured:
         return self.view("latency", "p50", "p90", "p95", "p99", "mean", "min")
 
     def throughput(self) -> Quantity:
-        """Items per second of all callers of the case together."""
+        """Items per second of all callers of the case together, one quantity."""
         return self.metric("throughput")
 
     def startup(self) -> View:

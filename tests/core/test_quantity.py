@@ -14,6 +14,18 @@ def test_a_quantity_compares_with_plain_numbers_in_si_units() -> None:
     assert latency < Quantity(value=0.0091, unit="s")
 
 
+def test_a_quantity_computes_as_its_value_does() -> None:
+    before = Quantity(value=2.0, unit="s", low=1.9, high=2.1)
+    after = Quantity(value=1.5, unit="s")
+    assert after / before == 0.75
+    assert before - after == 0.5
+    assert before + after == 3.5
+    assert after <= before * 1.05
+    assert (1 / before, 3 - before, 1 + before, 2 * before) == (0.5, 1.0, 3.0, 4.0)
+    assert sum([before, after]) == 3.5
+    assert type(before * 2) is float
+
+
 def test_equal_quantities_are_equal_in_all_parts() -> None:
     one = Quantity(value=1.0, unit="s", low=0.9, high=1.1, samples=5)
     assert one == Quantity(value=1.0, unit="s", low=0.9, high=1.1, samples=5)

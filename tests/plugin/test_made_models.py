@@ -264,6 +264,13 @@ def test_wrong(ortbench, tmp_path):
     result.stdout.fnmatch_lines(["*data.npz*", "  y: SQNR*", "*shape*"])
 
 
+def test_wrong_inputs_are_those_of_the_call(run: Any) -> None:
+    result = run("def test_it(ortbench): ortbench.measure(network(), inputs={'z': [1.0]})\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["ortbench.measure, inputs: *'z'*"])
+    result.stdout.no_fnmatch_line("*--ort-inputs*")
+
+
 def test_expected_outputs_on_the_command_line_fail_the_case_once(
     pytester: pytest.Pytester, model_file: Any
 ) -> None:
