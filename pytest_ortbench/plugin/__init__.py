@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,7 +282,9 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     return outcome
 
 
-def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
+def pytest_report_collectionfinish(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> list[str]:
     """Say how many cases there are, and what was left out and why."""
     lines = [
         f"ortbench: {how_to_measure(folder, models, config)}"
@@ -293,7 +295,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
         return lines
     from pytest_ortbench.plugin.terminal import collection_lines
 
-    return [*lines, *collection_lines(bench, _judges_of(bench))]
+    return [*lines, *collection_lines(bench, _judges_of(bench), bool(items))]
 
 
 @pytest.hookimpl(wrapper=True)

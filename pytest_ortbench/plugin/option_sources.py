@@ -59,9 +59,12 @@ def is_asked_for(config: pytest.Config) -> bool:
 
     What stands in ``addopts`` or ``PYTEST_ADDOPTS`` is part of the command line.
     """
-    if any(row.flag and config.getoption(row.flag) is not None for row in ROWS):
-        return True
-    return any(_has_ini_value(config, row.ini) for row in ROWS)
+    return is_asked_for_now(config) or any(_has_ini_value(config, row.ini) for row in ROWS)
+
+
+def is_asked_for_now(config: pytest.Config) -> bool:
+    """Whether the command line sets any option of ours: a key is for every run of a project."""
+    return any(row.flag and config.getoption(row.flag) is not None for row in ROWS)
 
 
 def _has_ini_value(config: pytest.Config, key: str) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.plugin.expected_time import time_words, to_measure
+from pytest_ortbench.plugin.option_sources import is_asked_for_now
 from pytest_ortbench.runtimes.installed import installed
 
 if TYPE_CHECKING:
@@ -22,8 +23,14 @@ _LISTED_SKIPS = 20
 _LOG_WIDTH = 150
 
 
-def collection_lines(bench: Bench, judges: Judges) -> list[str]:
-    """How many cases there are, what was left out and why; with ``--collect-only`` every case."""
+def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
+    """How many cases there are, what was left out and why; with ``--collect-only`` every case.
+
+    Args:
+        bench: The run.
+        judges: What holds its cases to limits and gates.
+        any_test: Whether any test is run, of ours or not.
+    """
     gate_notes = judges.gating.notes if judges.gating is not None else []
     making = _making_lines(bench)
     if not bench.planned and making:
@@ -33,7 +40,7 @@ def collection_lines(bench: Bench, judges: Judges) -> list[str]:
         notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
         if not bench.collection.complete:
             return notes  # an error ended it, which is what pytest says
-        return [f"ortbench: {_no_case(bench)}", *notes, *_skip_lines(bench)]
+        return [*_no_case_lines(bench, any_test), *notes, *_skip_lines(bench)]
     here = installed()
     repair = [f"repair: {command}" for command in here.repair()]
     lines = [
@@ -77,13 +84,16 @@ def _making_lines(bench: Bench) -> list[str]:
     ]
 
 
-def _no_case(bench: Bench) -> str:
-    if bench.collection.empty:
-        return (
-            "no test here takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', or "
-            "the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
-        )
-    return f"no case to measure: {bench.collection.why_no_case}"
+def _no_case_lines(bench: Bench, any_test: bool) -> list[str]:
+    """Why there is nothing to measure; no line where other tests run and only keys ask for us."""
+    if not bench.collection.empty:
+        return [f"ortbench: no case to measure: {bench.collection.why_no_case}"]
+    if any_test and not is_asked_for_now(bench.config):
+        return []
+    return [
+        "ortbench: no test here takes the ortbench fixture. Measure a file with "
+        "'pytest MODEL.onnx', or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+    ]
 
 
 def _skip_lines(bench: Bench) -> list[str]:

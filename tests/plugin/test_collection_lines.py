@@ -69,3 +69,12 @@ def test_what_is_left_out_beyond_the_first_twenty_is_counted(
 def test_options_without_a_test_of_ours(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(): pass")
     assert told(pytester.runpytest(*QUICK)) == [_ADVICE]
+
+
+def test_keys_of_a_project_say_nothing_where_its_other_tests_run(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini("[pytest]\nort_time = 1\nort_limits = latency_p50 <= 1 s")
+    pytester.makepyfile("def test_it(): pass")
+    assert told(pytester.runpytest()) == []
+    assert told(pytester.runpytest("-k", "another")) == [_ADVICE]
