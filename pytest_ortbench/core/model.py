@@ -79,6 +79,8 @@ class AxisRole:
         least: Smallest size that an operator accepts, 0 if none says so.
         most: Largest size, of a table that is read along the axis; 0 if none says so.
         samples: Whether an operator reads the axis as samples of a sound.
+        hop: How far apart its windows stand: ``least`` samples and a multiple of this fill them
+            all. 0 where that is not known.
         limit_why: The operator that says ``least``, ``most`` or ``samples``, for people.
         image: A key of :data:`IMAGE_KINDS`, for a side of an image whose use the graph shows; else
             empty.
@@ -93,6 +95,7 @@ class AxisRole:
     least: int = 0
     most: int = 0
     samples: bool = False
+    hop: int = 0
     limit_why: str = ""
     image: str = ""
     image_why: str = ""

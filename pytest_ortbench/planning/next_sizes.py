@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, InputSpec, SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.model import AxisRole
 from pytest_ortbench.planning import default_sizes
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.sizes import ModelAxes
 
 #: Tries at most.
 MOST_TRIES = 5
@@ -55,7 +57,7 @@ def next_sizes(case: Case, *, smaller: bool = False) -> Iterator[dict[str, int]]
     for name, size in default_symbols(case).items():
         groups.setdefault((size.size, size.how), []).append(name)
     ladders = [
-        (names, _ladder(case, names[0], size, smaller=smaller))
+        (names, _filled(case, names[0], _ladder(case, names[0], size, smaller=smaller)))
         for (size, _), names in groups.items()
     ]
     for number in range(MOST_TRIES if ladders else 0):
@@ -72,6 +74,18 @@ def _ladder(case: Case, symbol: str, size: int, *, smaller: bool) -> tuple[int, 
     if size == default_sizes.SEQUENCE:
         return _NEXT_TOKENS if _counts_tokens(case, symbol) else _NEXT_LENGTHS
     return _NEXT.get(size, (2 * size, *halves[:1], 4 * size, *halves[1:2], 1))
+
+
+def _filled(case: Case, symbol: str, ladder: tuple[int, ...]) -> tuple[int, ...]:
+    """The sizes, each so much larger that the windows of a sound are all full."""
+    role = _role_of(case, symbol)
+    if role is None or not role.samples or role.hop < 2:
+        return ladder
+    return tuple(size + (role.least - size) % role.hop for size in ladder)
+
+
+def _role_of(case: Case, symbol: str) -> AxisRole | None:
+    return next((role for name, role in ModelAxes(case.model).roles if name == symbol), None)
 
 
 def _counts_tokens(case: Case, symbol: str) -> bool:
@@ -98,11 +112,17 @@ def with_sizes(case: Case, sizes: Mapping[str, int]) -> Case | None:
     except OrtbenchError:
         return None
     types = {spec.name: spec.type for spec in case.inputs}
-    told = tuple(_told(spec, known, sizes).typed(types[spec.name]) for spec in specs)
+    hops = {name: role.hop for name, role in ModelAxes(case.model).roles if role.hop > 1}
+    told = tuple(_told(spec, known, sizes, hops).typed(types[spec.name]) for spec in specs)
     return None if told == case.inputs else replace(case, inputs=told)
 
 
-def _told(spec: InputSpec, known: Mapping[str, SymbolSize], tried: Mapping[str, int]) -> InputSpec:
+def _told(
+    spec: InputSpec,
+    known: Mapping[str, SymbolSize],
+    tried: Mapping[str, int],
+    hops: Mapping[str, int],
+) -> InputSpec:
     resolved = []
     for size in spec.resolved:
         before = known.get(size.symbol)
@@ -110,6 +130,8 @@ def _told(spec: InputSpec, known: Mapping[str, SymbolSize], tried: Mapping[str, 
             resolved.append(size if before is None else before)
         elif size.symbol in tried:
             how = f"{before.how}, since {before.size} was refused"
+            if size.symbol in hops:
+                how += f"; windows {hops[size.symbol]} apart fill it"
             resolved.append(replace(size, origin="default", how=how))
         else:
             resolved.append(size)

@@ -62,6 +62,10 @@ def test_a_file_of_the_catalogue_is_fed_and_judged_as_its_name(row: dict[str, An
     for name, shape in row["zoo_fed"].items():
         for size, other in zip(shape, row["anew_fed"][name], strict=True):
             assert 0.5 <= other / size <= 2
+    # The same verdict, and where the sizes are the same, nearly the same figure.
+    assert row["anew"]["flags"] == row["zoo"]["flags"]
+    if row["precision"] in ("fp16", "int8-dynamic") and row["anew_fed"] == row["zoo_fed"]:
+        assert row["anew"]["sqnr_db"] == pytest.approx(row["zoo"]["sqnr_db"], abs=_APART_DB)
 
 
 def assert_alike(row: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.engine.default_retry import DefaultRetry
@@ -79,6 +79,20 @@ def test_a_length_that_is_too_short_is_made_longer() -> None:
         "default: sequence length, since 128 was refused",
     )
     assert found.case_id == case.case_id
+
+
+def test_a_sound_is_made_as_long_as_its_windows_fill() -> None:
+    role = AxisRole(axis=1, role="unknown", samples=True, least=192, hop=128, limit_why="Conv 'y'")
+    case = _case(x=("N", "T"))
+    model = replace(case.model, inputs=(replace(case.model.inputs[0], roles=(role,)),))
+    case = replace(case, model=model, inputs=resolve_inputs(model, batch=None, dims={}))
+    found, asked, _ = _tried(case, lambda shapes: shapes["x"][1] < 700)
+    assert isinstance(found, Case)
+    assert found.inputs[0].shape == (1, 576)
+    assert [shapes["x"][1] for shapes in asked] == [32_064, 576]
+    how = found.inputs[0].resolved[-1].how
+    assert "since 16000 was refused" in how
+    assert "windows 128 apart" in how
 
 
 def test_height_and_width_change_together() -> None:

@@ -251,6 +251,8 @@ def _pad(step: OperatorStep) -> list[Axes | None] | None:
         more = pads[place] + pads[place + len(axes)]
         if pads[place] or pads[place + len(axes)]:
             step.lose([axis])
+            if len(axis) == 1 and axis[0].label is not None and more > 0:
+                step.labels.padded[axis[0].size + more] = (axis[0].label, more)
         result.append(axis if not more else plain(max(size_of(axis) + more, 1)))
     return [tuple(result)]
 

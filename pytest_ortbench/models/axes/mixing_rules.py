@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.models.axes.step import OperatorStep, axis_rule
+from pytest_ortbench.models.axes.step import OperatorStep, SizeLimit, axis_rule
 from pytest_ortbench.models.axes.values import (
     Axes,
     Axis,
@@ -112,8 +112,21 @@ def _convolution(step: OperatorStep) -> list[Axes | None] | None:
                         for axis, size in zip(axes[2:], kernel, strict=True))  # fmt: skip
         return [(axes[0], plain(channels), *spatial)]
     if len(kernel) == 1 and size_of(axes[1]) == 1 and kernel[0] >= _SOUND_WINDOW:
-        step.limit(axes[2], least=kernel[0], samples=True)
+        _limit_sound(step, axes[2], kernel[0])
     return [(axes[0], weight[0], *_windows(step, axes[2:], kernel))]
+
+
+def _limit_sound(step: OperatorStep, axis: Axis, window: int) -> None:
+    """Note that an axis, or what was padded, holds samples, and which sizes its windows fill."""
+    known = axis[0].label if len(axis) == 1 else None
+    label, more = (
+        (known, 0) if known is not None else step.labels.padded.get(size_of(axis), (-1, 0))
+    )
+    if label >= 0:
+        more += sum(step.attributes.get("pads", ()))
+        hop = int((step.attributes.get("strides") or [1])[0])
+        least = max(window - more, 1)
+        step.limits.append(SizeLimit(label=label, why=step.why, least=least, samples=True, hop=hop))
 
 
 def _moves(step: OperatorStep, axis: Axis, size: int) -> bool:

@@ -264,6 +264,7 @@ _RULES: dict[str, Callable[[Sequence[Any], Attributes], Any]] = {
     "Squeeze": _squeezed,
     "Slice": _sliced,
     "Reshape": _reshaped,
+    "Transpose": lambda arrays, attributes: arrays[0].transpose(attributes.get("perm")),
     "ConstantOfShape": _constant_of_shape,
     "Range": _counted,
     "Expand": _expanded,

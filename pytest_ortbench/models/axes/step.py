@@ -31,6 +31,8 @@ class SizeLimit:
         least: Smallest size, 0 if it does not say.
         most: Largest size, 0 if it does not say.
         samples: Whether it reads the axis as samples of a sound.
+        hop: How far apart its windows stand: ``least`` and so many more samples fill them all; 0
+            if it does not say.
     """
 
     label: int
@@ -38,6 +40,7 @@ class SizeLimit:
     least: int = 0
     most: int = 0
     samples: bool = False
+    hop: int = 0
 
 
 @dataclass(slots=True, kw_only=True)

@@ -306,6 +306,7 @@ class GraphWalk:
                     least=max((limit.least for limit in limits), default=0),
                     most=min((limit.most for limit in limits if limit.most), default=0),
                     samples=any(limit.samples for limit in limits),
+                    hop=max(limits, key=lambda limit: limit.least).hop if limits else 0,
                     limit_why=_reason(limits),
                     image=kinds[name].get(axis, ("", ""))[0],
                     image_why=kinds[name].get(axis, ("", ""))[1],

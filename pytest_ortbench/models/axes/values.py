@@ -94,11 +94,13 @@ class Labels:
         sizes: Size of each label.
         mixed: By label, the operator that mixes along it.
         written: By label, the size that it has to have beside one that the model fixes.
+        padded: By the size of a padded axis, its label and how much was put on.
     """
 
     sizes: list[int] = field(default_factory=list)
     mixed: dict[int, str] = field(default_factory=dict)
     written: dict[int, int] = field(default_factory=dict)
+    padded: dict[int, tuple[int, int]] = field(default_factory=dict)
     _parents: list[int] = field(default_factory=list)
     _primes: Iterator[int] = field(default_factory=lambda: _primes())
 

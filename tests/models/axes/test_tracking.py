@@ -348,6 +348,38 @@ def test_a_spectrum_says_how_long_a_sound_is_at_least() -> None:
     assert (role.least, role.samples, role.limit_why) == (400, True, "STFT 'y'")
 
 
+@pytest.mark.parametrize(
+    ("padding", "pads", "least"),
+    [((0, 64), (0, 0), 192), ((96, 96), (0, 0), 64), ((), (8, 8), 240)],
+)
+def test_windows_over_a_padded_sound_say_which_sizes_fill_them(
+    padding: tuple[int, ...], pads: tuple[int, int], least: int
+) -> None:
+    """Exporters compute what is padded, axis by axis from the last one."""
+    window = node("Conv", ["u", "w"], ["y"], strides=[128], pads=list(pads))
+    nodes = [node("Unsqueeze", ["p", "one"], ["u"]), window]
+    weights = [weight("w", 8, 1, 256), constant("one", [1])]
+    if padding:
+        nodes = [
+            node("Concat", ["last", "others"], ["all"], axis=0),
+            node("Reshape", ["all", "pairs"], ["square"]),
+            node("Slice", ["square", "end", "start", "zero", "back"], ["turned"]),
+            node("Transpose", ["turned"], ["sides"], perm=[1, 0]),
+            node("Reshape", ["sides", "back"], ["pads"]),
+            node("Pad", ["x", "pads"], ["p"]),
+            *nodes,
+        ]
+        weights += [
+            *(constant("last", padding), constant("others", [0, 0]), constant("pairs", [-1, 2])),
+            *(constant("end", [-1]), constant("start", [-(2**63)]), constant("zero", [0])),
+            constant("back", [-1]),
+        ]
+    else:
+        nodes[0].input[0] = "x"
+    role = _role(model(nodes, [value("x", ["B", "T"])], [value("y", None)], weights), axis=1)
+    assert (role.samples, role.least, role.hop) == (True, least, 128)
+
+
 def test_a_table_says_how_long_a_text_is_at_most() -> None:
     proto = model(
         [
