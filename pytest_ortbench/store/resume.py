@@ -195,6 +195,6 @@ def _as_first_written(case: Case) -> Any:
         del tensor["roles"]
     for entry, spec in zip(plain["inputs"], case.inputs, strict=True):
         entry["resolved"] = [size.text for size in spec.resolved]
-        # The content of the file says as much as how it was made.
-        del entry["prepared"]
+        # The content of the file says as much as how it was made, and how many sets it holds.
+        del entry["prepared"], entry["sets"]
     return plain
