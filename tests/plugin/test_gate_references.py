@@ -27,7 +27,10 @@ def _gate(folder: Path) -> Any:
 
 
 def _side(folder: Path, pairs: list[PlannedPair]) -> OtherSide:
-    engine = SimpleNamespace(prepare=lambda planned: planned.case, known=lambda _: None)
+    engine = SimpleNamespace(
+        prepare_pair=lambda baseline, contender: (baseline.case, contender.case),
+        known=lambda _: None,
+    )
     progress = SimpleNamespace(within=lambda _: nullcontext())
     options = SimpleNamespace(against="model:old.onnx")
     bench: Any = SimpleNamespace(options=options, engine=engine, progress=progress)
