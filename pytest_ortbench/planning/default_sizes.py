@@ -41,7 +41,7 @@ _SEQUENCE_NAME = (
 _OF_FEATURES = "features"
 #: Name of the symbol (the whole name, any case), size, what it is taken for.
 BY_NAME: tuple[tuple[str, int, str], ...] = (
-    (r"batch.*|.*batch(_size)?", 1, "batch"),
+    (r"batch.*|.*batch(_size)?|b|bs", 1, "batch"),
     (_PAST_NAME, PAST, "past length"),
     (r"samples|num_samples|audio.*|wav.*|waveform.*", SAMPLES, "audio samples, 1 s at 16 kHz"),
     (r"h|w|height|width|.*_?(height|width|img_?[hw]|image_[hw])", IMAGE, "image size"),

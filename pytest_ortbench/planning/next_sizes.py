@@ -34,6 +34,8 @@ _NEXT: dict[int, tuple[int, ...]] = {
 #: Of a length, whether tokens are counted or real numbers.
 _NEXT_TOKENS = (64, 32, 256, 512, 16)
 _NEXT_LENGTHS = (512, 64, 1_024, 16_000, 256)
+#: Of rows that the graph mixes: a batch of one may be all that it takes.
+_NEXT_ROWS = (1, 512, 64, 1_024, 16)
 
 
 def default_symbols(case: Case) -> dict[str, SymbolSize]:
@@ -71,6 +73,8 @@ def _ladder(case: Case, symbol: str, size: int, *, smaller: bool) -> tuple[int, 
     halves = tuple(size >> step for step in range(1, MOST_TRIES + 1) if size >> step)
     if smaller:
         return halves
+    if size == default_sizes.SEQUENCE and _leads(case, symbol):
+        return _NEXT_ROWS
     if size == default_sizes.SEQUENCE:
         return _NEXT_TOKENS if _counts_tokens(case, symbol) else _NEXT_LENGTHS
     return _NEXT.get(size, (2 * size, *halves[:1], 4 * size, *halves[1:2], 1))
@@ -86,6 +90,12 @@ def _filled(case: Case, symbol: str, ladder: tuple[int, ...]) -> tuple[int, ...]
 
 def _role_of(case: Case, symbol: str) -> AxisRole | None:
     return next((role for name, role in ModelAxes(case.model).roles if name == symbol), None)
+
+
+def _leads(case: Case, symbol: str) -> bool:
+    """Whether it is the first of several axes."""
+    shapes = [info.shape for info in case.model.inputs if info.shape and symbol in info.shape]
+    return bool(shapes) and all(len(shape) > 1 and shape[0] == symbol for shape in shapes)
 
 
 def _counts_tokens(case: Case, symbol: str) -> bool:

@@ -24,7 +24,7 @@ from pytest_ortbench.worker.agreement import (
     nonfinite_values,
     worst_figures,
 )
-from pytest_ortbench.worker.inputs import make_feeds, scales, varies
+from pytest_ortbench.worker.inputs import make_feeds, scales
 from pytest_ortbench.worker.outputs import Leaf, flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
 
@@ -105,8 +105,8 @@ def write_reference(
     """Run input sets through the reference and store inputs and outputs together.
 
     Magnitudes take turns, that of the measured run first; the first set is the one that is timed.
-    All sets that a file holds are run; where it holds one and nothing is drawn, that one. Large or
-    slow models get fewer sets: what is stored is what counts.
+    All sets that a file holds are run; where nothing is drawn, those alone. Large or slow models
+    get fewer sets: what is stored is what counts.
 
     Args:
         path: The file to make; it appears when it is complete.
@@ -127,7 +127,8 @@ def write_reference(
     started = time.monotonic()
     with SampleWriter(path, label or _label(session), names) as writer:
         stored = max((spec.sets for spec in specs), default=1)
-        for number in range(max(samples, stored) if varies(specs) else 1):
+        drawn = any(spec.is_drawn for spec in specs)
+        for number in range(max(samples, stored) if drawn else stored):
             factor = factors[number % len(factors)]
             feeds = make_feeds(specs, seed=seed, magnitude=factor, sample=number)
             try:

@@ -14,6 +14,7 @@ from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.engine.default_retry import DefaultRetry
+from pytest_ortbench.planning.default_sizes import default_size
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.next_sizes import MOST_TRIES, next_sizes
@@ -275,3 +276,19 @@ def test_one_model_follows_another_unless_it_took_sizes_itself() -> None:
 
 def test_nothing_is_tried_where_no_size_is_a_default() -> None:
     assert list(next_sizes(_case(x=(1, 3)))) == []
+
+
+def test_of_rows_that_are_no_batch_a_single_one_is_tried_first() -> None:
+    role = AxisRole(axis=0, role="mixed", why="ReduceSum 'y'")
+    case = _case(x=("M", 4))
+    (info,) = case.model.inputs
+    model = replace(case.model, inputs=(replace(info, roles=(role,)),))
+    specs = resolve_inputs(model, batch=None, dims={})
+    assert specs[0].shape == (128, 4)
+    tried = list(next_sizes(replace(case, model=model, inputs=specs)))
+    assert tried[0] == {"M": 1}
+    assert len(tried) == MOST_TRIES
+
+
+def test_a_batch_that_is_added_up_is_one_by_its_name() -> None:
+    assert [default_size(name, ())[0] for name in ("b", "bs", "batch")] == [1, 1, 1]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,22 @@ def only(result: Accuracy) -> OutputAccuracy:
 
 
 class TestRightSessions:
+    def test_stored_sets_are_compared_once_each(self, tmp_path: Path) -> None:
+        session = cpu_session(graphs.mlp(), optimise=False)
+        (spec,) = drawn(session)
+        values = np.ones(spec.shape, np.float32)
+        stored = tmp_path / "stored.npz"
+        arrays = {
+            spec.name: values,
+            f"set:1:{spec.name}": -values,
+            f"set:2:{spec.name}": 2 * values,
+        }
+        with stored.open("wb") as stream:
+            np.savez(stream, **arrays)
+        specs = [replace(spec, path=str(stored), member=spec.name, sets=3)]
+        path = reference_of(graphs.mlp(), tmp_path, specs=specs)
+        assert compare(session, path).samples == 3
+
     def test_same_session_is_exact(self, tmp_path: Path) -> None:
         path = reference_of(graphs.mlp(), tmp_path)
         result = compare(cpu_session(graphs.mlp(), optimise=False), path)
