@@ -56,7 +56,8 @@ def run_left_out(session: pytest.Session) -> None:
     controller.nodemanager.teardown_nodes()
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
-        reporter.ensure_newline()
+        if config.get_terminal_writer().width_of_current_line:
+            reporter.write("\n")  # the dots of workers are of no file, after which pytest ends one
         reporter.write_line("ortbench: the workers have ended; tests of models run here")
     others = session.testscollected
     named = any("::" in str(argument) for argument in config.args)

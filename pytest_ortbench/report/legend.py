@@ -218,7 +218,8 @@ def model_line(group: ModelGroup) -> str:
     model = cases[0].model
     parts = [format_amount(model.size_bytes, "bytes")] if model.size_bytes else []
     if model.parameters:
-        parts.append(f"{format_count(model.parameters)} parameters")
+        noun = "parameter" if model.parameters == 1 else "parameters"
+        parts.append(f"{format_count(model.parameters)} {noun}")
     if model.is_pruned:
         parts.append(zeros_text(model))
     if model.weights_as_inputs:

@@ -53,6 +53,7 @@ def test_ours_run_when_all_workers_have_ended(
     result.assert_outcomes(passed=4, failed=1)
     assert failed_tests(result) == ["test_slow[mlp/native/cpu/b1]"]
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.no_fnmatch_line("*.ortbench:*")  # behind the dots of workers
     (document,) = pytester.path.glob("results/*/run.json")
     assert [case["status"] for case in json.loads(document.read_text())["cases"]] == ["measured"]
 
