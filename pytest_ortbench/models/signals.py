@@ -101,7 +101,12 @@ def _sound(info: TensorInfo, roles: Sequence[AxisRole], readers: _Readers, flow:
         weight = flow.shape(reading.scope, node.input[1]) if node.op_type in _FILTERS else None
         if weight is not None and _is_over_sound(weight, len(info.shape or ())):
             return f"read by {node.op_type} {node.output[0]!r}"
-    return "its name" if len(info.shape or ()) <= 3 and _NAMED_SOUND.search(_short(info)) else ""
+    return "its name" if len(info.shape or ()) <= 3 and is_named_sound(info) else ""
+
+
+def is_named_sound(info: TensorInfo) -> bool:
+    """Whether an input is a sound by its name."""
+    return _NAMED_SOUND.search(_short(info)) is not None
 
 
 def _is_over_sound(weight: Sequence[int | str | None], rank: int) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.model import AxisRole, TensorInfo, ToldSize
+from pytest_ortbench.models.signals import is_named_sound
 from pytest_ortbench.models.well_known import is_length
 
 SEQUENCE = 128
@@ -182,6 +183,8 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
     if rows is not None:
         return rows
     by_name = size_by_name(symbol)
+    if any(_is_sound(place) for place in places) and (by_name is None or by_name[0] == SEQUENCE):
+        return SAMPLES, "audio samples, 1 s at 16 kHz, by the name of the input"
     if by_name is not None and not (by_name[1] == _OF_FEATURES and _leads(places)):
         return by_name
     for place in places:
@@ -189,6 +192,13 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
         if found is not None:
             return found
     return OTHER, "nothing says what it is"
+
+
+def _is_sound(place: Place) -> bool:
+    """Whether an input is a sound of one channel by its name, and this axis its samples."""
+    rank, real = len(place.shape), "float" in place.info.type or "double" in place.info.type
+    single = rank == 2 or (rank == 3 and place.shape[1] == 1)
+    return is_named_sound(place.info) and real and (rank == 1 or single) and place.axis == rank - 1
 
 
 def _leads(places: Sequence[Place]) -> bool:

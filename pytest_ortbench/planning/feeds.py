@@ -38,6 +38,7 @@ from pytest_ortbench.planning.sizes import (
 __all__ = [
     "Workload",
     "inputs_at",
+    "named_by",
     "resolve_inputs",
     "stored_batch",
     "workloads",
@@ -93,6 +94,26 @@ def workloads(axes: ModelAxes) -> tuple[Workload, ...]:
             dims={tokens: SEQUENCE, past: 1},
             note="a past of one token: the model does not say that it takes an empty one",
         ),
+    )
+
+
+def named_by(
+    preset: Workload | None, feed: tuple[InputSpec, ...] | Failure
+) -> tuple[InputSpec, ...] | Failure:
+    """Return inputs whose sizes by a preset say so, since nobody typed them."""
+    if preset is None or isinstance(feed, Failure):
+        return feed
+    return tuple(
+        replace(
+            spec,
+            resolved=tuple(
+                replace(known, how=f"workload {preset.name}")
+                if known.symbol in preset.dims and known.origin == "dims"
+                else known
+                for known in spec.resolved
+            ),
+        )
+        for spec in feed
     )
 
 

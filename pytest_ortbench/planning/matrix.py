@@ -21,7 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.feeds import Workload, check_dims, stored_batch, workloads
+from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -367,8 +367,6 @@ def _sized(
     if asked is None and request.inputs is not None:
         asked = stored_batch(axes, sizes, request.inputs)
     feed, labelled = _feed(axes, asked, sizes, request, data)
-    if preset is not None and not isinstance(feed, Failure):
-        feed = _of_workload(feed, preset)
     batch = axes.batch_of(asked, dims)
     return _Sized(
         asked=asked,
@@ -381,24 +379,8 @@ def _sized(
             if name not in axes.batch_axis.symbols or size != batch
         },
         knobs={"workload": preset.name} if preset is not None else {},
-        feed=feed,
+        feed=named_by(preset, feed),
         labelled=labelled,
-    )
-
-
-def _of_workload(feed: Sequence[InputSpec], preset: Workload) -> tuple[InputSpec, ...]:
-    """Say of the sizes of a preset that they are its own, since nobody typed them."""
-    return tuple(
-        replace(
-            spec,
-            resolved=tuple(
-                replace(known, how=f"workload {preset.name}")
-                if known.symbol in preset.dims and known.origin == "dims"
-                else known
-                for known in spec.resolved
-            ),
-        )
-        for spec in feed
     )
 
 

@@ -10,6 +10,8 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
+from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.planning.default_sizes import Place, default_size
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -257,3 +259,22 @@ def test_no_batch_is_claimed_of_inputs_without_rank(tmp_path: Path) -> None:
     assert planned.refusal is not None
     assert "how many axes" in planned.refusal.message
     assert "fixed" not in planned.refusal.message
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "size"),
+    [
+        ("wav", ("N", "T"), 16_000),
+        ("speech", ("N", 1, "T"), 16_000),
+        ("input_audio", ("T",), 16_000),
+        ("audio_signal", ("N", 80, "T"), 128),
+        ("speech", ("N", "T", 400), 128),
+        ("tokens", ("N", "T"), 128),
+    ],
+)
+def test_a_sound_by_its_name_is_a_second_long(
+    name: str, shape: tuple[int | str, ...], size: int
+) -> None:
+    info = TensorInfo(name=name, type="tensor(float)", shape=shape)
+    place = Place(info=info, shape=shape, axis=shape.index("T"))
+    assert default_size("T", [place])[0] == size
