@@ -50,7 +50,7 @@ _HEADER = re.compile(
 )
 #: What stands behind an axis or a value of a model called ``n_token``: a size, a type, a sentence.
 _SIZE = re.compile(r"[\d,.]{1,6}")
-_TYPE = re.compile(r"\w+\([\w(),]*\)\S*")
+_TYPE = re.compile(r"(?:sparse_)?(?:tensor|seq|map|optional)\([\w(),]*\)")
 _WORD = re.compile(r"(?!(?:bearer|basic)\b)[a-z]{1,12}[:,;.]?", re.IGNORECASE)
 _TELLING = re.compile(rf"{_REST}{_STRONG}(?:[_.-]{_REST}|\d*)", re.IGNORECASE)
 #: Secrets that are known by their looks: of GitHub, GitLab, Hugging Face, AWS, Google, Slack, npm,
@@ -84,7 +84,9 @@ def _without_header(match: re.Match[str]) -> str:
         return match[0] if prose else f"{match['scheme']}{MASK}"
     name = match["name"].partition(":")[0].strip()
     first, _, rest = match["value"].partition(" ")
-    told = _SIZE.fullmatch(first) or _TYPE.fullmatch(first)
+    if _TYPE.fullmatch(first):
+        return match[0]
+    told = _SIZE.fullmatch(first)
     prose = rest and "_" in name and _WORD.fullmatch(first)
     return match[0] if (told or prose) and _is_of_a_model(name) else f"{match['name']}{MASK}"
 

@@ -103,6 +103,7 @@ def test_what_marks_a_secret_masks_it(text: str) -> None:
         "input  cls_token: tensor(float) [batch, 5]",
         "n_token=128 (default: sequence length)",
         "cls_token: SQNR 35.2 dB",
+        "input  session_id_token: tensor(int64) [batch]",
         "n_token: default: sequence length",
     ],
 )
