@@ -31,6 +31,7 @@ OPERATORS = Path(__file__).parent.parent / "results" / "operators" / "table.json
 #: What was recorded of changed models, and of a run that was killed again and again.
 MUTATIONS = OPERATORS.parents[1] / "mutations" / "table.json"
 KILLS = OPERATORS.parents[1] / "faults" / "kills.json"
+PLUGINS = OPERATORS.parents[1] / "plugins" / "table.json"
 #: What real model files out of packages were fed, and how those of the catalogue fare without it.
 BARE_FILES = Path(__file__).parent.parent / "results" / "bare-files"
 _MANIFEST = Path(__file__).parent.parent / "tests" / "bare_files" / "manifest.toml"
@@ -613,6 +614,68 @@ def _one_cell(text: str) -> str:
     return line if len(line) <= 160 else line[:159] + "…"
 
 
+def other_plugins_page() -> str:
+    """Return the page on trials beside other plugins, versions of pytest and Python."""
+    recorded = json.loads(PLUGINS.read_text(encoding="utf-8"))
+    trials = recorded["trials"]
+    pythons = list(dict.fromkeys(trial["python"] for trial in trials))
+    versions = list(dict.fromkeys(trial["version"]["pytest"] for trial in trials))
+    outcome = {
+        (trial["python"], trial["version"]["pytest"], tuple(trial["plugins"])): trial["faults"]
+        for trial in trials
+    }
+
+    def cell(python: str, version: str, plugins: tuple[str, ...]) -> str:
+        if (python, version, plugins) not in outcome:
+            return ""
+        return "see below" if outcome[python, version, plugins] else "good"
+
+    sets = list(dict.fromkeys(tuple(trial["plugins"]) for trial in trials))
+    faults = [
+        f"- Python {python}, pytest {version}, {', '.join(plugins)}: {_one_cell(fault)}"
+        for (python, version, plugins), found in outcome.items()
+        for fault in found
+    ]
+    blocks = [
+        f"A small project with tests of its own and items of ours, in {len(trials)} "
+        "combinations of Python, pytest and other plugins (the fifteen most downloaded that pytest loads). *Good*: "
+        "its own tests end in the same way with and without us, with and without the options of "
+        "the other plugins; our items are measured; the exit status is the same.",
+        "Made by `python -m tests.plugins.driver WORK --python=…`, which can be stopped and "
+        "resumed, and `… --write`.",
+        "## Without other plugins",
+        table(
+            ("Python", *(f"pytest {version}" for version in versions)),
+            ([python, *(cell(python, version, ()) for version in versions)] for python in pythons),
+        ),
+        f"## Each plugin alone, on Python {pythons[-1]}",
+        table(
+            ("plugin", "version", *(f"pytest {version}" for version in versions)),
+            (
+                [name, number, *(cell(pythons[-1], version, (name,)) for version in versions)]
+                for name, number in recorded["plugins"].items()
+            ),
+        ),
+        "## Drawn sets of four",
+        table(
+            ("plugins", "Python", f"pytest {versions[0]}", f"pytest {versions[-1]}"),
+            (
+                [
+                    ", ".join(plugins),
+                    python,
+                    cell(python, versions[0], plugins),
+                    cell(python, versions[-1], plugins),
+                ]
+                for plugins in sets
+                if len(plugins) > 1
+                for python in pythons
+            ),
+        ),
+        *(["## Faults", "\n".join(faults)] if faults else []),
+    ]
+    return page("Other plugins", *blocks)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "document.md": document_page,
     "commands.md": commands_page,
@@ -624,6 +687,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "operators.md": operators_page,
     "changed-models.md": changed_models_page,
     "bare-files.md": bare_files_page,
+    "other-plugins.md": other_plugins_page,
 }
 
 

@@ -7,8 +7,7 @@ makes ``results/plugins/table.json`` of it, from which docs/generate.py makes a 
 
 A trial is the small project of ``projects.py``, run four times: its own tests without our plugin;
 all tests; then both again with the options of the other plugins. It is good if the own tests end in
-the same way with and without us, all of our items are measured (or left out, where the options say
-so) and the exit status is 0. Versions of pytest and the plugins lie in folders of their own, which
+the same way with and without us, all of our items are measured, and the exit status is 0. Versions of pytest and the plugins lie in folders of their own, which
 come before the packages of the environment on ``PYTHONPATH``.
 """
 
@@ -157,7 +156,7 @@ def record(environments: Environments, trial: Trial, folder: Path) -> dict[str, 
             continue
         for side, more in {"without": ("-p", "no:ortbench"), "beside": ()}.items():
             runs[f"{name}_{side}"] = _run(python, paths, plugins, folder, (*options, *more))
-    return {**asdict(trial), "faults": _faults(plugins, runs), "version": _version(python, paths)}
+    return {**asdict(trial), "faults": _faults(runs), "version": _version(python, paths)}
 
 
 def _run(
@@ -199,10 +198,9 @@ def _outcomes(path: Path) -> Outcomes:
     return outcomes
 
 
-def _faults(plugins: tuple[Plugin, ...], runs: dict[str, Ended]) -> list[str]:
+def _faults(runs: dict[str, Ended]) -> list[str]:
     """Return what is wrong: a run and a reason each."""
     faults = []
-    dropped = any(plugin.drops_ours for plugin in plugins)
     for name in ("plain", "options"):
         if f"{name}_beside" not in runs:
             continue
@@ -215,8 +213,7 @@ def _faults(plugins: tuple[Plugin, ...], runs: dict[str, Ended]) -> list[str]:
             faults.append(
                 f"{name}: exit {beside.status}, {without.status} without us: {beside.text}"
             )
-        wanted = {"skipped", "passed"} if dropped and name == "options" else {"passed"}
-        if not beside.ours or set(beside.ours.values()) - wanted:
+        if set(beside.ours.values()) != {"passed"}:
             faults.append(f"{name}: our items: {beside.ours}: {beside.text}")
     return faults
 

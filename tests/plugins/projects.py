@@ -52,8 +52,6 @@ class Plugin:
         test: A test file that uses what the plugin is for; empty: the ordinary tests do.
         options: Its options on the command line.
         needs: Further distributions.
-        repeats: How often its options run each test.
-        drops_ours: Its options leave our items out, as they leave out other tests.
         ini: Lines of the ini section.
     """
 
@@ -61,8 +59,6 @@ class Plugin:
     test: str = ""
     options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    repeats: int = 1
-    drops_ours: bool = False
     ini: str = ""
 
 
@@ -83,7 +79,7 @@ async def test_waits():
         options=("--asyncio-mode=auto",),
     ),
     Plugin("pytest-json-ctrf", options=("--ctrf=ctrf.json",)),
-    Plugin("pytest-xdist", options=("-n", "2"), drops_ours=True),
+    Plugin("pytest-xdist", options=("-n", "2")),
     Plugin(
         "pytest-mock",
         test="""
@@ -147,7 +143,7 @@ def test_counts(benchmark):
         options=("--benchmark-json=bench.json",),
     ),
     Plugin("pytest-json-report", options=("--json-report",)),
-    Plugin("pytest-repeat", options=("--count=2",), repeats=2),
+    Plugin("pytest-repeat", options=("--count=2",)),
 )
 
 
