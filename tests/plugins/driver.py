@@ -7,8 +7,9 @@ makes ``results/plugins/table.json`` of it, from which docs/generate.py makes a 
 
 A trial is the small project of ``projects.py``, run four times: its own tests without our plugin;
 all tests; then both again with the options of the other plugins. It is good if the own tests end in
-the same way with and without us, all of our items are measured, and the exit status is 0. Versions of pytest and the plugins lie in folders of their own, which
-come before the packages of the environment on ``PYTHONPATH``.
+the same way with and without us, all of our items are measured, and the exit status is 0. Versions
+of pytest and the plugins lie in folders of their own, which come before the packages of the
+environment on ``PYTHONPATH``.
 """
 
 from __future__ import annotations
