@@ -197,4 +197,6 @@ def _as_first_written(case: Case) -> Any:
         entry["resolved"] = [size.text for size in spec.resolved]
         # The content of the file says as much as how it was made, and how many sets it holds.
         del entry["prepared"], entry["sets"]
+    if case.dataset is not None and case.dataset.boxes is None:
+        del plain["dataset"]["boxes"]
     return plain
