@@ -627,7 +627,7 @@ def other_plugins_page() -> str:
 
     def cell(python: str, version: str, plugins: tuple[str, ...]) -> str:
         if (python, version, plugins) not in outcome:
-            return ""
+            return "not tried"
         return "see below" if outcome[python, version, plugins] else "good"
 
     sets = list(dict.fromkeys(tuple(trial["plugins"]) for trial in trials))

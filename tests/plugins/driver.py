@@ -87,10 +87,13 @@ def trials(pythons: Sequence[str]) -> Iterator[Trial]:
     sets = [tuple(sorted(draw.sample(names, 4))) for _ in range(SETS)]
     for python, version in itertools.product(pythons, PYTESTS):
         yield Trial(python, version, ())
-    for python, version, chosen in itertools.product(pythons, (PYTESTS[0], PYTESTS[-1]), sets):
+    for version in reversed(PYTESTS):
+        for name in names:
+            yield Trial(pythons[-1], version, (name,))
+    for python, version, chosen in itertools.product(
+        reversed(pythons), (PYTESTS[-1], PYTESTS[0]), sets
+    ):
         yield Trial(python, version, chosen)
-    for version, name in itertools.product(PYTESTS, names):
-        yield Trial(pythons[-1], version, (name,))
 
 
 class Environments:
