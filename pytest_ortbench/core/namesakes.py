@@ -13,6 +13,9 @@ from pathlib import Path
 #: What each library has had in its folder in every version, and no project would have.
 _PARTS = {"numpy": "matrixlib", "onnx": "onnx_ml_pb2.py", "onnxruntime": "capi"}
 
+#: Folders of installed packages: what lies there is the library, though it may be a broken one.
+_INSTALLED = ("site-packages", "dist-packages")
+
 HOW_TO_MEND = (
     "Rename it, or keep the folder above it off Python's path: a conftest.py or a test in it, "
     "'python -m pytest' and PYTHONPATH put it there; pytest --import-mode=importlib does not"
@@ -37,8 +40,9 @@ def _place_of_another(name: str) -> str:
     spec = PathFinder.find_spec(name) if module is None else getattr(module, "__spec__", None)
     if spec is None:
         return ""
-    if spec.submodule_search_locations is None:
-        return spec.origin or ""
-    places = [Path(place) for place in spec.submodule_search_locations]
+    folders = spec.submodule_search_locations
+    places = [Path(place) for place in ([spec.origin or ""] if folders is None else folders)]
+    if not places or any(place.parent.name in _INSTALLED for place in places):
+        return ""
     is_library = any((place / _PARTS[name]).exists() for place in places)
-    return "" if is_library or not places else str(places[0])
+    return "" if is_library else str(places[0])

@@ -77,7 +77,7 @@ def load() -> tuple[ModuleType, int]:
     except (AttributeError, ImportError, SystemError) as error:
         if _BUILT_FOR_NUMPY_1 in heard.getvalue():
             raise _numpy_mismatch() from error
-        _refuse_namesakes()
+        _refuse_namesakes(f" (importing it: {error})")
         raise
     elapsed = time.perf_counter_ns() - started
     if _BUILT_FOR_NUMPY_1 in heard.getvalue():
@@ -91,10 +91,10 @@ def load() -> tuple[ModuleType, int]:
     return onnxruntime, elapsed
 
 
-def _refuse_namesakes() -> None:
+def _refuse_namesakes(what_came: str = "") -> None:
     hidden = namesake_of("onnxruntime", "numpy")
     if hidden:
-        raise HiddenLibrary(hidden)
+        raise HiddenLibrary(hidden + what_came)
 
 
 class _Listening(io.StringIO):

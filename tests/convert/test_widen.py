@@ -40,8 +40,9 @@ class TestWiden:
         model.ir_version = 3
         model.graph.input.append(value("w", HALF, [16, 16]))
         make(model.SerializeToString(), FP32)
-        kinds = {v.name: v.type.tensor_type.elem_type for v in made(tmp_path).graph.input}
-        assert kinds == {"x": HALF, "w": FLOAT}
+        graph = made(tmp_path).graph
+        assert {v.name: v.type.tensor_type.elem_type for v in graph.input} == {"x": HALF}
+        assert {weight.name: weight.data_type for weight in graph.initializer} == {"w": FLOAT}
         result = make(model.SerializeToString(), DYNAMIC)
         assert result.facts["weights"].startswith("99.6 %")
         x = np.random.default_rng(5).standard_normal((2, 16)).astype(np.float16)

@@ -264,8 +264,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (package / name).write_text(text, encoding="utf-8")
     (folder / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "generate.py", folder / "docs")
-    (folder / "results" / "operators").mkdir(parents=True)
-    shutil.copy(ROOT / "results/operators/table.json", folder / "results" / "operators")
+    shutil.copytree(ROOT / "results", folder / "results")
+    (folder / "tests" / "bare_files").mkdir(parents=True)
+    shutil.copy(ROOT / "tests/bare_files/manifest.toml", folder / "tests" / "bare_files")
     (folder / "test_garbage.py").write_text(_TEST, encoding="utf-8")
     relu(folder / "net.onnx")
     done = subprocess.run(

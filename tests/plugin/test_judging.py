@@ -44,7 +44,6 @@ class Way:
         arguments: Further arguments of pytest.
         conftest: A ``conftest.py``.
         judged: Whether a test of the case comes to its end all the same.
-        plugin: A plugin that it needs.
     """
 
     name: str
@@ -52,7 +51,6 @@ class Way:
     arguments: tuple[str, ...] = ()
     conftest: str = ""
     judged: bool = False
-    plugin: str = ""
 
 
 def _both(first: str = "pass", second: str = "pass", *, before: str = "") -> str:
@@ -149,13 +147,6 @@ WAYS = [
     Way("run again by a plugin", _both(), conftest=_RERUN, judged=True),
     Way("reported as passed by a plugin", _both(), conftest=_GREEN_REPORTS, judged=True),
     Way(
-        "benchmarks skipped",
-        _both().replace("test_first(ortbench)", "test_first(ortbench, benchmark)"),
-        ("--benchmark-skip",),
-        judged=True,
-        plugin="pytest_benchmark",
-    ),
-    Way(
         "an error at teardown",
         "@pytest.fixture\ndef late():\n    yield\n    assert 0\n"
         + _both().replace("test_first(ortbench)", "test_first(ortbench, late)"),
@@ -211,8 +202,6 @@ def suite(
     monkeypatch.setattr(Gate, "judge", _slower)
 
     def run(way: Way, kind: str, *arguments: str) -> pytest.RunResult:
-        if way.plugin:
-            pytest.importorskip(way.plugin)
         model_file("new.onnx")
         model_file("old.onnx")
         if kind == BASELINE:
