@@ -58,7 +58,8 @@ def run_left_out(session: pytest.Session) -> None:
     if reporter is not None:
         if config.get_terminal_writer().width_of_current_line:
             reporter.write("\n")  # the dots of workers are of no file, after which pytest ends one
-        reporter.write_line("ortbench: the workers have ended; tests of models run here")
+        if not config.getoption("benchmark_skip", False):
+            reporter.write_line("ortbench: the workers have ended; tests of models run here")
     others = session.testscollected
     named = any("::" in str(argument) for argument in config.args)
     session.perform_collect(None if named else list(files))
