@@ -40,6 +40,11 @@ _ENDING_S = 5.0
 _CLOSING_S = 2.0
 
 
+#: What a worker's environment holds unless it says otherwise: numpy's OpenBLAS has threads that go
+#: on spinning for about 20 ms after their work, which would run into the timed blocks.
+_OF_WORKERS = {"OPENBLAS_NUM_THREADS": "1"}
+
+
 class Refused(Exception):
     """The worker lives but could not do what it was asked."""
 
@@ -187,7 +192,7 @@ class WorkerProcess:
 
     def _start(self, runtime: Runtime, token: str) -> subprocess.Popen[bytes]:
         command = bootstrap.command(runtime, token)
-        environment = {**os.environ, **runtime.environment, MARK: self._mark}
+        environment = {**_OF_WORKERS, **os.environ, **runtime.environment, MARK: self._mark}
         try:
             with self.log.open("ab") as log:
                 return subprocess.Popen(
