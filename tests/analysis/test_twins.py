@@ -23,7 +23,7 @@ def at(name: str, zeros: float | None, ms: float, **case: object) -> CaseResult:
         compressed_bytes=6_000_000 if zeros and zeros > 0.5 else None,
     )
     return make_result(
-        case=make_case(model=model, **case),  # type: ignore[arg-type]
+        case=make_case(model=model, **case),  # type: ignore[arg-type]  # fields of a case
         median_ns=round(ms * 1e6),
     )
 
@@ -104,7 +104,7 @@ def test_wording(results: list[CaseResult], line: str) -> None:
 def listed(name: str, count: int, ms: float, **case: object) -> CaseResult:
     model = replace(make_model(name), weights_as_inputs=count)
     return make_result(
-        case=make_case(model=model, **case),  # type: ignore[arg-type]
+        case=make_case(model=model, **case),  # type: ignore[arg-type]  # fields of a case
         median_ns=round(ms * 1e6),
     )
 

@@ -107,3 +107,20 @@ def test_its_deadline_counts(tmp_path: Path, launcher: ProcessLauncher, case: Ca
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "import")
     launcher.close()
     assert children() == before
+
+
+@pytest.mark.parametrize(("own", "threads"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_blas_has_one_thread_unless_the_runtime_says_otherwise(
+    launcher: ProcessLauncher,
+    case: Case,
+    monkeypatch: pytest.MonkeyPatch,
+    own: dict[str, str],
+    threads: str,
+) -> None:
+    """Its threads go on spinning after their work, beside what is timed."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    told = replace(case, runtime=replace(case.runtime, environment=own))
+    worker = launcher.open(told, worker=0, deadline=1e12)
+    held = psutil.Process(worker.pid).environ()
+    worker.close()
+    assert held["OPENBLAS_NUM_THREADS"] == threads

@@ -70,14 +70,14 @@ def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept:
         raise error
 
     bench = object.__new__(Bench)
-    bench.config = SimpleNamespace()  # type: ignore[assignment]
+    bench.config = SimpleNamespace()  # type: ignore[assignment]  # as far as it is asked
     vars(bench)["name_of"] = lambda _: "m/native/cpu/b1"
     vars(bench)["progress"] = SimpleNamespace(rest=lambda: None)
     vars(bench)["engine"] = SimpleNamespace(
         result=interrupted, give_up=lambda _, reason: reasons.append(reason)
     )
     with pytest.raises(type(error)):
-        bench.result(SimpleNamespace())  # type: ignore[arg-type]
+        bench.result(SimpleNamespace())  # type: ignore[arg-type]  # as far as it is asked
     assert len(reasons) == kept
 
 

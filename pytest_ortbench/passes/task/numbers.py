@@ -53,7 +53,8 @@ def mean_score(task: TaskAccuracy) -> tuple[float, float | None, float | None]:
         left_out = task.boxes.own.left_out
         if not left_out:
             return value, None, None
-        half = jackknife_half(left_out)
+        # As of samples of which none was wrong, where no part makes a difference: some may yet.
+        half = jackknife_half(left_out) or proportion_interval(0, task.samples)[1]
         return value, max(0.0, value - half), min(1.0, value + half)
     if not _is_counting(task):
         return value, None, None

@@ -284,6 +284,12 @@ class TestBoxes:
         value, low, high = mean_score(task)
         assert (value, low, high) == pytest.approx((0.52, 0.52 - half, 0.52 + half), rel=1e-3)
 
+    @pytest.mark.parametrize("left_out", [(0.4,), (0.4, 0.4)])
+    def test_a_value_that_no_part_moves_is_not_certain(self, left_out: tuple[float, ...]) -> None:
+        value, low, high = mean_score(boxes_of(left_out, left_out))
+        half = 1 - 0.025 ** (1 / 1000)  # Clopper and Pearson's end for none of 1000
+        assert (value, low, high) == pytest.approx((0.4, 0.4 - half, 0.4 + half))
+
     def test_the_same_boxes_are_kept_as_far_as_pictures_can_tell(self) -> None:
         kept = kept_ratio(boxes_of((0.5, 0.6), (0.5, 0.6)))
         assert kept is not None
