@@ -48,13 +48,14 @@ def end_marked(mark: str) -> int:
     Args:
         mark: The value of the variable; an empty one marks nothing.
     """
-    ended = 0
+    ended: set[int] = set()
     for _ in range(_ROUNDS if mark else 0):
-        now = sum(1 for pid in _readable() if _kill_if_marked(pid, mark))
+        # One that was killed keeps its environment until the kernel takes its memory back.
+        now = {pid for pid in _readable() if pid not in ended and _kill_if_marked(pid, mark)}
         if not now:
             break
-        ended += now
-    return ended
+        ended |= now
+    return len(ended)
 
 
 def _readable() -> Iterator[int]:
