@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core import descendants
 from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.own_folder import start_of
 
@@ -112,3 +113,12 @@ def test_another_mark_is_left_alone() -> None:
         for child in children:
             child.kill()
             child.wait()
+
+
+def test_one_that_is_killed_and_not_yet_gone_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:  # not waited for: its id stays taken
+        monkeypatch.setattr(descendants, "_readable", lambda: iter([child.pid]))
+        monkeypatch.setattr(descendants, "_is_marked", lambda _pid, _mark: True)
+        assert end_marked("one-of-a-test") == 1
