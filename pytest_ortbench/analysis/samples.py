@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.order import (
     order_statistic,
 )
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.outcome import Block, OrderStatistic, Samples
 from pytest_ortbench.core.samples import PERCENTS
 
@@ -83,6 +84,7 @@ def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> 
         steal_ratio=steal_ratio(blocks),
         throttled_ns=sum(throttled) if throttled else None,
         clock_pair_ns=clock_pair_ns,
+        requests=_kept_requests(blocks, keep),
     )
 
 
@@ -107,6 +109,16 @@ def thinned(durations: Sequence[_Duration], keep: int) -> Sequence[_Duration]:
     import numpy as np
 
     return [durations[index] for index in _thinned(np.asarray(durations), keep)]
+
+
+def _kept_requests(blocks: Sequence[Block], keep: int) -> tuple[GeneratedRequest, ...]:
+    """Return the requests of all blocks, or some of them, with ``keep`` tokens at most."""
+    requests = [request for block in blocks for request in block.requests]
+    tokens = sum(len(request.steps_ns) for request in requests)
+    if keep == 0 or tokens <= keep:
+        return tuple(requests)
+    count = max(1, len(requests) * keep // tokens)
+    return tuple(requests[index * len(requests) // count] for index in range(count))
 
 
 def _thinned(durations: npt.NDArray[np.number], keep: int) -> npt.NDArray[np.intp]:

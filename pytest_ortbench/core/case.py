@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
 
@@ -18,7 +19,7 @@ FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(d
 
 #: Knobs that change what work is done; all others (``threads``, ``opt``, ``graph``) change how the
 #: same work is done, so cases that differ there compete.
-WORKLOAD_KNOBS = ("workload", "concurrency", "sessions")
+WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions")
 
 
 #: What the name of an array starts with that belongs to a further input set.
@@ -293,6 +294,7 @@ class Case(_Named):
         expected: Outputs that the user expects of the inputs: values that lie beside theirs.
         no_batch: Why one inference is one item, for people: what looks like a batch and is none.
             Empty where the inputs have a batch axis.
+        generation: The request that is timed instead of an inference; ``None`` for an inference.
     """
 
     model: Model
@@ -316,6 +318,7 @@ class Case(_Named):
     file_contents: dict[str, str] = field(default_factory=dict)
     no_batch: str = ""
     expected: tuple[InputSpec, ...] = ()
+    generation: Generation | None = None
 
     def further_files(self) -> Iterator[str]:
         """Paths of what it reads besides models; those of libraries may be of another machine."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.extent import Extent
+from pytest_ortbench.core.generation import Decoder
 
 #: Kinds of hints whose values are the same for every seed and every input set.
 _FIXED_KINDS = frozenset({"ones", "zeros", "arange", "constant"})
@@ -233,6 +234,8 @@ class Model:
             must take them for values that may change, folds and prepares none of them. Before IR
             version 4 they are constant all the same, and not counted.
         subnormal_weights: Weights with subnormal values, those with the most first.
+        decoder: What its inputs and outputs mean where it writes text token by token; ``None`` for
+            any other model, and where that can't be seen.
     """
 
     name: str
@@ -262,6 +265,7 @@ class Model:
     is_made: bool = False
     weights_as_inputs: int = 0
     subnormal_weights: tuple[SubnormalWeight, ...] = ()
+    decoder: Decoder | None = None
 
     @property
     def is_pruned(self) -> bool:

@@ -17,6 +17,7 @@ from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.passes.generation.facts import GenerationCheck
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.profile.facts import OperatorProfile
@@ -368,6 +369,7 @@ class Answers:
     baseline_accuracy: Accuracy | None = None
     contender_accuracy: Accuracy | None = None
     task: TaskAccuracy | None = None
+    generation: GenerationCheck | None = None
     random_ops: tuple[str, ...] = ()
     retyped: bool = False
     plain: bool = False
@@ -391,6 +393,7 @@ class CaseResult:
         start_ups: Starts from fresh processes under known conditions, if asked for.
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
+        generation: What a language model writes, if it was looked at.
         failure: Why there is no number; kept beside measurements that finished before it.
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
@@ -412,6 +415,7 @@ class CaseResult:
     start_ups: StartUps | None = None
     stages: Stages | None = None
     task: TaskAccuracy | None = None
+    generation: GenerationCheck | None = None
     failure: Failure | None = None
     flags: tuple[Flag, ...] = ()
     started_at: str = ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.generation import GeneratedRequest
+
 #: Percentiles that are kept of every worker.
 PERCENTS: tuple[float, ...] = (50, 90, 95, 99, 99.9)
 
@@ -20,6 +22,7 @@ class Block:
             unreadable.
         total_ticks: Clock ticks of all CPUs meanwhile; ``None`` if unreadable.
         throttled_ns: Time for which the cgroup was throttled meanwhile; ``None`` if unreadable.
+        requests: What each took, where requests were timed: then a duration is that of one.
     """
 
     durations_ns: tuple[int, ...]
@@ -28,6 +31,7 @@ class Block:
     steal_ticks: int | None = None
     total_ticks: int | None = None
     throttled_ns: int | None = None
+    requests: tuple[GeneratedRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,8 @@ class Samples:
         steal_ratio: Share of CPU time that the hypervisor took meanwhile; ``None`` if unreadable.
         throttled_ns: Time for which the cgroup was throttled meanwhile; ``None`` if unreadable.
         clock_pair_ns: Cost of a pair of clock readings.
+        requests: What each request took, where requests were timed; spread evenly over all where
+            they have more tokens than are kept.
     """
 
     count: int
@@ -90,3 +96,4 @@ class Samples:
     steal_ratio: float | None = None
     throttled_ns: int | None = None
     clock_pair_ns: int = 0
+    requests: tuple[GeneratedRequest, ...] = ()

@@ -15,6 +15,7 @@ from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.axes.tracking import walked
 from pytest_ortbench.models.dataflow import Dataflow
+from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
@@ -85,6 +86,7 @@ def read_model(
     model = replace(
         facts,
         inputs=_with_hints(told.inputs, hints or {}, path),
+        decoder=decoder_of(told.inputs, outputs),
         implied_dims=told.implied_dims,
         notes=(*facts.notes, *told.notes),
     )

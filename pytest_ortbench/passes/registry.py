@@ -25,6 +25,7 @@ NAMES = (
     "startup",
     "processes",
     "task",
+    "generation",
 )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import (
@@ -59,11 +60,29 @@ class Workload:
         name: For ids and tables.
         dims: Sizes by symbol, to be given to :func:`resolve_inputs` as ``dims``.
         note: What a reader should know, empty if nothing.
+        generation: The request that is timed, ``None`` where single inferences are.
+        refusal: Why it can't be measured; ``None`` if it can.
     """
 
     name: str
     dims: dict[str, int]
     note: str = ""
+    generation: Generation | None = None
+    refusal: Failure | None = None
+
+    @property
+    def knobs(self) -> dict[str, str]:
+        """What stands for it in ids."""
+        request = self.generation
+        if request is None:
+            return {"workload": self.name}
+        return {
+            "workload": self.name,
+            "engine": request.engine,
+            "prompt": str(request.prompt_tokens),
+            "new": str(request.new_tokens),
+            "depth": str(request.depth),
+        }
 
 
 def workloads(axes: ModelAxes) -> tuple[Workload, ...]:

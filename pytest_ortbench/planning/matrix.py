@@ -15,6 +15,7 @@ from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, Sessio
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.file_digest import content_of
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.outcome import Failure
@@ -22,6 +23,7 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
+from pytest_ortbench.planning.generations import generations
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -256,12 +258,14 @@ def _cases_of(
                     seed=request.seed,
                     dataset=sized.labelled,
                     no_batch=axes.no_batch(sized.batch),
+                    generation=sized.generation,
                 )
                 for placer in placers:
                     case = placer(case, request.of_passes)
                 standing = (
                     target.refusal
                     or made.refusal
+                    or sized.refusal
                     or refuse_capture(provider, point.io, case.callers)
                     or refuse_session(provider, point.session)
                 )
@@ -325,6 +329,8 @@ class _Sized:
         knobs: The workload, where there are several.
         feed: The inputs of the model itself, or why it can't have them.
         labelled: Labelled data that fits them.
+        generation: The request that is timed, ``None`` where single inferences are.
+        refusal: Why the workload can't be measured; ``None`` if it can.
     """
 
     asked: int | None
@@ -334,6 +340,8 @@ class _Sized:
     knobs: dict[str, str]
     feed: tuple[InputSpec, ...] | Failure
     labelled: Dataset | None
+    generation: Generation | None = None
+    refusal: Failure | None = None
 
     def fed_to(
         self, made: PlannedVariant, recipes: Mapping[str, Recipe]
@@ -345,9 +353,12 @@ class _Sized:
 def _shapes(axes: ModelAxes, request: PlanRequest) -> list[tuple[dict[str, int], Workload | None]]:
     """Sizes that the user set, each with the presets of the model unless it sets theirs."""
     named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
-    presets: Sequence[Workload | None] = workloads(axes)
+    presets: list[Workload | None] = [*workloads(axes)]
     if not presets or any(name in preset.dims for preset in presets if preset for name in named):
         presets = [None]
+    if request.generate == "only":
+        presets = []
+    presets += generations(axes, request)
     return [
         (dict(zip(named, sizes, strict=True)), preset)
         for sizes in itertools.product(*named.values())
@@ -378,9 +389,11 @@ def _sized(
             for name, size in dims.items()
             if name not in axes.batch_axis.symbols or size != batch
         },
-        knobs={"workload": preset.name} if preset is not None else {},
+        knobs=preset.knobs if preset is not None else {},
         feed=named_by(preset, feed),
         labelled=labelled,
+        generation=preset.generation if preset is not None else None,
+        refusal=preset.refusal if preset is not None else None,
     )
 
 

@@ -45,6 +45,12 @@ class PlanRequest:
         labels: Labels of the photos, sounds or lines of text that are fed; ``None`` for none.
         preprocess: How these become values, by setting, as far as the user says it.
         made: What the one model is called that a test made; empty: models have names of their own.
+        generate: Whether requests of language models are measured: ``auto``, ``off``, or ``only``
+            them.
+        engines: What carries them out; empty: what fits the model.
+        prompt_tokens: Lengths of their prompts; empty: a documented one.
+        new_tokens: Numbers of tokens that they write; likewise.
+        depths: Numbers of tokens in the cache before the prompt; empty: none.
     """
 
     models: tuple[str, ...]
@@ -70,6 +76,11 @@ class PlanRequest:
     labels: Path | None = None
     preprocess: dict[str, str] = field(default_factory=dict)
     made: str = ""
+    generate: str = "auto"
+    engines: tuple[str, ...] = ()
+    prompt_tokens: tuple[int, ...] = ()
+    new_tokens: tuple[int, ...] = ()
+    depths: tuple[int, ...] = ()
 
     @classmethod
     def of_options(

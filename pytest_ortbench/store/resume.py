@@ -186,6 +186,7 @@ def _as_first_written(case: Case) -> Any:
     del (
         plain["expected"],
         plain["no_batch"],
+        plain["model"]["decoder"],
         plain["model"]["zero_share"],
         plain["model"]["compressed_bytes"],
     )
@@ -197,6 +198,8 @@ def _as_first_written(case: Case) -> Any:
         entry["resolved"] = [size.text for size in spec.resolved]
         # The content of the file says as much as how it was made, and how many sets it holds.
         del entry["prepared"], entry["sets"]
+    if case.generation is None:
+        del plain["generation"]
     if case.dataset is not None and case.dataset.boxes is None:
         del plain["dataset"]["boxes"]
     return plain

@@ -6,16 +6,18 @@ the numbers, so everything that disturbs a measurement disturbs this one, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
-Run = Callable[[None, Mapping[str, object]], object]
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 #: The sine of so many numbers at a time stays in the innermost cache, so that the model's own data
 #: stay where they are.
 _CHUNK = 512
 
 
-def with_added_work(run: Run, numbers: int) -> Run:
+def with_added_work(run: Callable[_Given, _Result], numbers: int) -> Callable[_Given, _Result]:
     """Return ``run`` followed by the sine of so many numbers; ``run`` itself for none."""
     if numbers <= 0:
         return run
@@ -27,8 +29,8 @@ def with_added_work(run: Run, numbers: int) -> Run:
     last, last_out = chunk[:rest], out[:rest]
     sine = numpy.sin
 
-    def run_and_work(names: None, feeds: Mapping[str, object]) -> object:
-        outputs = run(names, feeds)
+    def run_and_work(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+        outputs = run(*given, **named)
         for _ in range(whole):
             sine(chunk, out=out)
         sine(last, out=last_out)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.outcome import Startup
 from pytest_ortbench.worker.async_calls import require_async
@@ -176,6 +177,10 @@ class MeasuredCase:
         with self.watch.counted():
             loop(durations)
         return durations
+
+    def take_requests(self) -> tuple[GeneratedRequest, ...]:
+        """Return what the requests took since the last call; nothing where inferences are timed."""
+        return ()
 
     def live_loop(self) -> Loop:
         """Return the timed loop over all sessions and callers.

@@ -50,7 +50,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         Exception: what ONNX Runtime raises.
     """
     unconfirmed = check_entries(question.case, state)
-    measured = MeasuredCase(question.case, state.enter, engines=question.engines)
+    measured = _kind_of(question.case)(question.case, state.enter, engines=question.engines)
     # Before it is open: a refusal tells what was fed to the session.
     state.measured = measured
     startup = measured.open()
@@ -65,6 +65,15 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         clock_pair_ns=clock_pair_ns(),
         impossible=impossible_passes(question.case.provider),
     )
+
+
+def _kind_of(case: Case) -> type[MeasuredCase]:
+    """Return what measures a case: inferences, or requests of a language model."""
+    if case.generation is None:
+        return MeasuredCase
+    from pytest_ortbench.worker.generation.generating_case import GeneratingCase  # seldom needed
+
+    return GeneratingCase
 
 
 def impossible_passes(provider: Provider) -> dict[str, str]:
@@ -103,6 +112,7 @@ def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
     """Time single inferences in a row; counters are read outside the timed region."""
     measured.enter("measure")
     loop, durations = measured.live_loop(), room_for(question.iterations)
+    measured.take_requests()  # those of the warm-up
     with measured.watch.counted():
         before = measured.contention.read()
         cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
@@ -117,6 +127,7 @@ def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
         steal_ticks=counter_growth(before.steal_ticks, after.steal_ticks),
         total_ticks=counter_growth(before.total_ticks, after.total_ticks),
         throttled_ns=most_growth(before.throttled_ns, after.throttled_ns),
+        requests=measured.take_requests(),
     )
 
 

@@ -1,0 +1,116 @@
+"""How a language model generates: its decoder, what is asked of it, what each request took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: What carries a generation out: the package's own loop on a session, or onnxruntime-genai.
+ENGINES = ("session", "genai")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheTensor:
+    """One tensor of keys or of values that a decoder hands on from token to token.
+
+    Attributes:
+        past: Name of the input.
+        present: Name of the output that is fed to it for the next token.
+        type: ONNX Runtime's spelling of its type.
+        shape: Sizes of its axes; 0 at the axes of the batch and of the length.
+        batch_axis: Axis of the sequences.
+        length_axis: Axis of the tokens.
+    """
+
+    past: str
+    present: str
+    type: str
+    shape: tuple[int, ...]
+    batch_axis: int = 0
+    length_axis: int = 2
+
+    def sized(self, batch: int, length: int) -> tuple[int, ...]:
+        """Return its shape for a number of sequences and of tokens."""
+        sizes = list(self.shape)
+        sizes[self.batch_axis], sizes[self.length_axis] = batch, length
+        return tuple(sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """What the inputs and outputs of a model that writes token by token mean.
+
+    Attributes:
+        ids: Input of the tokens, ``[batch, tokens]``.
+        logits: Output of the scores, ``[batch, tokens or 1, vocabulary]``.
+        vocabulary: Number of tokens that there are.
+        cache: Tensors of keys and values, empty for a decoder without a cache.
+        ids_type: ONNX Runtime's spelling of the type of the tokens.
+        mask: Input with 1 for every token of past and present, ``[batch, past + tokens]``; empty
+            where there is none.
+        positions: Input of the positions of the new tokens, ``[batch, tokens]``; likewise.
+        cache_flag: Input that says whether the cache is used; likewise.
+        shares_buffers: Whether past and present may be one buffer, as long as the whole context.
+        context: The most tokens of past and present; ``None`` where nothing says it.
+        context_from: What says it, for people.
+        end_tokens: Tokens that end a text; they are never chosen while time is taken.
+        folder: Folder whose ``genai_config.json`` names the file; empty where there is none.
+    """
+
+    ids: str
+    logits: str
+    vocabulary: int
+    cache: tuple[CacheTensor, ...] = ()
+    ids_type: str = "tensor(int64)"
+    mask: str = ""
+    positions: str = ""
+    cache_flag: str = ""
+    shares_buffers: bool = False
+    context: int | None = None
+    context_from: str = ""
+    end_tokens: tuple[int, ...] = ()
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A request as it is asked for: so many tokens after so many.
+
+    Attributes:
+        engine: One of :data:`ENGINES`.
+        prompt_tokens: Tokens of a sequence that are read at once, drawn anew for every request.
+        new_tokens: Tokens of a sequence that are written, the first one included.
+        depth: Tokens of a sequence that are in the cache before the prompt.
+    """
+
+    engine: str
+    prompt_tokens: int
+    new_tokens: int
+    depth: int = 0
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sequence at its end."""
+        return self.depth + self.prompt_tokens + self.new_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedRequest:
+    """What one request took, in nanoseconds.
+
+    Attributes:
+        steps_ns: Time in the model for the first token (reading the prompt), and for each later
+            one, in order. Under genai a step includes the choice of its token.
+        chosen_ns: Time for choosing the first token, where that is no part of the first step.
+        prepared_ns: Time between the text of the request and its first step: template, tokenising,
+            making a generator; ``None`` where nothing of that is done.
+        wall_ns: Time from the ids of the prompt to the last token, everything included.
+        prompt_tokens: Tokens of each sequence that were read.
+        new_tokens: Tokens of each sequence that were written.
+    """
+
+    steps_ns: tuple[int, ...]
+    chosen_ns: int = 0
+    prepared_ns: int | None = None
+    wall_ns: int
+    prompt_tokens: int
+    new_tokens: int

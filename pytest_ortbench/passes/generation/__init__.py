@@ -1,0 +1,1 @@
+"""What a language model writes, and whether it is right."""

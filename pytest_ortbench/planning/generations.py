@@ -1,0 +1,68 @@
+"""The requests that a language model is measured with: prompts × new tokens × depths × engines."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from pytest_ortbench.core.generation import Generation
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.planning.feeds import Workload
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.sizes import ModelAxes
+
+#: What is asked of a model where nobody says it; shorter where its context is.
+PROMPT_TOKENS = 128
+NEW_TOKENS = 32
+#: Name of the workload in ids.
+GENERATE = "generate"
+
+
+def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
+    """Yield a workload a request that a model is measured with; none for a model that writes none.
+
+    Args:
+        axes: Of the model.
+        request: What was asked for.
+    """
+    decoder = axes.model.decoder
+    if decoder is None or request.generate == "off":
+        return
+    past, tokens = axes.cache
+    for prompt, new, depth, engine in itertools.product(
+        request.prompt_tokens or (_default(PROMPT_TOKENS, decoder.context),),
+        request.new_tokens or (_default(NEW_TOKENS, decoder.context),),
+        request.depths or (0,),
+        request.engines or ("session",),
+    ):
+        asked = Generation(engine=engine, prompt_tokens=prompt, new_tokens=new, depth=depth)
+        yield Workload(
+            name=GENERATE,
+            dims=_sizes({tokens: prompt, past: 0}),
+            generation=asked,
+            refusal=_refusal(axes.model, asked),
+        )
+
+
+def _default(tokens: int, context: int | None) -> int:
+    """Return a number of tokens of which four fit into the context."""
+    return tokens if context is None else max(2, min(tokens, context // 4))
+
+
+def _sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+    return {symbol: size for symbol, size in sizes.items() if symbol}
+
+
+def _refusal(model: Model, asked: Generation) -> Failure | None:
+    decoder = model.decoder
+    if decoder is None or decoder.context is None or asked.length <= decoder.context:
+        return None
+    return Failure(
+        kind="unsupported",
+        phase="inputs",
+        message=f"{asked.depth} + {asked.prompt_tokens} + {asked.new_tokens} tokens are "
+        f"{asked.length}, and the context of model {model.name!r} ends at {decoder.context} "
+        f"({decoder.context_from})",
+        hint="Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
+    )

@@ -1,0 +1,1 @@
+"""Requests of language models, inside the measured interpreter."""

@@ -1,0 +1,178 @@
+"""A decoder on a session of ONNX Runtime: a prompt, then token by token with the cache fed back.
+
+The cache stays in bound values, on the device where the provider has memory of its own. Logits come
+to the host, where the likeliest token is chosen: outside the time of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.generation import CacheTensor, Decoder
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.worker.binding import device_of
+from pytest_ortbench.worker.runtime import load
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from onnxruntime import InferenceSession, IOBinding, OrtValue
+
+    Ids = npt.NDArray[np.integer[Any]]
+
+#: Tokens that are read at a time to fill the cache before a request.
+_CHUNK = 512
+_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64"}
+_WHOLE = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+
+
+class SessionDecoder:
+    """A decoder with its cache.
+
+    Args:
+        session: Of the decoder's file.
+        decoder: What its inputs and outputs mean.
+        provider: Where it runs.
+        batch: Number of sequences.
+        length: The most tokens of a sequence, past and present.
+        run: What runs the session on a binding; the session's own where it is ``None``.
+    """
+
+    def __init__(
+        self,
+        session: InferenceSession,
+        decoder: Decoder,
+        provider: Provider,
+        *,
+        batch: int,
+        length: int,
+        run: Callable[[IOBinding], object] | None = None,
+    ) -> None:
+        self._ort, _ = load()
+        self._decoder = decoder
+        self._batch = batch
+        self._length = length
+        self._device = device_of(provider)
+        self._types = {info.name: info.type for info in session.get_inputs()}
+        self._binding = session.io_binding()
+        self._run = run or session.run_with_iobinding
+        #: By number of tokens: where the logits of a run go, once their shape is known.
+        self._logits: dict[int, npt.NDArray[Any]] = {}
+        self._cache = self._base = [self._empty(tensor) for tensor in decoder.cache]
+        self._past = self._depth = 0
+
+    @property
+    def past(self) -> int:
+        """Tokens of a sequence in the cache."""
+        return self._past
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the bound cache."""
+        return sum(value.tensor_size_in_bytes() for value in self._cache)
+
+    def fill(self, ids: Ids) -> None:
+        """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
+        self._base, self._depth = [self._empty(tensor) for tensor in self._decoder.cache], 0
+        self.rewind()
+        for start in range(0, ids.shape[1], _CHUNK):
+            self.read(ids[:, start : start + _CHUNK])
+        self._base, self._depth = self._cache, self._past
+
+    def rewind(self) -> None:
+        """Forget all tokens but those that stand before every prompt."""
+        self._cache, self._past = self._base, self._depth
+
+    def read(self, ids: Ids) -> int:
+        """Run the model on the next tokens of each sequence.
+
+        Args:
+            ids: Tokens, ``[batch, tokens]``.
+
+        Returns:
+            Nanoseconds of the run alone, until its outputs are there.
+        """
+        tokens = ids.shape[1]
+        self._bind_inputs(ids)
+        self._bind_outputs(tokens)
+        clock, run, synchronise = perf_counter_ns, self._run, self._binding.synchronize_outputs
+        started = clock()
+        run(self._binding)
+        synchronise()
+        took = clock() - started
+        outputs = self._binding.get_outputs()
+        if tokens not in self._logits:
+            self._logits[tokens] = outputs[0].numpy()
+        if not self._decoder.shares_buffers:
+            self._cache = list(outputs[1:])
+        self._past += tokens
+        self._latest = tokens
+        return took
+
+    def scores(self) -> npt.NDArray[Any]:
+        """Return the logits of the last run, ``[batch, tokens or 1, vocabulary]``; not a copy."""
+        return self._logits[self._latest]
+
+    def _bind_inputs(self, ids: Ids) -> None:
+        import numpy as np
+
+        decoder, binding = self._decoder, self._binding
+        total = self._past + ids.shape[1]
+        given: dict[str, npt.NDArray[Any]] = {decoder.ids: self._whole(decoder.ids, ids)}
+        if decoder.mask:
+            ones = np.ones((self._batch, total), dtype=np.int64)
+            given[decoder.mask] = self._whole(decoder.mask, ones)
+        if decoder.positions:
+            row = np.arange(self._past, total, dtype=np.int64)
+            rows = np.broadcast_to(row, (self._batch, len(row)))
+            given[decoder.positions] = self._whole(decoder.positions, rows)
+        if decoder.cache_flag:
+            given[decoder.cache_flag] = np.array([self._past > 0])
+        for name, value in given.items():
+            binding.bind_cpu_input(name, value)
+        for tensor, value in zip(decoder.cache, self._cache, strict=True):
+            binding.bind_ortvalue_input(tensor.past, value)
+        #: They must live as long as the run.
+        self._given = given
+
+    def _bind_outputs(self, tokens: int) -> None:
+        decoder, binding = self._decoder, self._binding
+        binding.clear_binding_outputs()
+        logits = self._logits.get(tokens)
+        if logits is None:
+            binding.bind_output(decoder.logits, "cpu", 0)
+        else:
+            binding.bind_output(
+                decoder.logits, "cpu", 0, logits.dtype, logits.shape, logits.ctypes.data
+            )
+        for tensor, value in zip(decoder.cache, self._cache, strict=True):
+            if decoder.shares_buffers:
+                binding.bind_ortvalue_output(tensor.present, value)
+            else:
+                binding.bind_output(tensor.present, *self._device)
+
+    def _whole(self, name: str, value: Ids) -> npt.NDArray[Any]:
+        import numpy as np
+
+        return np.ascontiguousarray(value, dtype=_WHOLE[self._types[name]])
+
+    def _empty(self, tensor: CacheTensor) -> OrtValue:
+        import numpy as np
+
+        kind = _TYPES.get(self._types[tensor.past])
+        if kind is None:
+            raise WorkerError(
+                Failure(
+                    kind="unsupported",
+                    phase="inputs",
+                    message=f"the cache {tensor.past!r} is {self._types[tensor.past]}, "
+                    "which numpy does not have",
+                )
+            )
+        shape = tensor.sized(self._batch, self._length if self._decoder.shares_buffers else 0)
+        empty = np.zeros(shape, dtype=kind)
+        return self._ort.OrtValue.ortvalue_from_numpy(empty, *self._device)

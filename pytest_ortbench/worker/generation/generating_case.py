@@ -1,0 +1,45 @@
+"""A case whose timed unit is a request to a language model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.generation import GeneratedRequest
+from pytest_ortbench.worker.added_work import with_added_work
+from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.requests import (
+    Prompts,
+    RequestLoop,
+    SessionEngine,
+    decoder_of,
+    generation_of,
+)
+from pytest_ortbench.worker.measured import MeasuredCase
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+
+class GeneratingCase(MeasuredCase):
+    """A case on a session whose timed loop carries out requests, each with a fresh prompt."""
+
+    def take_requests(self) -> tuple[GeneratedRequest, ...]:
+        """Return what the requests took since the last call."""
+        loop = self.live_loop()
+        return loop.take() if isinstance(loop, RequestLoop) else ()
+
+    def _first_inference(self, session: InferenceSession) -> int:
+        """Time the first request."""
+        asked = generation_of(self.case)
+        decoder = SessionDecoder(
+            session,
+            decoder_of(self.case),
+            self.case.provider,
+            batch=self.case.batch,
+            length=asked.length,
+            run=with_added_work(session.run_with_iobinding, self.case.added_work),
+        )
+        prompts = Prompts(self.case, seed=os.getpid())
+        self._loop = RequestLoop(SessionEngine(decoder, self.case), prompts, asked)
+        return self.run_timed(1)[0]

@@ -1,0 +1,190 @@
+"""Requests to a decoder: prompts that are drawn anew, tokens that are chosen greedily."""
+
+from __future__ import annotations
+
+from array import array
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import Decoder, GeneratedRequest, Generation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.integer[Any]]
+
+
+class Engine(Protocol):
+    """What carries out requests, one at a time."""
+
+    def fill(self, ids: Ids) -> None:
+        """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
+
+    def request(self, prompt: Ids, new_tokens: int) -> GeneratedRequest:
+        """Read a prompt ``[batch, tokens]``, and write so many tokens after it."""
+
+    @property
+    def written(self) -> Ids:
+        """Tokens that the last request wrote, ``[batch, new tokens]``."""
+
+
+class Prompts:
+    """Draws tokens that a model knows and that end no text.
+
+    Args:
+        case: Its request and its model.
+        seed: Of the drawing; another one for every process.
+    """
+
+    def __init__(self, case: Case, *, seed: int) -> None:
+        import numpy as np
+
+        self._batch = case.batch
+        self._random = np.random.default_rng([case.seed, seed])
+        known = np.arange(known_tokens(case))
+        self._known = known[~np.isin(known, decoder_of(case).end_tokens)]
+
+    def draw(self, tokens: int) -> Ids:
+        """Return ``[batch, tokens]`` drawn tokens."""
+        chosen: Ids = self._random.choice(self._known, size=(self._batch, tokens))
+        return chosen
+
+
+def decoder_of(case: Case) -> Decoder:
+    """Return the decoder of a case that generates.
+
+    Raises:
+        ValueError: for a case that does not.
+    """
+    if case.model.decoder is None:
+        raise ValueError(f"model {case.model.name!r} is no decoder")
+    return case.model.decoder
+
+
+def generation_of(case: Case) -> Generation:
+    """Return the request of a case that generates.
+
+    Raises:
+        ValueError: for a case that does not.
+    """
+    if case.generation is None:
+        raise ValueError(f"{case.case_id} times inferences")
+    return case.generation
+
+
+def known_tokens(case: Case) -> int:
+    """Return how many tokens the model can read and write: its table may be the shorter one."""
+    decoder = decoder_of(case)
+    for spec in case.inputs:
+        if spec.name == decoder.ids and spec.hint.kind == "integers":
+            return min(decoder.vocabulary, int(spec.hint.high) + 1)
+    return decoder.vocabulary
+
+
+class RequestLoop:
+    """The timed loop of a case that generates: fills durations with one request each.
+
+    Attributes:
+        requests: What each request took, since they were taken last.
+
+    Args:
+        engine: Carries them out.
+        prompts: Draws what they read.
+        asked: How long they are.
+    """
+
+    def __init__(self, engine: Engine, prompts: Prompts, asked: Generation) -> None:
+        self.engine = engine
+        self.requests: list[GeneratedRequest] = []
+        self._prompts = prompts
+        self._asked = asked
+        if asked.depth:
+            engine.fill(prompts.draw(asked.depth))
+
+    def __call__(self, durations: array[int]) -> None:
+        """Carry out as many requests as there is room for durations."""
+        for index in range(len(durations)):
+            prompt = self._prompts.draw(self._asked.prompt_tokens)
+            request = self.engine.request(prompt, self._asked.new_tokens)
+            durations[index] = request.wall_ns
+            self.requests.append(request)
+
+    def take(self) -> tuple[GeneratedRequest, ...]:
+        """Return what the requests took since the last call."""
+        taken, self.requests = tuple(self.requests), []
+        return taken
+
+
+class SessionEngine:
+    """Carries out requests on a session of ONNX Runtime.
+
+    Args:
+        decoder: The model with its cache.
+        case: Its request and its model.
+    """
+
+    def __init__(self, decoder: SteppedDecoder, case: Case) -> None:
+        self._decoder = decoder
+        self._known = known_tokens(case)
+        self._ends = list(decoder_of(case).end_tokens)
+        self._written: list[Ids] = []
+
+    def fill(self, ids: Ids) -> None:
+        """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
+        self._decoder.fill(ids)
+
+    def request(self, prompt: Ids, new_tokens: int) -> GeneratedRequest:
+        """Read a prompt ``[batch, tokens]``, and write so many tokens after it."""
+        clock, read = perf_counter_ns, self._decoder.read
+        self._decoder.rewind()
+        started = clock()
+        steps = [read(prompt)]
+        choosing = clock()
+        written = [self._likeliest()]
+        chosen_ns = clock() - choosing
+        for _ in range(new_tokens - 1):
+            steps.append(read(written[-1]))
+            written.append(self._likeliest())
+        wall_ns = clock() - started
+        self._written = written
+        return GeneratedRequest(
+            steps_ns=tuple(steps),
+            chosen_ns=chosen_ns,
+            wall_ns=wall_ns,
+            prompt_tokens=prompt.shape[1],
+            new_tokens=len(written),
+        )
+
+    @property
+    def written(self) -> Ids:
+        """Tokens that the last request wrote, ``[batch, new tokens]``."""
+        import numpy as np
+
+        return np.concatenate(self._written, axis=1)
+
+    def _likeliest(self) -> Ids:
+        """Return the likeliest next token of each sequence that ends no text, ``[batch, 1]``."""
+        scores = self._decoder.scores()[:, -1:, : self._known]
+        if self._ends:
+            scores = scores.copy()
+            scores[:, :, [end for end in self._ends if end < self._known]] = -float("inf")
+        chosen: Ids = scores.argmax(axis=-1)
+        return chosen
+
+
+class SteppedDecoder(Protocol):
+    """A decoder that is run step by step, see :class:`.decoding.SessionDecoder`."""
+
+    def fill(self, ids: Ids) -> None:
+        """Read tokens that stand before every prompt."""
+
+    def rewind(self) -> None:
+        """Forget all other tokens."""
+
+    def read(self, ids: Ids) -> int:
+        """Run the model on the next tokens, and return the nanoseconds."""
+
+    def scores(self) -> npt.NDArray[Any]:
+        """Return the logits of the last run."""
