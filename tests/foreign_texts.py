@@ -19,6 +19,7 @@ WHOLE_MODULES: dict[str, str] = {
     "launch/missing_library.py": "messages of loaders of libraries",
     "launch/native_text.py": "messages and logs of native code",
     "launch/noise.py": "files of the system",
+    "models/decoders.py": "names of inputs and outputs, types as ONNX Runtime spells them",
     "models/axes/layout_rules.py": "types of operators",
     "models/axes/mixing_rules.py": "types of operators, their attributes",
     "models/external_data.py": "places in a model file",

@@ -369,7 +369,6 @@ class Answers:
     baseline_accuracy: Accuracy | None = None
     contender_accuracy: Accuracy | None = None
     task: TaskAccuracy | None = None
-    generation: GenerationCheck | None = None
     random_ops: tuple[str, ...] = ()
     retyped: bool = False
     plain: bool = False

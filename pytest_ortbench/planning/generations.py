@@ -27,9 +27,14 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
         request: What was asked for.
     """
     decoder = axes.model.decoder
+    past, tokens = axes.cache
     if decoder is None or request.generate == "off":
         return
-    past, tokens = axes.cache
+    # Whoever gives inputs or their sizes asks for inferences with them.
+    if request.generate == "auto" and (
+        request.inputs is not None or past in request.dims or tokens in request.dims
+    ):
+        return
     for prompt, new, depth, engine in itertools.product(
         request.prompt_tokens or (_default(PROMPT_TOKENS, decoder.context),),
         request.new_tokens or (_default(NEW_TOKENS, decoder.context),),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.file_digest import content_of
@@ -22,6 +22,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.combinations import Combination, combinations_of
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
 from pytest_ortbench.planning.generations import generations
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
@@ -34,7 +35,6 @@ from pytest_ortbench.planning.provider_options import (
 from pytest_ortbench.planning.real_inputs import expected_outputs
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
 from pytest_ortbench.planning.sizes import ModelAxes
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (
@@ -92,19 +92,6 @@ class Plan:
     skips: tuple[Skip, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
-    """One combination of the axes that do not depend on model or provider."""
-
-    batch: int | None
-    io: str
-    session: SessionConfig
-    knobs: dict[str, str]
-    concurrency: int
-    sessions: int
-    call: str
-
-
 def build_plan(
     request: PlanRequest,
     models: Sequence[Model | UnreadableModel],
@@ -134,7 +121,7 @@ def build_plan(
     for entry in PASSES:
         if entry.check_plan:
             entry.load(entry.check_plan)(request, readable)
-    points = list(_points(request))
+    points = list(combinations_of(request))
     providers = [provider for target in targets for provider in target.providers]
     check_allowed(providers, [point.session for point in points])
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
@@ -165,59 +152,11 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
     return replace(planned, case=with_contents(replace(planned.case, inputs=feed)), refusal=None)
 
 
-def _points(request: PlanRequest) -> Iterator[_Point]:
-    config = SessionConfig(custom_ops=request.custom_ops)
-    base = apply_session_options(config, request.session_options)
-    batches: tuple[int | None, ...] = request.batch_sizes or (None,)
-    threads: tuple[int | None, ...] = request.threads or (None,)
-    levels: tuple[str | None, ...] = request.graph_opts or (None,)
-    callers: tuple[int | None, ...] = request.concurrency or (None,)
-    sessions: tuple[int | None, ...] = request.sessions or (None,)
-    spinning: tuple[str | None, ...] = request.spinning or (None,)
-    for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
-        batches,
-        threads,
-        levels,
-        callers,
-        sessions,
-        spinning,
-        request.calls,
-        request.io,
-    ):
-        session, knobs = base, {}
-        if thread is not None:
-            session = replace(session, intra_op_num_threads=thread)
-            knobs["threads"] = str(thread)
-        if level is not None:
-            session = replace(session, graph_optimization_level=level)
-            knobs["opt"] = level
-        if concurrent is not None:
-            knobs["concurrency"] = str(concurrent)
-        if several is not None:
-            knobs["sessions"] = str(several)
-        if spin is not None:
-            session = with_spinning(session, spin)
-            knobs["spin"] = spin
-        if call != "sync":
-            knobs["call"] = call
-        if io != "end-to-end":
-            knobs["io"] = io
-        yield _Point(
-            batch=batch,
-            io=io,
-            session=session,
-            knobs=knobs,
-            concurrency=concurrent or 1,
-            sessions=several or 1,
-            call=call,
-        )
-
-
 def _cases_of(
     model: Model,
     request: PlanRequest,
     targets: Sequence[Target],
-    points: Sequence[_Point],
+    points: Sequence[Combination],
     makers: _Makers,
 ) -> Iterator[Planned]:
     axes = ModelAxes(model)
@@ -240,6 +179,8 @@ def _cases_of(
             graph = {"graph": "captured"} if captures_graph(provider) else {}
             for place, point in itertools.product(range(len(shapes)), points):
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
+                if sized.generation is not None and not point.is_plain:
+                    continue
                 case = Case(
                     model=model,
                     variant=made.variant,

@@ -12,8 +12,8 @@ from pytest_ortbench.worker.generation.requests import (
     Prompts,
     RequestLoop,
     SessionEngine,
-    decoder_of,
-    generation_of,
+    decoder_in,
+    generation_in,
 )
 from pytest_ortbench.worker.measured import MeasuredCase
 
@@ -31,10 +31,10 @@ class GeneratingCase(MeasuredCase):
 
     def _first_inference(self, session: InferenceSession) -> int:
         """Time the first request."""
-        asked = generation_of(self.case)
+        asked = generation_in(self.case)
         decoder = SessionDecoder(
             session,
-            decoder_of(self.case),
+            decoder_in(self.case),
             self.case.provider,
             batch=self.case.batch,
             length=asked.length,

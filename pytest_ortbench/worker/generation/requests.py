@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.integer[Any]]
 
 
-class Engine(Protocol):
+class RequestEngine(Protocol):
     """What carries out requests, one at a time."""
 
     def fill(self, ids: Ids) -> None:
@@ -44,7 +44,7 @@ class Prompts:
         self._batch = case.batch
         self._random = np.random.default_rng([case.seed, seed])
         known = np.arange(known_tokens(case))
-        self._known = known[~np.isin(known, decoder_of(case).end_tokens)]
+        self._known = known[~np.isin(known, decoder_in(case).end_tokens)]
 
     def draw(self, tokens: int) -> Ids:
         """Return ``[batch, tokens]`` drawn tokens."""
@@ -52,7 +52,7 @@ class Prompts:
         return chosen
 
 
-def decoder_of(case: Case) -> Decoder:
+def decoder_in(case: Case) -> Decoder:
     """Return the decoder of a case that generates.
 
     Raises:
@@ -63,7 +63,7 @@ def decoder_of(case: Case) -> Decoder:
     return case.model.decoder
 
 
-def generation_of(case: Case) -> Generation:
+def generation_in(case: Case) -> Generation:
     """Return the request of a case that generates.
 
     Raises:
@@ -76,7 +76,7 @@ def generation_of(case: Case) -> Generation:
 
 def known_tokens(case: Case) -> int:
     """Return how many tokens the model can read and write: its table may be the shorter one."""
-    decoder = decoder_of(case)
+    decoder = decoder_in(case)
     for spec in case.inputs:
         if spec.name == decoder.ids and spec.hint.kind == "integers":
             return min(decoder.vocabulary, int(spec.hint.high) + 1)
@@ -95,7 +95,7 @@ class RequestLoop:
         asked: How long they are.
     """
 
-    def __init__(self, engine: Engine, prompts: Prompts, asked: Generation) -> None:
+    def __init__(self, engine: RequestEngine, prompts: Prompts, asked: Generation) -> None:
         self.engine = engine
         self.requests: list[GeneratedRequest] = []
         self._prompts = prompts
@@ -128,7 +128,7 @@ class SessionEngine:
     def __init__(self, decoder: SteppedDecoder, case: Case) -> None:
         self._decoder = decoder
         self._known = known_tokens(case)
-        self._ends = list(decoder_of(case).end_tokens)
+        self._ends = list(decoder_in(case).end_tokens)
         self._written: list[Ids] = []
 
     def fill(self, ids: Ids) -> None:
