@@ -8,11 +8,19 @@ from pytest_ortbench.passes.pass_object import Pass
 
 _METRICS = (
     metric(
-        "first_token",
-        "first_token_s",
+        "ttft",
+        "ttft_s",
         "s",
         "lower",
-        "Median time to the first token of a request: reading its prompt and choosing one token.",
+        "Median time to first token in the model: reading the prompt and choosing one token.",
+    ),
+    metric(
+        "request_ttft",
+        "request_ttft_s",
+        "s",
+        "lower",
+        "Median time to first token of a request: `ttft`, and before it the template, the "
+        "tokeniser and the making of a generator.",
     ),
     metric(
         "prefill_rate",
@@ -23,22 +31,22 @@ _METRICS = (
         counted="tokens",
     ),
     metric(
-        "token_time",
-        "token_time_s",
+        "tpot",
+        "tpot_s",
         "s",
         "lower",
         "Median over requests of the time per output token: that of all tokens but the first, "
         "divided by their number.",
     ),
     metric(
-        "token_p50",
-        "token_p50_s",
+        "itl_p50",
+        "itl_p50_s",
         "s",
         "lower",
-        "Median time between two tokens of a sequence, the first one not counted.",
+        "Inter-token latency: median time between two tokens of a sequence.",
     ),
-    metric("token_p90", "token_p90_s", "s", "lower", "90th percentile of the same times."),
-    metric("token_p99", "token_p99_s", "s", "lower", "99th percentile of the same times."),
+    metric("itl_p90", "itl_p90_s", "s", "lower", "90th percentile of the same times."),
+    metric("itl_p99", "itl_p99_s", "s", "lower", "99th percentile of the same times."),
     metric(
         "decode_rate",
         "decode_tokens_per_s",

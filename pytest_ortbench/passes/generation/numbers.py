@@ -42,23 +42,34 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
         return
     batch = case.batch
     for name, number in (
-        ("first_token", first_token_s),
+        ("ttft", ttft_s),
         ("prefill_rate", lambda request: batch * request.prompt_tokens / _seconds(request)),
-        ("token_time", token_time_s),
-        ("decode_rate", lambda request: 1 / token_time_s(request)),
-        ("decode_rate_batch", lambda request: batch / token_time_s(request)),
+        ("tpot", tpot_s),
+        ("decode_rate", lambda request: 1 / tpot_s(request)),
+        ("decode_rate_batch", lambda request: batch / tpot_s(request)),
     ):
         _add_median(collector, name, of_workers, number)
+    if all(request.prepared_ns is not None for own in of_workers for request in own):
+        _add_median(collector, "request_ttft", of_workers, request_ttft_s)
+    else:
+        collector.reject(
+            ("request_ttft",), "requests were tokens already: nothing was prepared for them"
+        )
     for percent in _PERCENTS:
-        _add_percentile(collector, f"token_p{percent}", of_workers, percent)
+        _add_percentile(collector, f"itl_p{percent}", of_workers, percent)
 
 
-def first_token_s(request: GeneratedRequest) -> float:
+def ttft_s(request: GeneratedRequest) -> float:
     """Return the time of reading the prompt and of choosing the first token."""
     return (request.steps_ns[0] + request.chosen_ns) * 1e-9
 
 
-def token_time_s(request: GeneratedRequest) -> float:
+def request_ttft_s(request: GeneratedRequest) -> float:
+    """Return the same time with that of preparing the request before it."""
+    return ttft_s(request) + (request.prepared_ns or 0) * 1e-9
+
+
+def tpot_s(request: GeneratedRequest) -> float:
     """Return the time per output token: that of all but the first, by their number."""
     later = request.steps_ns[1:]
     return sum(later) / len(later) * 1e-9

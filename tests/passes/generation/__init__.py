@@ -1,0 +1,1 @@
+"""Tests of :mod:`pytest_ortbench.passes.generation`."""

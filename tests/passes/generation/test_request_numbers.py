@@ -1,0 +1,57 @@
+"""Numbers of requests: what is divided by what, and which token counts where."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.passes.generation.declaration import PASS
+from tests.passes.generation.generated import make_generated, make_generating_case, make_request
+from tests.results_factory import make_result
+
+
+def value(summary: Summary, metric: str) -> float:
+    return summary.quantities[metric].value
+
+
+def test_first_token_and_later_ones_are_kept_apart() -> None:
+    """A slow prompt and slow choosing do not slow the tokens, and the batch divides no time."""
+    requests = [make_request((80, 2, 4, 6), chosen_ms=1)] * 3
+    summary = summarise(
+        make_generated([requests, requests, requests], case=make_generating_case(batch=4))
+    )
+    assert value(summary, "ttft") == pytest.approx(0.081)
+    assert value(summary, "tpot") == pytest.approx(0.004)
+    assert value(summary, "decode_rate") == pytest.approx(250)
+    assert value(summary, "decode_rate_batch") == pytest.approx(1000)
+    assert value(summary, "prefill_rate") == pytest.approx(4 * 16 / 0.080)
+    # Of a request: its steps, and four times the choice of a token.
+    assert value(summary, "latency_p50") == pytest.approx(0.096)
+    assert "request_ttft" not in summary.quantities
+
+
+def test_what_is_prepared_counts_for_the_request_alone() -> None:
+    requests = [make_request((80, 2, 2), chosen_ms=1, prepared_ms=9)] * 3
+    summary = summarise(make_generated([requests]))
+    assert value(summary, "ttft") == pytest.approx(0.081)
+    assert value(summary, "request_ttft") == pytest.approx(0.090)
+
+
+def test_percentiles_are_over_tokens_and_intervals_over_requests() -> None:
+    """Fifty requests of ten tokens: the interval is as wide as requests differ, not as tokens."""
+    slow, fast = make_request((50, *[3] * 10)), make_request((50, *[2] * 10))
+    summary = summarise(make_generated([[slow] * 10 + [fast] * 40]))
+    quantity = summary.quantities["itl_p50"]
+    assert quantity.value == pytest.approx(0.002)
+    assert quantity.samples == 50
+    assert value(summary, "itl_p90") == pytest.approx(0.003)
+
+
+def test_too_few_tokens_give_no_percentile() -> None:
+    summary = summarise(make_generated([[make_request((50, 2, 2))] * 3]))
+    assert "itl_p99" not in summary.quantities
+    assert summary.needed["itl_p99"] == 368
+
+
+def test_a_case_of_inferences_has_none_of_them() -> None:
+    assert not set(PASS.metric_names) & set(summarise(make_result()).quantities)
