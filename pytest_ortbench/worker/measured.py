@@ -14,7 +14,7 @@ from pytest_ortbench.core.outcome import Startup
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of, has_numeric_outputs
 from pytest_ortbench.worker.callers import Callers
-from pytest_ortbench.worker.calling import Loop, binding_of, loop_of, single_loop
+from pytest_ortbench.worker.calling import Loop, binding_of, call_of, loop_of, single_loop
 from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.engine_cache import with_cache
@@ -179,8 +179,16 @@ class MeasuredCase:
         return durations
 
     def take_requests(self) -> tuple[GeneratedRequest, ...]:
-        """Return what the requests took since the last call; nothing where inferences are timed."""
+        """Return what the requests of the last loop took; nothing where inferences are timed."""
         return ()
+
+    def calls(self) -> list[Callable[[], object]]:
+        """Return what each caller runs over and over: one inference, the session being its own."""
+        return [
+            call_of(self.case, session, self.feeds)
+            for session in [self.live(), *self.others]
+            for _ in range(self.case.concurrency)
+        ]
 
     def live_loop(self) -> Loop:
         """Return the timed loop over all sessions and callers.

@@ -50,7 +50,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         Exception: what ONNX Runtime raises.
     """
     unconfirmed = check_entries(question.case, state)
-    measured = _kind_of(question.case)(question.case, state.enter, engines=question.engines)
+    measured = opened_as(question.case)(question.case, state.enter, engines=question.engines)
     # Before it is open: a refusal tells what was fed to the session.
     state.measured = measured
     startup = measured.open()
@@ -67,7 +67,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
     )
 
 
-def _kind_of(case: Case) -> type[MeasuredCase]:
+def opened_as(case: Case) -> type[MeasuredCase]:
     """Return what measures a case: inferences, or requests of a language model."""
     if case.generation is None:
         return MeasuredCase
@@ -112,7 +112,6 @@ def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
     """Time single inferences in a row; counters are read outside the timed region."""
     measured.enter("measure")
     loop, durations = measured.live_loop(), room_for(question.iterations)
-    measured.take_requests()  # those of the warm-up
     with measured.watch.counted():
         before = measured.contention.read()
         cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()

@@ -20,6 +20,11 @@ from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Slowest nodes of a case that a document keeps.
 _KEPT_NODES = 12
+#: Why a row whose timed unit is a request has no profile.
+OF_INFERENCES = (
+    "single inferences are profiled, and this row times requests of many: the rows prefill and "
+    "decode of the model have them apart (--ort-generate=off or auto)"
+)
 #: Profiles of each side of a comparison, in turns.
 _OF_A_SIDE = 3
 
@@ -46,6 +51,8 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
     Raises:
         WorkerError: if it can't run.
     """
+    if case.generation is not None:
+        return OperatorProfile(reason=OF_INFERENCES)
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
         worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))

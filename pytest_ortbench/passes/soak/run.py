@@ -31,8 +31,10 @@ def measure(result: CaseResult, means: Means) -> Soak:
         WorkerError: if its worker fails.
     """
     case = result.case
-    shapes = tuple(soak_shapes(case))
     varied = [name for name in case.sampling.soak_dims if name in ModelAxes(case.model).symbols]
+    if varied and case.generation is not None:
+        return Soak(reason="sizes of requests are their tokens (--ort-prompt-tokens), not dims")
+    shapes = tuple(soak_shapes(case))
     if varied and not shapes:
         sizes = ", ".join(varied)
         return Soak(reason=f"the model takes none of the sizes of {sizes} (--ort-soak-dims)")

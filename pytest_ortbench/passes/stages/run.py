@@ -82,6 +82,8 @@ def _refusal(case: Case) -> str:
         return "no file of stages was given for it (--ort-stages)"
     if case.runtime.label != "current":
         return "stages run in the runtime 'current' only: what they import is installed there"
+    if case.generation is not None:
+        return "stages stand around one inference, and this row times requests of many"
     if case.io != "end-to-end":
         return "stages hand over host arrays, so they are measured with --ort-io=end-to-end only"
     if case.call != "sync":

@@ -70,7 +70,12 @@ def _turn(
 
 
 def further_shapes(case: Case, others: Sequence[Case]) -> tuple[FurtherShape, ...]:
-    """Return the shapes of the cases that differ from this one in sizes only."""
+    """Return the shapes of the cases that differ from this one in sizes only.
+
+    None where requests are timed: they are no single inferences of any shape.
+    """
+    if case.generation is not None:
+        return ()
     shapes: dict[str, FurtherShape] = {}
     for other in others:
         if other.inputs and other.inputs != case.inputs and _rest(other) == _rest(case):

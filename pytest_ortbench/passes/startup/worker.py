@@ -14,9 +14,8 @@ from pytest_ortbench.passes.startup.facts import FurtherShape, ShapeStart, Start
 from pytest_ortbench.passes.startup.questions import StartUp
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.inputs import make_feeds
-from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.page_cache import set_state
-from pytest_ortbench.worker.standard import check_entries
+from pytest_ortbench.worker.standard import check_entries, opened_as
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import median
 
@@ -39,12 +38,10 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
     files = [path, *(path.parent / name for name in question.external_files)]
     # One session and one caller: others would be told from it by nothing.
     case = replace(question.case, sessions=1, concurrency=1, call="sync")
-    measured = MeasuredCase(case, state.enter, engines=question.engines)
+    measured = opened_as(case)(case, state.enter, engines=question.engines)
     # Nothing but the session reads the files from here on.
     share, reason = set_state(files, question.page_cache)
     startup = measured.open()
-    session = measured.session
-    assert session is not None
     state.enter("first")
     return StartTrial(
         page_cache=question.page_cache,
@@ -55,8 +52,8 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
         provider_init_ns=startup.provider_init_ns,
         session_create_ns=startup.session_create_ns,
         first_inference_ns=startup.first_inference_ns,
-        again_ns=_again(call_of(case, session, measured.feeds)),
-        shapes=tuple(_shape(session, case, shape) for shape in question.shapes),
+        again_ns=_again(measured.calls()[0]),
+        shapes=tuple(_shape(measured.live(), case, shape) for shape in question.shapes),
     )
 
 

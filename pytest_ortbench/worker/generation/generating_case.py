@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.generation import GeneratedRequest
@@ -25,9 +26,23 @@ class GeneratingCase(MeasuredCase):
     """A case on a session whose timed loop carries out requests, each with a fresh prompt."""
 
     def take_requests(self) -> tuple[GeneratedRequest, ...]:
-        """Return what the requests took since the last call."""
+        """Return what the requests of the last timed loop took."""
+        return tuple(self.live_requests().requests)
+
+    def calls(self) -> list[Callable[[], object]]:
+        """Return what carries out one request."""
+        return [self.live_requests().carry_out]
+
+    def live_requests(self) -> RequestLoop:
+        """Return what carries out requests.
+
+        Raises:
+            RuntimeError: if there is none: the case is not open, or its session was released.
+        """
         loop = self.live_loop()
-        return loop.take() if isinstance(loop, RequestLoop) else ()
+        if not isinstance(loop, RequestLoop):
+            raise RuntimeError("the timed loop carries out inferences, and no requests")
+        return loop
 
     def _first_inference(self, session: InferenceSession) -> int:
         """Time the first request."""

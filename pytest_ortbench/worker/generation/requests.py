@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,14 +17,26 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.integer[Any]]
 
 
+def nothing() -> None:
+    """Do nothing: what a request calls where nobody waits for its first token."""
+
+
 class RequestEngine(Protocol):
     """What carries out requests, one at a time."""
 
     def fill(self, ids: Ids) -> None:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
 
-    def request(self, prompt: Ids, new_tokens: int) -> GeneratedRequest:
-        """Read a prompt ``[batch, tokens]``, and write so many tokens after it."""
+    def request(
+        self, prompt: Ids, new_tokens: int, *, at_first: Callable[[], object] = nothing
+    ) -> GeneratedRequest:
+        """Read a prompt ``[batch, tokens]``, and write so many tokens after it.
+
+        Args:
+            prompt: The tokens that are read.
+            new_tokens: How many are written.
+            at_first: Called once the first one is chosen, outside the times of steps.
+        """
 
     @property
     def written(self) -> Ids:
@@ -87,7 +100,8 @@ class RequestLoop:
     """The timed loop of a case that generates: fills durations with one request each.
 
     Attributes:
-        requests: What each request took, since they were taken last.
+        engine: What carries them out.
+        requests: What each request of the last call took.
 
     Args:
         engine: Carries them out.
@@ -105,16 +119,20 @@ class RequestLoop:
 
     def __call__(self, durations: array[int]) -> None:
         """Carry out as many requests as there is room for durations."""
+        self.requests = []
         for index in range(len(durations)):
-            prompt = self._prompts.draw(self._asked.prompt_tokens)
-            request = self.engine.request(prompt, self._asked.new_tokens)
+            request = self.carry_out()
             durations[index] = request.wall_ns
             self.requests.append(request)
 
-    def take(self) -> tuple[GeneratedRequest, ...]:
-        """Return what the requests took since the last call."""
-        taken, self.requests = tuple(self.requests), []
-        return taken
+    def carry_out(self, at_first: Callable[[], object] = nothing) -> GeneratedRequest:
+        """Carry out one request with a fresh prompt.
+
+        Args:
+            at_first: Called once its first token is chosen.
+        """
+        prompt = self._prompts.draw(self._asked.prompt_tokens)
+        return self.engine.request(prompt, self._asked.new_tokens, at_first=at_first)
 
 
 class SessionEngine:
@@ -135,8 +153,16 @@ class SessionEngine:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
         self._decoder.fill(ids)
 
-    def request(self, prompt: Ids, new_tokens: int) -> GeneratedRequest:
-        """Read a prompt ``[batch, tokens]``, and write so many tokens after it."""
+    def request(
+        self, prompt: Ids, new_tokens: int, *, at_first: Callable[[], object] = nothing
+    ) -> GeneratedRequest:
+        """Read a prompt ``[batch, tokens]``, and write so many tokens after it.
+
+        Args:
+            prompt: The tokens that are read.
+            new_tokens: How many are written.
+            at_first: Called once the first one is chosen, outside the times of steps.
+        """
         clock, read = perf_counter_ns, self._decoder.read
         self._decoder.rewind()
         started = clock()
@@ -144,6 +170,7 @@ class SessionEngine:
         choosing = clock()
         written = [self._likeliest()]
         chosen_ns = clock() - choosing
+        at_first()
         for _ in range(new_tokens - 1):
             steps.append(read(written[-1]))
             written.append(self._likeliest())

@@ -263,7 +263,7 @@ def test_a_real_session_serves_its_callers(
         made.append(session)
         return call_of(case, session, feeds)  # type: ignore[arg-type]  # a spy
 
-    monkeypatch.setattr("pytest_ortbench.passes.load.worker.generator.call_of", note)
+    monkeypatch.setattr("pytest_ortbench.worker.measured.call_of", note)
     found = ask(measured, replace(ASKED, rate_per_s=100.0, latency_s=2.0, least_s=0.5))
     assert found.valid is True
     assert found.requests == found.queries >= 68

@@ -19,7 +19,6 @@ from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
-from pytest_ortbench.worker.calling import call_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
@@ -54,14 +53,8 @@ class NoGenerator(Exception):
 def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
     """Run one test of MLPerf's load generator; the callers are the case's own number."""
     measured.enter("load")
-    case = measured.case
-    calls = [
-        call_of(case, session, measured.feeds)
-        for session in [measured.live(), *measured.others]
-        for _ in range(case.concurrency)
-    ]
     try:
-        return put_under_load(calls, question)
+        return put_under_load(measured.calls(), question)
     except NoGenerator as error:
         return LoadTest(reasons=(str(error),))
 

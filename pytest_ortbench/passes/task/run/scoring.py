@@ -24,6 +24,9 @@ def measure(result: CaseResult, means: Means) -> TaskAccuracy:
     case = result.case
     if case.dataset is None:
         return TaskAccuracy(dataset="", reason="no labelled data was named")
+    if case.generation is not None:
+        reason = "labels are held against single inferences, and this row times requests of many"
+        return TaskAccuracy(dataset=case.dataset.label, reason=reason)
     try:
         return _scored(case, case.dataset, means.launcher)
     except WorkerError as error:
