@@ -230,6 +230,9 @@ def metrics_page() -> str:
         "`metric op value unit`, e.g. `latency_p90 <= 30 ms`, `placement >= 95 %`. A value "
         "without an operator is an upper bound: `peak_rss: 500 MB`. Without a unit the metric's "
         f"own is meant. Operators: {', '.join(f'`{op}`' for op in OPERATORS)}.",
+        "A limit that no value of the metric keeps, or every one, is refused: "
+        "`latency_p90 <= -3 ms`, `placement >= 95` (without `%` 1 is all), "
+        "`cpu_utilisation <= 500 %`, `placement: 100 %` (at most all).",
         table(("unit of the metric", "units that may be written"), units),
     )
 

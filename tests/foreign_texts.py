@@ -77,7 +77,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names that the product declares for identification: ids, metrics, fields",
         frozenset({"id_fits", "is_whole_id", "model_of"}),
     ),
-    "core/limits.py": ("what users write", frozenset({"parse_limit"})),
+    "core/limits.py": ("what users write", frozenset({"_meant", "parse_limit"})),
     "passes/load/numbers/spec.py": ("what users write", frozenset({"_percent"})),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),

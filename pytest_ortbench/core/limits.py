@@ -11,10 +11,11 @@ Outside of a marker, which stands at its test, ``PATTERN@`` may say which cases 
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.metric import Metric
@@ -55,6 +56,10 @@ class Limit:
         """Whether ``measured`` keeps the limit."""
         return OPERATORS[self.op](float(measured), self.value)
 
+    def kept_by(self) -> set[bool]:
+        """Return whether values that the metric can have keep the limit: all, none, or both."""
+        return {self.holds(value) for value in self.metric.possible(self.value)}
+
     def explain(self, measured: Quantity) -> str:
         """Return one line for a limit that does not hold: measured value, interval and limit."""
         bound = format_amount(self.value, self.metric.unit)
@@ -80,7 +85,8 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         metrics: Which metrics there are.
 
     Raises:
-        UsageError: if the form, the metric, the number or the unit is wrong.
+        UsageError: if the form, the metric, the number or the unit is wrong, and for a limit that
+            no value of the metric keeps, or every one.
     """
     match = _FORM.match(text)
     if match is None:
@@ -99,9 +105,54 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         raise UsageError(
             f"{name!r} in {text!r} is not a metric", place=place, hint=metric_hint(name)
         )
-    op = match["op"] or "<="
-    value = parse_amount(match["value"], metric.unit, place=place)
-    return Limit(metric=metric, op=op, value=value, text=text.strip())
+    written = match["value"].strip()
+    limit = Limit(
+        metric=metric,
+        op=match["op"] or "<=",
+        value=parse_amount(written, metric.unit, place=place),
+        text=text.strip(),
+    )
+    kept = limit.kept_by()
+    if len(kept) == 1:
+        which = "every value keeps" if True in kept else "no value keeps"
+        raise UsageError(
+            f"{which} {limit.text!r}: {name} is {_reach(metric)}",
+            place=place,
+            hint=_meant(limit, written),
+        )
+    return limit
+
+
+def _reach(metric: Metric) -> str:
+    """Say which values a metric can have."""
+    reach = metric.reach
+    if metric.is_yes_or_no:
+        return "1 or 0"
+    if math.isinf(reach.high):
+        return f"at least {reach.low:g}" if reach.has_low else f"above {reach.low:g}"
+    low, high = (format_amount(bound, metric.unit) for bound in (reach.low, reach.high))
+    return f"from {low} to {high}"
+
+
+def _meant(limit: Limit, written: str) -> str:
+    """Say what may have been meant by a limit that decides nothing, or what its metric is.
+
+    Args:
+        limit: The limit.
+        written: Its amount.
+    """
+    metric = limit.metric
+    upright = replace(limit, op=">=" if metric.better == "higher" else "<=")
+    amounts = {}
+    if metric.unit == "ratio" and upright.value > 1 and not written.endswith("%"):
+        amounts[f"{written} %"] = upright.value / 100
+    amounts[written] = upright.value
+    if metric.reach.low >= 0:
+        amounts[written.lstrip("-")] = abs(upright.value)
+    for amount, value in amounts.items():
+        if len(replace(upright, value=value).kept_by()) == 2:
+            return f"Write '{metric.name} {upright.op} {amount}'"
+    return metric.description
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pytest_ortbench.core.errors import nearest
-from pytest_ortbench.core.metric import Metric, metric
+from pytest_ortbench.core.metric import FROM_ZERO, Metric, Reach, metric
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.passes.registry import PASSES
 
@@ -67,6 +67,7 @@ _STANDARD: tuple[Metric, ...] = (
         "s",
         "lower",
         "Time until no trend was left: median of the workers.",
+        reach=FROM_ZERO,
     ),
     metric(
         "peak_rss",
@@ -103,7 +104,8 @@ _STANDARD: tuple[Metric, ...] = (
         "cpu_utilisation",
         "ratio",
         "lower",
-        "CPU time of the process, all threads, by what the CPUs that it may use offer meanwhile.",
+        "CPU time of the process, all threads, by what the CPUs that it may use offer meanwhile: "
+        "100 % is all of them.",
     ),
     metric(
         "weight_zeros",
@@ -147,6 +149,7 @@ _STANDARD: tuple[Metric, ...] = (
         "1",
         "lower",
         "Largest absolute error against the reference.",
+        reach=FROM_ZERO,
     ),
     metric(
         "accuracy_cosine",
@@ -154,6 +157,7 @@ _STANDARD: tuple[Metric, ...] = (
         "1",
         "higher",
         "Smallest cosine similarity with the reference.",
+        reach=Reach(low=-1.0, high=1.0),
     ),
     metric(
         "accuracy_sqnr",

@@ -46,6 +46,93 @@ def test_a_bad_limit_is_one_clear_message(text: str, said: str) -> None:
     assert "\n" not in message
 
 
+_IDLE = [
+    # signs
+    ("latency_p90:-3ms", "no"),
+    ("latency_p50 <= 0 ms", "no"),
+    ("latency_p50 > 0 s", "every"),
+    ("latency_p50 >= -1 ms", "every"),
+    ("latency_p99 == -1 ms", "no"),
+    ("throughput < 0 /s", "no"),
+    ("throughput >= 0", "every"),
+    ("peak_rss <= -1 MB", "no"),
+    ("model_size >= 0 B", "every"),
+    ("power <= -1 W", "no"),
+    ("energy_per_inference >= -1 mJ", "every"),
+    ("accuracy_max_abs < 0", "no"),
+    # shares
+    ("cpu_utilisation<=500%", "every"),
+    ("cpu_utilisation <= 1", "every"),
+    ("cpu_utilisation > 100 %", "no"),
+    ("placement >= 95", "no"),
+    ("placement: 100 %", "every"),
+    ("placement >= 0 %", "every"),
+    ("placement == 101 %", "no"),
+    ("time_on_provider < 0", "no"),
+    ("accuracy_top1 > 1", "no"),
+    ("weight_zeros <= 130 %", "every"),
+    ("task_map >= 50", "no"),
+    # ranges of their own
+    ("accuracy_cosine >= 1.01", "no"),
+    ("accuracy_cosine >= -1", "every"),
+    # yes or no
+    ("accuracy_finite >= 2", "no"),
+    ("accuracy_finite <= 1", "every"),
+    ("accuracy_finite == 0.5", "no"),
+    ("load_valid >= 0", "every"),
+    ("leaks <= 1", "every"),
+    ("leaks < 0", "no"),
+]
+
+
+@pytest.mark.parametrize(("text", "which"), _IDLE)
+def test_a_limit_that_no_value_keeps_or_every_one_is_refused(text: str, which: str) -> None:
+    with pytest.raises(UsageError, match=f"^here: {which} value keeps ") as raised:
+        parse_limit(text, place="here")
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "warmup <= 0 s",
+        "peak_rss <= 0",
+        "leaks <= 0",
+        "leaks == 0",
+        "memory_growth <= 0 B",
+        "memory_growth >= -1 MB",
+        "energy_net_per_inference <= 0 J",
+        "accuracy_sqnr >= -10 dB",
+        "accuracy_cosine >= 1",
+        "accuracy_finite == 1",
+        "placement >= 100 %",
+        "placement == 100 %",
+        "cpu_utilisation <= 99 %",
+        "task_metric >= 30",
+        "task_ratio <= 120 %",
+        "throughput > 0",
+    ],
+)
+def test_a_limit_at_the_end_of_what_there_is_is_read(text: str) -> None:
+    assert parse_limit(text, place="x").text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("placement >= 95", "placement >= 95 %"),
+        ("placement: 100 %", "placement >= 100 %"),
+        ("cpu_utilisation <= 80", "cpu_utilisation <= 80 %"),
+        ("accuracy_finite: 1", "accuracy_finite >= 1"),
+    ],
+)
+def test_what_is_advised_is_a_limit(text: str, meant: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_limit(text, place="x")
+    assert f"'{meant}'" in (raised.value.hint or "")
+    assert parse_limit(meant, place="x").text == meant
+
+
 def _quantity(value: float, low: float | None = None, high: float | None = None) -> Quantity:
     return Quantity(value=value, unit="s", low=low, high=high)
 
@@ -78,7 +165,11 @@ def test_every_metric_has_a_direction_a_known_unit_and_its_own_column() -> None:
     assert len({metric.column for metric in METRICS.values()}) == len(METRICS)
     for name, metric in METRICS.items():
         assert metric.name == name
-        assert parse_limit(f"{name} <= 1", place="x").value == 1.0
+        better, bound = (">=", metric.reach.high) if metric.better == "higher" else ("<=", 1.0)
+        written = 1.0 if bound == float("inf") else bound
+        if metric.reach.high <= written and better == "<=":
+            written /= 2
+        assert parse_limit(f"{name} {better} {written}", place="x").value == written
 
 
 @pytest.mark.parametrize(

@@ -87,17 +87,17 @@ def trials(pythons: Sequence[str]) -> Iterator[Trial]:
     sets = [tuple(sorted(draw.sample(names, 4))) for _ in range(SETS)]
     for python, version in itertools.product(pythons, PYTESTS):
         yield Trial(python, version, ())
-    for version in reversed(PYTESTS):
-        for name in names:
-            yield Trial(pythons[-1], version, (name,))
-    for python, version, chosen in itertools.product(
-        reversed(pythons), (PYTESTS[-1], PYTESTS[0]), sets
-    ):
+    ends, between = (PYTESTS[-1], PYTESTS[0]), PYTESTS[1:-1]
+    for version, name in itertools.product(ends, names):
+        yield Trial(pythons[-1], version, (name,))
+    for python, version, chosen in itertools.product(reversed(pythons), ends, sets):
         yield Trial(python, version, chosen)
+    for version, name in itertools.product(reversed(between), names):
+        yield Trial(pythons[-1], version, (name,))
 
 
 class Environments:
-    """The environments of one work folder; each part is installed once.
+    """The environments of one work folder: others' parts are made once, this product each time.
 
     Args:
         folder: The work folder.
@@ -105,6 +105,7 @@ class Environments:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._refreshed: set[str] = set()
 
     def interpreter(self, python: str) -> Path:
         """Return the interpreter of the environment with this product."""
@@ -115,6 +116,10 @@ class Environments:
             subprocess.run([python, "-m", "venv", str(place)], check=True)
             _install(inside, f"{ROOT}[cpu]")
             (place / "made").touch()
+            self._refreshed.add(python)
+        if python not in self._refreshed:
+            _install(inside, "--no-deps", "--force-reinstall", str(ROOT))
+            self._refreshed.add(python)
         return inside
 
     def overlay(self, python: str, *requirements: str) -> Path:

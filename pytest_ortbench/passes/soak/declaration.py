@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.metric import ANY, metric
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.passes.pass_object import Pass, Phase
 
@@ -14,6 +14,7 @@ _METRICS = (
         "lower",
         "Growth of resident memory per thousand inferences of a soak, after its warm-up "
         "(--ort-soak).",
+        reach=ANY,
     ),
     metric(
         "leaks",
@@ -21,6 +22,7 @@ _METRICS = (
         "1",
         "lower",
         "1 if memory was seen to grow on and on in a soak, 0 if not (--ort-soak).",
+        is_yes_or_no=True,
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.metric import ANY, SHARE, metric
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.passes.pass_object import Pass, Phase
 
@@ -21,6 +21,7 @@ _METRICS = (
         "ratio",
         "higher",
         "That metric as a share of the fp32 reference's on the same samples.",
+        reach=ANY,
     ),
     metric(
         "task_kept",
@@ -29,6 +30,7 @@ _METRICS = (
         "higher",
         "The share of the reference's task metric that is kept for certain: the lower end of "
         "the 95 % interval of the paired difference.",
+        reach=ANY,
     ),
     metric(
         "task_map",
@@ -37,6 +39,7 @@ _METRICS = (
         "higher",
         "Mean average precision of boxes over categories and overlaps from 0.5 to 0.95 "
         "(--ort-dataset=coco:labels.json), as COCO counts it.",
+        reach=SHARE,
     ),
     metric(
         "task_map50",
@@ -44,6 +47,7 @@ _METRICS = (
         "1",
         "higher",
         "Mean average precision of boxes over categories at an overlap of 0.5.",
+        reach=SHARE,
     ),
 )
 
