@@ -29,6 +29,10 @@ IR_VERSION = 8
 
 ML_DOMAIN = "ai.onnx.ml"
 
+#: ONNX Runtime's own operators, of which there is one set.
+CONTRIB_DOMAIN = "com.microsoft"
+_DOMAIN_OPSETS = {ML_DOMAIN: ML_OPSET, CONTRIB_DOMAIN: 1}
+
 #: Ends the name of every tensor that is the output of a block of a network.
 BLOCK_OUTPUT = "/out"
 
@@ -102,7 +106,7 @@ class GraphWriter:
             inputs: Tensor names; empty for an optional input that is left out.
             out: Name of the output within the scope; by default it is numbered.
             whole_name: Name of the output without the scope (graph outputs).
-            domain: Operator domain, empty or ``ML_DOMAIN``.
+            domain: Operator domain, empty, ``ML_DOMAIN`` or ``CONTRIB_DOMAIN``.
             attributes: By name; ``int``, ``float``, ``str`` or sequences of one of these.
         """
         label = f"{self._scope}{op_type}.{len(self._graph.node)}"
@@ -115,15 +119,23 @@ class GraphWriter:
         op_type: str,
         *inputs: str,
         names: Sequence[str],
+        whole_names: Sequence[str] = (),
         domain: str = "",
         **attributes: Attribute,
     ) -> tuple[str, ...]:
-        """Add a node with several outputs, called ``names`` within the scope.
+        """Add a node with several outputs and return the names of these tensors.
 
-        An empty name leaves that output out.
+        Args:
+            op_type: Operator.
+            inputs: As for ``node``.
+            names: Of the first outputs within the scope; an empty name leaves that output out.
+            whole_names: Of the outputs after these, without the scope (graph outputs); likewise.
+            domain: As for ``node``.
+            attributes: As for ``node``.
         """
         label = f"{self._scope}{op_type}.{len(self._graph.node)}"
-        results = tuple(f"{self._scope}{name}" if name else "" for name in names)
+        scoped = (f"{self._scope}{name}" if name else "" for name in names)
+        results = (*scoped, *whole_names)
         self._add(op_type, label, inputs, results, domain=domain, attributes=attributes)
         return results
 
@@ -132,6 +144,11 @@ class GraphWriter:
         full = f"{self._scope}{name}"
         self._initialise(full, TensorProto.FLOAT, values.shape, values.astype("<f4", copy=False))
         return full
+
+    def table(self, name: str, values: NDArray[np.float32]) -> str:
+        """Add a table of numbers that is no parameter, called ``name`` whatever the scope."""
+        self._initialise(name, TensorProto.FLOAT, values.shape, values.astype("<f4", copy=False))
+        return name
 
     def drawn(self, name: str, shape: tuple[int, ...], variance: Fraction) -> str:
         """Add a parameter of draws with mean 0.
@@ -224,8 +241,8 @@ class GraphWriter:
         node.output.extend(outputs)
         if domain:
             node.domain = domain
-            if len(self._model.opset_import) == 1:
-                self._model.opset_import.add(domain=ML_DOMAIN, version=ML_OPSET)
+            if all(entry.domain != domain for entry in self._model.opset_import):
+                self._model.opset_import.add(domain=domain, version=_DOMAIN_OPSETS[domain])
         for name in sorted(attributes):
             _fill(node.attribute.add(), name, attributes[name])
 

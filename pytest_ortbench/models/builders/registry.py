@@ -119,6 +119,16 @@ BUILDERS: dict[str, BuilderInfo] = {
             default_dims={"seq": 1, "past": 127},
         ),
         BuilderInfo(
+            name="llm_15m",
+            writer="pytest_ortbench.models.builders.generative.llm_15m",
+            version=1,
+            digest="fbe45a715741ab1568827b4da8a9263ef41614551a0d3f5e609ac3bec489f7a3",
+            parameters=15_733_632,
+            description="Language model with rotary, grouped-query attention, as genai has it",
+            tags=("text", "generation", "transformer"),
+            default_dims={"sequence_length": 1, "past_sequence_length": 127},
+        ),
+        BuilderInfo(
             name="lstm_tagger",
             writer="pytest_ortbench.models.builders.language.lstm_tagger",
             version=1,
