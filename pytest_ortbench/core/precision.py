@@ -161,6 +161,15 @@ def _is_as_stored(case: Case) -> bool:
     return case.variant.precision == "native" or base_of(case) in GRAPH_BASES
 
 
+def computed_precision(case: Case) -> str:
+    """Return what a case computes in, as :func:`own_precision` names it."""
+    if OWN_FILE in case.variant.recipe:
+        return case.variant.recipe.get(HOLDS, "fp32")
+    if _is_as_stored(case):
+        return precision_of(case.model)
+    return base_of(case).partition("-")[0]
+
+
 def keeps_precision(case: Case) -> bool:
     """Whether a variant computes in the precision of the original, or in fp32.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.worker.added_work import with_added_work
+from pytest_ortbench.worker.generation.consistency import require_consistent
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
@@ -16,6 +17,7 @@ from pytest_ortbench.worker.generation.requests import (
     decoder_in,
     generation_in,
 )
+from pytest_ortbench.worker.generation.scoring import Scorer, SessionScorer
 from pytest_ortbench.worker.measured import MeasuredCase
 
 if TYPE_CHECKING:
@@ -47,14 +49,28 @@ class GeneratingCase(MeasuredCase):
     def _first_inference(self, session: InferenceSession) -> int:
         """Time the first request."""
         asked = generation_in(self.case)
-        decoder = SessionDecoder(
+        decoder = self._decoder(session, asked.length)
+        prompts = Prompts(self.case, seed=os.getpid())
+        self._loop = RequestLoop(SessionEngine(decoder, self.case), prompts, asked)
+        first_ns = self.run_timed(1)[0]
+        require_consistent(self.scorer(), self.case)
+        return first_ns
+
+    def scorer(self, length: int | None = None) -> Scorer:
+        """Return what scores tokens with a cache of its own.
+
+        Args:
+            length: The most tokens of a sequence; by default those of a request.
+        """
+        wanted = generation_in(self.case).length if length is None else length
+        return SessionScorer(self._decoder(self.live(), wanted))
+
+    def _decoder(self, session: InferenceSession, length: int) -> SessionDecoder:
+        return SessionDecoder(
             session,
             decoder_in(self.case),
             self.case.provider,
             batch=self.case.batch,
-            length=asked.length,
+            length=length,
             run=with_added_work(session.run_with_iobinding, self.case.added_work),
         )
-        prompts = Prompts(self.case, seed=os.getpid())
-        self._loop = RequestLoop(SessionEngine(decoder, self.case), prompts, asked)
-        return self.run_timed(1)[0]
