@@ -183,7 +183,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not is_taken and metafunc.definition.get_closest_marker("ortbench") is None:
         return
     from pytest_ortbench.plugin import benchmark_bridge
-    from pytest_ortbench.plugin.marked_tests import asks_while_it_runs, measures_itself
+    from pytest_ortbench.plugin.making_tests import measures_itself
+    from pytest_ortbench.plugin.marked_tests import asks_while_it_runs
 
     if not is_taken:
         if not asks_while_it_runs(metafunc):

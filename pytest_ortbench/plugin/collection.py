@@ -181,7 +181,8 @@ class Collection:
                 place=definition.nodeid,
                 hint="Name them in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
                 "for all tests: --ort-models=PATH, the ini key ort_models, files in models/. A "
-                "test that makes its model calls ortbench.measure(path)",
+                "test that makes its model calls ortbench.measure(path), or names that call for "
+                "what does",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)

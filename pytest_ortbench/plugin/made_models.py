@@ -12,10 +12,10 @@ import pytest
 
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
 from pytest_ortbench.planning.real_inputs import PLACE as INPUTS_PLACE
-from pytest_ortbench.plugin.bench import Bench
+from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.judges import Judges
 from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
-from pytest_ortbench.plugin.marker import MarkerValues, read_marker
+from pytest_ortbench.plugin.marker import AXES, MarkerValues, marker_of, read_marker
 from pytest_ortbench.plugin.measured import Measured
 
 if TYPE_CHECKING:
@@ -92,8 +92,23 @@ class MadeModels:
             self._bench.warn(str(error))
         measured = Measured(self._bench, plan.entries, values.limits)
         self.entries += plan.entries
+        self._note_if_unseen()
         self._hold(measured, plan, check=check)
         return measured
+
+    def _note_if_unseen(self) -> None:
+        """Say that the test ran for models of the run besides, since its call was not seen."""
+        if planned_of(self._item) is None:
+            return
+        if AXES["models"] in marker_of(self._item).axes:
+            return
+        test = self._item.nodeid.partition("[")[0]
+        remark = (
+            f"{test} calls ortbench.measure where collection can't see it, so it ran for each "
+            "model of the run besides. Name the call in the test: helper(ortbench.measure, …)"
+        )
+        if remark not in self._bench.remarks:
+            self._bench.remarks.append(remark)
 
     def _values(self, keywords: Mapping[str, Any]) -> MarkerValues:
         """What the call asks for, and the markers of the test where it says nothing."""

@@ -5,11 +5,9 @@ The marker does nothing where a test takes no case, and its limits belong to its
 
 from __future__ import annotations
 
-import dis
 import unittest
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.plugin.marker import AXES
@@ -215,48 +213,6 @@ def asks_while_it_runs(metafunc: pytest.Metafunc) -> bool:
     functions = [metafunc.function]
     functions += [fixtures[name][-1].func for name in metafunc.fixturenames if fixtures.get(name)]
     return any(_NAME in _texts(getattr(function, "__code__", None)) for function in functions)
-
-
-def measures_itself(metafunc: pytest.Metafunc) -> bool:
-    """Whether a test, a fixture of it or a function that they call names ``….measure``.
-
-    Only functions of the project are searched.
-    """
-    fixtures = metafunc.definition._fixtureinfo.name2fixturedefs
-    functions = [metafunc.function]
-    functions += [
-        fixtures[name][-1].func
-        for name in metafunc.fixturenames
-        if name != _NAME and fixtures.get(name)
-    ]
-    root = metafunc.config.rootpath
-    seen: set[object] = set()
-    while functions:
-        function = functions.pop()
-        code = getattr(function, "__code__", None)
-        if code is None or code in seen:
-            continue
-        seen.add(code)
-        if _calls_measure(code):
-            return True
-        known = function.__globals__
-        functions += [
-            known[name]
-            for name in code.co_names
-            if isinstance(known.get(name), FunctionType)
-            and Path(known[name].__code__.co_filename).is_relative_to(root)
-        ]
-    return False
-
-
-def _calls_measure(code: CodeType) -> bool:
-    """Whether a function, or one inside of it, reads an attribute called ``measure``."""
-    if any(
-        step.argval == "measure" and step.opname in ("LOAD_ATTR", "LOAD_METHOD")
-        for step in dis.get_instructions(code)
-    ):
-        return True
-    return any(_calls_measure(part) for part in code.co_consts if isinstance(part, CodeType))
 
 
 def _texts(code: CodeType | None) -> Iterator[str]:

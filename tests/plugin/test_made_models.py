@@ -303,6 +303,104 @@ def test_function(ortbench):
     assert names() == ["test_made.py/test_fixture/fixture", "test_made.py/test_function"]
 
 
+#: Ways in which a test measures what it makes, without naming the call.
+CALLS = (
+    "Runner(ortbench).go(network())",
+    "runner.go(network())",
+    "Special(ortbench).go(network())",
+    "self.go(ortbench)",
+    "Called(ortbench)(network())",
+    "makers.measured_by(ortbench, network())",
+    "from helper import measured_by; measured_by(ortbench, network())",
+    "[by(ortbench, network()) for _ in range(1)]",
+    "measured_again(ortbench, network())",
+    "SHARED.go_with(ortbench, network())",
+    "Runner(ortbench).measured",
+)
+READERS = ("assert ortbench.latency().p50 > 0", "Runner(ortbench).idle()", "Runner(ortbench)")
+WAYS = """
+import helper as makers
+from builder import *
+from helper import SHARED, Called, Runner, measured_again
+from helper import measured_by as by
+
+class Special(Runner): pass
+
+@pytest.fixture
+def runner(ortbench): return Runner(ortbench)
+
+class TestIt:
+    def go(self, bench): return bench.measure(network())
+"""
+HELPER = """
+import functools
+from builder import network
+
+def measured_by(bench, model): return bench.measure(model)
+
+def again(function):
+    @functools.wraps(function)
+    def wrapper(*arguments): return function(*arguments)
+    return wrapper
+
+@again
+def measured_again(bench, model): return measured_by(bench, model)
+
+class Runner:
+    def __init__(self, bench=None): self.bench = bench
+    def go(self, model): return self._inner(model)
+    def go_with(self, bench, model): return measured_by(bench, model)
+    def _inner(self, model): return self.bench.measure(model)
+    def idle(self): return 1
+    @property
+    def measured(self): return self._inner(network())
+
+class Called(Runner):
+    def __call__(self, model): return self.go(model)
+
+SHARED = Runner()
+"""
+
+
+def test_whatever_measures_for_a_test_makes_it_one_item(
+    pytester: pytest.Pytester, model_file: Any
+) -> None:
+    model_file()
+    bodies = [
+        f"test_makes_{number}(self, ortbench, {{}}): {call}" for number, call in enumerate(CALLS)
+    ]
+    bodies = [body.format("runner" if "runner" in body else "tmp_path") for body in bodies]
+    bodies += [
+        f"test_reads_{number}(self, ortbench): {body}" for number, body in enumerate(READERS)
+    ]
+    tests = "".join(f"    def {body}\n" for body in bodies)
+    pytester.makepyfile(builder=BUILDER, helper=HELPER, test_made=WAYS + tests)
+    pytester.makeini("[pytest]\nort_models = mlp.onnx")
+    result = pytester.runpytest("--collect-only", "-q", "--ort-providers=cpu")
+    items = [line.rpartition("::")[2] for line in result.outlines if "::test_" in line]
+    made = [f"test_makes_{number}" for number in range(len(CALLS))]
+    assert items == [*made, *(f"test_reads_{n}[mlp/native/cpu/b1]" for n in range(len(READERS)))]
+
+
+def test_a_method_of_a_helper_measures(run: Any) -> None:
+    tests = "from helper import Runner\ndef test_it(ortbench): Runner(ortbench).go(network())"
+    result = run(tests, helper=HELPER)
+    result.assert_outcomes(passed=1)
+    assert names() == ["test_made.py/test_it"]
+
+
+def test_a_call_that_is_not_seen_is_told(run: Any, model_file: Any) -> None:
+    model_file()
+    body = 'getattr(ortbench, "mea" + "sure")(network())'
+    result = run(f"def test_it(ortbench): {body}", "--ort-models=mlp.onnx")
+    result.assert_outcomes(passed=1)
+    assert names() == ["test_made.py/test_it/mlp/native/cpu/b1", "mlp"]
+    (remark,) = [line for line in told(result) if "test_made.py::test_it" in line]
+    assert "helper(ortbench.measure" in remark
+    named = run(f"M = pytest.mark.ortbench(models='mlp.onnx')\n@M\ndef test_it(ortbench): {body}")
+    assert not [line for line in told(named) if "test_made.py::test_it" in line]
+
+
 def test_a_marker_that_names_models_gives_items_besides(run: Any, model_file: Any) -> None:
     model_file()
     result = run(

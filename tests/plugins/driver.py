@@ -6,7 +6,8 @@ WORK keeps the environments and one line a trial, so a call that was stopped goe
 makes ``results/plugins/table.json`` of it, from which docs/generate.py makes a page.
 
 A trial is the small project of ``projects.py``, run four times: its own tests without our plugin;
-all tests; then both again with the options of the other plugins. It is good if the own tests end in
+all tests; then both again with the options of the other plugins (where these have some, the runs
+without are made with the newest pytest only). It is good if the own tests end in
 the same way with and without us, all of our items are measured, and the exit status is 0. Versions
 of pytest and the plugins lie in folders of their own, which come before the packages of the
 environment on ``PYTHONPATH``.
@@ -140,7 +141,7 @@ def _install(python: Path, *arguments: str) -> None:
 
 def _environment(*paths: Path) -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "CI"))}
-    kept.pop("PYTHONPATH", None)
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     kept["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     return kept
 
@@ -163,6 +164,8 @@ def record(environments: Environments, trial: Trial, folder: Path) -> dict[str, 
     for name, options in {"plain": (), "options": with_options}.items():
         if name == "options" and not options:
             continue
+        if name == "plain" and with_options and trial.pytest != PYTESTS[-1]:
+            continue
         for side, more in {"without": ("-p", "no:ortbench"), "beside": ()}.items():
             runs[f"{name}_{side}"] = _run(python, paths, plugins, folder, (*options, *more))
     return {**asdict(trial), "faults": _faults(runs), "version": _version(python, paths)}
@@ -182,6 +185,7 @@ def _run(
         command += ["--ignore=tests/test_models.py"]
     else:
         command += ["--ort-providers=cpu", "--ort-time=0.05", "--ort-workers=1"]
+        command += ["--ort-no-results", "--ort-json=run.json"]  # no plots, which take half the time
     ended = subprocess.run(
         command,
         cwd=folder,
