@@ -2,8 +2,9 @@
 
 Only comparable rows are ranked: measured, without a flag that bars them, with the same sizes, the
 same preset (a language model's prefill is other work than its decode), the same inputs and outputs
-in the timed region, and the same number of callers. Latencies of different
-batches are never ranked with each other; throughputs are, and name their batch.
+in the timed region, and the same number of callers. Requests of a language model, of the same
+lengths, are ranked by their time per token; the best first token is named beside it. Latencies of
+different batches are never ranked with each other; throughputs are, and name their batch.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pytest_ortbench.analysis.recommendation import (
     needs_real_inputs,
 )
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.case import WORKLOAD_KNOBS
+from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.passes.registry import unit_of
 
 #: By how much the interval of a case is widened, each way, where a flag blurs its number. Five
 #: per cent is the least that block medians on shared machines were seen to hold.
@@ -113,8 +115,11 @@ class ModelAnswer:
         dims: Sizes of its symbolic dimensions, where they form an axis.
         io: ``end-to-end`` or ``device``.
         workload: Knobs that are part of the workload: ``{"workload": "decode"}``.
+        speed: What the metric is called that ranks.
         ranked: Number of cases that could be ranked.
         fastest: One a batch size, smallest batch first.
+        soonest: The same for the first token of requests; none where inferences are timed.
+        first: What that metric is called.
         throughput: Over all batch sizes.
         smallest: Over all variants that can be ranked.
         advice: Which variant to ship; ``None`` if none can be ranked, or recommended.
@@ -128,8 +133,11 @@ class ModelAnswer:
     dims: dict[str, int] = field(default_factory=dict)
     io: str = "end-to-end"
     workload: dict[str, str] = field(default_factory=dict)
+    speed: str = "p50"
     ranked: int = 0
     fastest: tuple[Winner, ...] = ()
+    soonest: tuple[Winner, ...] = ()
+    first: str = ""
     throughput: Winner | None = None
     smallest: Winner | None = None
     advice: Advice | None = None
@@ -149,6 +157,10 @@ class _Candidate:
     @property
     def batch(self) -> int:
         return self.summary.case.batch
+
+    @property
+    def speed(self) -> Quantity:
+        return self.summary.quantities[_speed(self.summary.case)]
 
     @property
     def blurred_by(self) -> tuple[str, ...]:
@@ -206,7 +218,8 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
     by_batch = [
         [candidate for candidate in candidates if candidate.batch == batch] for batch in batches
     ]
-    fastest = _fastest(candidates)
+    unit = unit_of(case)
+    fastest = _best_of_batches(candidates, _speed(case))
     precisions = {result.case.variant.precision for result, _ in members}
     advice, withheld = _recommended(candidates, fastest, several=len(precisions) > 1)
     return ModelAnswer(
@@ -214,9 +227,14 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         dims=case.dims,
         io=case.io,
         workload={name: case.knobs[name] for name in _WORKLOAD_KNOBS if name in case.knobs},
+        speed="p50" if unit is None else unit.speed[1],
         ranked=len(candidates),
         fastest=fastest,
-        throughput=_winner(candidates, "throughput") if candidates else None,
+        soonest=() if unit is None else _best_of_batches(candidates, unit.first[0]),
+        first="" if unit is None else unit.first[1],
+        throughput=_winner(candidates, "throughput" if unit is None else unit.rate)
+        if candidates
+        else None,
         smallest=_smallest(candidates) if candidates else None,
         advice=advice,
         withheld=withheld,
@@ -225,11 +243,17 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
     )
 
 
-def _fastest(candidates: Sequence[_Candidate]) -> tuple[Winner, ...]:
-    """The fastest of each batch size, smallest batch first."""
+def _speed(case: Case) -> str:
+    """The metric by which cases like this one are ranked."""
+    unit = unit_of(case)
+    return "latency_p50" if unit is None else unit.speed[0]
+
+
+def _best_of_batches(candidates: Sequence[_Candidate], metric: str) -> tuple[Winner, ...]:
+    """The best of each batch size, smallest batch first."""
     batches = sorted({candidate.batch for candidate in candidates})
     return tuple(
-        _winner([candidate for candidate in candidates if candidate.batch == batch], "latency_p50")
+        _winner([candidate for candidate in candidates if candidate.batch == batch], metric)
         for batch in batches
     )
 
@@ -255,7 +279,9 @@ def _recommended(
         return advice, None
     sound = [candidate for candidate in candidates if not needs_real_inputs(candidate.summary)]
     return (
-        _advice(sound, _fastest(sound), rivals) if sound else None,
+        _advice(sound, _best_of_batches(sound, _speed(sound[0].summary.case)), rivals)
+        if sound
+        else None,
         _withheld(unproven[0], candidates, fastest, sound),
     )
 
@@ -274,15 +300,13 @@ def _withheld(
         if by_label[label].variant == variant
     )
     rivals = [candidate for candidate in sound if candidate.batch == best.batch]
-    next_best = min(
-        rivals, key=lambda rival: rival.summary.quantities["latency_p50"].value, default=None
-    )
+    next_best = min(rivals, key=lambda rival: rival.speed.value, default=None)
     ratio_db = best.summary.quantities.get("accuracy_sqnr")
     return Withheld(
         variant=variant,
         label=best.label,
         batch=best.batch,
-        factor=None if next_best is None else _factor(best, next_best, "latency_p50"),
+        factor=None if next_best is None else _factor(best, next_best, _speed(best.summary.case)),
         error=None if ratio_db is None else 10 ** (-ratio_db.value / 20),
     )
 
@@ -319,8 +343,8 @@ def _runner_up(same_batch: Sequence[_Candidate], fastest: Winner) -> Factor | No
     if not beaten:
         return None
     best = next(candidate for candidate in same_batch if candidate.label == fastest.label)
-    second = min(beaten, key=lambda candidate: candidate.summary.quantities["latency_p50"].value)
-    return _factor(best, second, "latency_p50")
+    second = min(beaten, key=lambda candidate: candidate.speed.value)
+    return _factor(best, second, _speed(best.summary.case))
 
 
 def _why_not(summary: Summary) -> str:
@@ -330,7 +354,7 @@ def _why_not(summary: Summary) -> str:
     barred = " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
     if barred:
         return barred
-    return summary.missing.get("latency_p50", "")
+    return summary.missing.get(_speed(summary.case), "")
 
 
 def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:

@@ -9,6 +9,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, Winner, Withheld
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 
@@ -17,6 +18,9 @@ _NAMED = 3
 
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 90
+
+#: How much better the best in one respect is than another, in words.
+_SPEEDS = {"fastest": "faster", "soonest": "sooner"}
 
 #: Flags that alone say too little where they are the reason why a case is not ranked.
 _SPELT_OUT = {"EMULATED": "EMULATED: computed in float32"}
@@ -37,8 +41,13 @@ def sentences(answer: ModelAnswer) -> list[Told]:
         told = [] if answer.advice is None else [_advice(answer, answer.advice)]
         told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
         told += [
-            _fastest(winner, several=len(answer.fastest) > 1)
+            _best("fastest", winner, answer.speed, several=len(answer.fastest) > 1)
             for winner in answer.fastest
+            if winner.ranked > 1
+        ]
+        told += [
+            _best("soonest", winner, answer.first, several=len(answer.soonest) > 1)
+            for winner in answer.soonest
             if winner.ranked > 1
         ]
         told.append(_throughput(answer.throughput))
@@ -72,8 +81,9 @@ def name_of(answer: ModelAnswer) -> str:
 
 
 def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
-    parts = [f"p50 {with_interval(fastest.quantity)}" for fastest in answer.fastest]
-    parts.append(f"{with_interval(winner.quantity)}{_blur(winner)}")
+    parts = [f"{answer.speed} {with_interval(fastest.quantity)}" for fastest in answer.fastest]
+    parts += [f"{answer.first} {with_interval(soonest.quantity)}" for soonest in answer.soonest]
+    parts.append(f"{_rate(winner)}{_blur(winner)}")
     return Told("only ", winner.label, f" can be ranked, {', '.join(parts)}")
 
 
@@ -81,7 +91,7 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     """``ship int8-static/cpu: fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu/b1; …``."""
     if advice.rivals == 1:
         medians = ", ".join(
-            f"p50 {with_interval(winner.quantity)} at batch {winner.batch}"
+            f"{answer.speed} {with_interval(winner.quantity)} at batch {winner.batch}"
             for winner in answer.fastest
         )
         return Told("only ", advice.variant, f" can be ranked: {medians}")
@@ -147,14 +157,20 @@ def batch_list(batches: Sequence[int]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _fastest(winner: Winner, *, several: bool) -> Told:
+def _best(word: str, winner: Winner, metric: str, *, several: bool) -> Told:
     at = f" at batch {winner.batch}" if several else ""
-    text = f", p50 {with_interval(winner.quantity)}{_against(winner, 'faster than')}"
-    return Told(f"fastest{at} ", winner.label, text + tie_text(winner.ties) + _blur(winner))
+    text = f", {metric} {with_interval(winner.quantity)}{_against(winner, f'{_SPEEDS[word]} than')}"
+    return Told(f"{word}{at} ", winner.label, text + tie_text(winner.ties) + _blur(winner))
+
+
+def _rate(winner: Winner) -> str:
+    """``281 /s [180, 494]``; of anything but items, what is counted: ``141 tokens/s [83, 271]``."""
+    text, counted = with_interval(winner.quantity), METRICS[winner.metric].counted
+    return text if counted == "items" else text.replace(" /s", f" {counted}/s", 1)
 
 
 def _throughput(winner: Winner) -> Told:
-    text = f", {with_interval(winner.quantity)}{_against(winner, 'that of')}"
+    text = f", {_rate(winner)}{_against(winner, 'that of')}"
     return Told("highest throughput ", winner.label, text + tie_text(winner.ties) + _blur(winner))
 
 

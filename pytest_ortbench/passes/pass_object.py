@@ -50,6 +50,33 @@ class PassCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimedUnit:
+    """What cases time that time no inference, and how people read their numbers.
+
+    Attributes:
+        name: What it is called where there are many: ``requests``.
+        case_field: Field of a case that says what is asked of one; ``None`` in all other cases.
+        knobs: Knobs of the id that say it, too: columns show them, or what all rows have.
+        speed: Metric by which its cases are ranked, and what sentences call it.
+        first: Metric of which the best is named beside that, likewise.
+        rate: Metric of how much is done a second.
+        judged: Metrics that a gate judges beside the latency, which is that of a whole unit.
+        columns: ``(entries)`` to the columns of a table of its cases.
+        about: ``(cases)`` to a sentence that says what the numbers include.
+    """
+
+    name: str
+    case_field: str
+    knobs: tuple[str, ...]
+    speed: tuple[str, str]
+    first: tuple[str, str]
+    rate: str
+    judged: tuple[str, ...]
+    columns: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """What a worker is doing, for messages.
 
@@ -134,6 +161,7 @@ class Pass:
             none.
         about_answers: ``(result)`` to a sentence about its answers, which may be empty; empty for
             a pass that looks at none.
+        unit: What its cases time instead of inferences, ``None`` where they time these.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
         command: Its command of ``ortbench``, ``None`` without one.
@@ -192,6 +220,7 @@ class Pass:
     share: str = ""
     beside_accuracy: str = ""
     about_answers: str = ""
+    unit: TimedUnit | None = None
     report_rank: int = 1000
     facts_of_case: str = ""
     command: PassCommand | None = None

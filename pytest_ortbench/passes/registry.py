@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_ortbench.passes.pass_object import Pass
+    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.passes.pass_object import Pass, TimedUnit
 
     #: Every pass.
     PASSES: tuple[Pass, ...]
@@ -42,6 +43,22 @@ def pass_named(name: str) -> Pass:
     from pytest_ortbench.passes.registry import PASSES
 
     return next(entry for entry in PASSES if entry.name == name.partition(":")[0])
+
+
+def owner_of(case: Case) -> Pass | None:
+    """Return the pass that has a unit of its own for what a case times; ``None`` for inferences."""
+    from pytest_ortbench.passes.registry import PASSES
+
+    for entry in PASSES:
+        if entry.unit is not None and getattr(case, entry.unit.case_field) is not None:
+            return entry
+    return None
+
+
+def unit_of(case: Case) -> TimedUnit | None:
+    """Return what a case times where that is no inference."""
+    owner = owner_of(case)
+    return None if owner is None else owner.unit
 
 
 def option_groups() -> tuple[type, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -44,6 +45,7 @@ COLUMNS: tuple[Column, ...] = (
         heading="95 % interval",
         about="Interval of the median over fresh processes, from what samples in each worker and "
         "medians of the workers say; of one or two workers it is widened by 5 % each way or more.",
+        interval_of="latency_p50",
         rank=1,
         right=False,
     ),
@@ -217,6 +219,9 @@ EXTRA_COLUMNS: tuple[Column, ...] = placed(
 
 ALL_COLUMNS: dict[str, Column] = {column.key: column for column in (*COLUMNS, *EXTRA_COLUMNS)}
 
+#: Metrics whose interval is a column.
+_WITH_INTERVAL = {column.interval_of for column in ALL_COLUMNS.values()} - {""}
+
 
 def texts(group: ModelGroup, columns: Sequence[Column]) -> list[dict[str, str]]:
     """Return the cells of one model's cases, by the key of the column.
@@ -230,6 +235,12 @@ def texts(group: ModelGroup, columns: Sequence[Column]) -> list[dict[str, str]]:
     return made
 
 
+def leading_columns(columns: Sequence[Column]) -> set[str]:
+    """Return the keys of the columns whose interval stands beside them."""
+    metrics = {column.interval_of for column in columns} - {""}
+    return {column.key for column in columns if column.metric in metrics}
+
+
 def _column(group: ModelGroup, column: Column) -> list[str]:
     if column.key == "case":
         return [one_line(label) for label in group.labels]
@@ -239,18 +250,19 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     }
     if column.key in special:
         return [special[column.key](entry) for entry in group.entries]
-    if column.key == "interval":
-        return _intervals(group)
+    if column.interval_of:
+        return _intervals(group, column.interval_of)
     if not column.metric:
         return [str(entry.row[column.row]) for entry in group.entries]
     quantities = [entry.quantity(column.metric) for entry in group.entries]
     # A rate keeps one unit in all tables: the heading names it.
-    factor, unit = (1.0, "") if column.key == "items" else _scale(quantities)
-    with_interval = column.key == "p50"
+    is_rate = METRICS[column.metric].unit == "1/s"
+    factor, unit = (1.0, "") if is_rate else _scale(quantities)
+    beside_interval = column.metric in _WITH_INTERVAL
     return [
         missing(entry, column)
         if quantity is None
-        else f"{significant(quantity.value / factor, _digits(quantity) if with_interval else 3)} "
+        else f"{significant(quantity.value / factor, _digits(quantity) if beside_interval else 3)} "
         f"{unit}".rstrip()
         for entry, quantity in zip(group.entries, quantities, strict=True)
     ]
@@ -263,8 +275,8 @@ def _scale(quantities: Sequence[Quantity | None]) -> tuple[float, str]:
     return common_scale([quantity.value for quantity in known], known[0].unit)
 
 
-def _intervals(group: ModelGroup) -> list[str]:
-    medians = [entry.quantity("latency_p50") for entry in group.entries]
+def _intervals(group: ModelGroup, metric: str) -> list[str]:
+    medians = [entry.quantity(metric) for entry in group.entries]
     factor, _ = _scale(medians)
     return [
         ""

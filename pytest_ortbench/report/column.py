@@ -15,6 +15,7 @@ class Column:
         about: What it is, in one sentence.
         row: Column of the flat row that holds its value in SI units; empty for text.
         metric: Its name in the registry of metrics, where it is one.
+        interval_of: Name of the metric whose interval it shows; empty for anything else.
         rank: Order in which columns leave the first line of a row where there is no room, largest
             first; 0 stays.
         is_detail: Whether it is left out then. Others stand in further lines of the row.
@@ -26,6 +27,7 @@ class Column:
     about: str
     row: str = ""
     metric: str = ""
+    interval_of: str = ""
     rank: int = 0
     is_detail: bool = False
     right: bool = True

@@ -6,7 +6,7 @@ so the terminal, HTML, CSV, Markdown and JUnit can't disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.judgements import is_barred
@@ -133,20 +133,26 @@ def _entry(result: CaseResult, summary: Summary, run: Run, *, runtime: bool) -> 
     )
 
 
-def by_model(shown: Sequence[Entry]) -> tuple[ModelGroup, ...]:
-    """Group cases by their model, both in the order in which they first appear."""
+def by_model(shown: Sequence[Entry], *, apart: Collection[str] = ()) -> tuple[ModelGroup, ...]:
+    """Group cases by their model, both in the order in which they first appear.
+
+    Args:
+        shown: The cases.
+        apart: Knobs that are shown elsewhere, and in no label.
+    """
     groups: dict[str, list[Entry]] = {}
     for entry in shown:
         groups.setdefault(entry.result.case.model.name, []).append(entry)
-    return tuple(_group(members) for members in groups.values())
+    return tuple(_group(members, apart) for members in groups.values())
 
 
-def _group(members: Sequence[Entry]) -> ModelGroup:
+def _group(members: Sequence[Entry], apart: Collection[str]) -> ModelGroup:
     """Leave out of the labels the sizes, settings and runtime that all cases of a model have."""
     cases = [entry.result.case for entry in members]
     first = cases[0]
     dims = {name for name in first.dims if len({case.dims.get(name) for case in cases}) == 1}
     knobs = {name for name in first.knobs if len({case.knobs.get(name) for case in cases}) == 1}
+    unlabelled = knobs.union(apart)
     several = len({case.runtime.label for case in cases}) > 1
     return ModelGroup(
         model=first.model,
@@ -156,7 +162,9 @@ def _group(members: Sequence[Entry]) -> ModelGroup:
                 replace(
                     case,
                     dims={name: size for name, size in case.dims.items() if name not in dims},
-                    knobs={name: value for name, value in case.knobs.items() if name not in knobs},
+                    knobs={
+                        name: value for name, value in case.knobs.items() if name not in unlabelled
+                    },
                 ),
                 runtime=several,
             )
@@ -164,7 +172,11 @@ def _group(members: Sequence[Entry]) -> ModelGroup:
         ),
         alike=(
             *(f"{name}:{size}" for name, size in first.dims.items() if name in dims),
-            *(f"{name}:{value}" for name, value in first.knobs.items() if name in knobs),
+            *(
+                f"{name}:{value}"
+                for name, value in first.knobs.items()
+                if name in knobs and name not in apart
+            ),
         ),
     )
 

@@ -20,6 +20,8 @@ from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted, format_amount
+from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.registry import PASSES, owner_of
 from pytest_ortbench.report.arithmetic import format_count
 from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
@@ -90,7 +92,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         "end-to-end": "host arrays in and out (end-to-end)",
         "device": "device-resident arrays, outputs synchronised inside the timed region (device)",
     }
-    modes = list(dict.fromkeys(case.io for case in cases))
+    modes = list(dict.fromkeys(case.io for case in _timing(cases, None)))
     workers = _range([case.sampling.workers for case in cases])
     threads = sorted(
         {
@@ -102,9 +104,18 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     )
     sentences = [
         f"Latency: one inference, {' or '.join(io.get(mode, mode) for mode in modes)}; "
-        f"closed loop, {_callers(cases)}; profiler off; warm-up excluded.",
-        f"{_processes(workers)}; n<368: too few samples for that percentile.",
+        f"closed loop, {_callers(inferences)}; profiler off; warm-up excluded."
+        for inferences in (_timing(cases, None),)
+        if inferences
     ]
+    sentences += [
+        owner.load(owner.unit.about)(_timing(cases, owner))
+        for owner in PASSES
+        if owner.unit is not None and _timing(cases, owner)
+    ]
+    sentences.append(
+        f"{_processes(workers, _median_names(cases))}; n<368: too few samples for that percentile."
+    )
     if threads:
         used = ", ".join(
             f"{count} ({source})" if source else f"{count}" for count, source in threads
@@ -124,16 +135,31 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(one_line(sentence) for sentence in sentences)
 
 
-def _processes(workers: str) -> str:
+def _timing(cases: Sequence[Case], owner: Pass | None) -> list[Case]:
+    """Return the cases that time the unit of a pass; with ``None``, those that time inferences."""
+    return [case for case in cases if owner_of(case) is owner]
+
+
+def _median_names(cases: Sequence[Case]) -> str:
+    """What the median is called that tables give with its interval."""
+    units = [entry.unit for entry in PASSES if entry.unit is not None and _timing(cases, entry)]
+    speeds = ", ".join(unit.speed[1] for unit in units)
+    if not units:
+        return "p50"
+    return f"p50 (of {units[0].name}: {speeds})" if _timing(cases, None) else speeds
+
+
+def _processes(workers: str, medians: str) -> str:
     """How many processes a case has, and what the median over them is."""
     if workers == "1":
         return (
-            "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by "
-            f"{100 * PROCESS_SPREAD:g} % each way, since the next process was not measured"
+            f"1 fresh worker process a case; {medians} is its median, with its 95 % interval "
+            f"widened by {100 * PROCESS_SPREAD:g} % each way, since the next process was not "
+            "measured"
         )
     text = (
-        f"{workers} fresh worker processes a case; p50 is the median of their medians, with its "
-        "95 % interval"
+        f"{workers} fresh worker processes a case; {medians} is the median of their medians, with "
+        "its 95 % interval"
     )
     if workers != "2":
         return text
@@ -226,7 +252,9 @@ def model_line(group: ModelGroup) -> str:
         parts.append(weights_as_inputs_text(model))
     if model.source != "file" and not model.is_made:
         parts.append(model.source)
-    parts += _fed(cases)
+    inferences = _timing(cases, None)
+    if inferences:
+        parts += _fed(inferences)
     if group.alike:
         parts.append(f"{'all rows' if len(cases) > 1 else 'with'} {' '.join(group.alike)}")
     steps = dict.fromkeys(

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import answer_lines
-from pytest_ortbench.report.cells import COLUMNS, texts
+from pytest_ortbench.report.case_tables import CaseTable, case_tables
+from pytest_ortbench.report.cells import texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun, by_model
 from pytest_ortbench.report.escape import markdown, markdown_row
@@ -17,13 +18,13 @@ from pytest_ortbench.report.precisions import precision_markdown
 SUMMARY_ROWS = 500
 
 
-def _cases(shown: ShownRun) -> list[str]:
+def _cases(table: CaseTable) -> list[str]:
     rows: list[list[str]] = []
-    for group in by_model(shown.entries):
-        for cells in texts(group, COLUMNS):
-            rows.append([group.model.name, *(cells[column.key] for column in COLUMNS)])
+    for group in table.groups:
+        for cells in texts(group, table.columns):
+            rows.append([group.model.name, *(cells[column.key] for column in table.columns)])
     written = rows[:SUMMARY_ROWS]
-    lines = [*_table(COLUMNS, written)]
+    lines = [*_table(table.columns, written)]
     if len(written) < len(rows):
         lines += ["", f"… and {len(rows) - len(written)} more cases; the run document has them."]
     return lines
@@ -50,12 +51,13 @@ def job_summary(shown: ShownRun) -> str:
         [f"## ONNX models on {markdown(run.machine.host)}"],
         [f"- {markdown(line)}" for line in answer_lines(shown)],
         # What is alike in all rows of a model stands below, with what else is said of it.
-        _cases(shown),
+        *(_cases(table) for table in case_tables(shown.entries)),
         *(entry.load(entry.markdown)(shown).splitlines() for entry in PASSES if entry.markdown),
         precision_markdown(shown).splitlines(),
         [
             f"- {markdown(group.model.name)}: {markdown(about)}"
-            for group in by_model(shown.entries)
+            for table in case_tables(shown.entries)
+            for group in table.groups
             if (about := legend.model_line(group))
         ],
         _failures(shown),

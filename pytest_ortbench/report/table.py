@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS, NOTHING, texts
+from pytest_ortbench.report.case_tables import CaseTable, case_tables
+from pytest_ortbench.report.cells import ALL_COLUMNS, NOTHING, leading_columns, texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
@@ -59,8 +60,23 @@ def render_table(
     Raises:
         UsageError: if a column is not known.
     """
-    table = _Table(shown, max(width, 40), encoding, _named(columns), skips=skips)
-    return table.render(color=color)
+    page = _Lines(max(width, 40), encoding)
+    asked = _named(columns)
+    tables = [
+        _Table(page, table.groups, asked or table.columns, asked=bool(asked))
+        for table in (_together(shown) if asked else case_tables(shown.entries))
+    ]
+    for index, table in enumerate(tables):
+        table.render(after=index > 0)
+    dropped = dict.fromkeys(column.key for table in tables for column in table.dropped)
+    _Legend(page, shown, skips=skips).render(dropped)
+    return page.written(max(table.total for table in tables), color=color)
+
+
+def _together(shown: ShownRun) -> tuple[CaseTable, ...]:
+    """Return all cases in one table, for columns that somebody named."""
+    entries = shown.entries
+    return (CaseTable(name="", columns=(), entries=entries, groups=by_model(entries)),)
 
 
 def _named(keys: Sequence[str]) -> tuple[Column, ...]:
@@ -71,45 +87,100 @@ def _named(keys: Sequence[str]) -> tuple[Column, ...]:
     return tuple(ALL_COLUMNS[key] for key in dict.fromkeys(("case", *keys))) if keys else ()
 
 
-class _Table:
-    """One rendering: what is shown, in which columns, how wide."""
+class _Lines:
+    """What is written so far, and how wide it may become."""
 
-    def __init__(
-        self, shown: ShownRun, width: int, encoding: str, asked: tuple[Column, ...], *, skips: bool
-    ) -> None:
-        self.run = shown.run
-        self.skips = legend.skip_lines(shown.run) if skips else ()
+    def __init__(self, width: int, encoding: str) -> None:
         self.width = width
         self.encoding = encoding
         self.mark = encodable("…", encoding)
-        self.shown = shown.entries
-        self.groups = by_model(self.shown)
-        candidates = asked or COLUMNS
+        self.lines: list[Text] = []
+
+    def plain(self, text: str) -> str:
+        return encodable(one_line(text), self.encoding)
+
+    def wrapped(self, word: str, text: str, style: str, indent: int) -> None:
+        """Add a paragraph whose first word is coloured and whose further lines hang."""
+        from rich.cells import cell_len  # heavy, and a table is rendered once
+        from rich.text import Text
+
+        room = max(20, self.width - indent - len(word))
+        # Wide characters take two cells each; for such text half the room is surely enough.
+        room = room if cell_len(text) == len(text) else room // 2
+        for index, part in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
+            line = Text(" " * indent)
+            line.append(word if not index else " " * len(word), style)
+            line.append(part)
+            self.lines.append(line)
+
+    def written(self, least: int, *, color: bool) -> str:
+        from rich.console import Console
+
+        stream = io.StringIO()
+        console = Console(
+            file=stream,
+            width=max(self.width, least),
+            force_terminal=color,
+            color_system="standard" if color else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+            _environ={},  # the caller has decided; NO_COLOR and COLUMNS are its business
+        )
+        for line in self.lines:
+            line.rstrip()
+            console.print(line, soft_wrap=True)
+        return stream.getvalue()
+
+
+class _Table:
+    """One table: which cases, in which columns, how wide."""
+
+    def __init__(
+        self,
+        page: _Lines,
+        groups: Sequence[ModelGroup],
+        candidates: Sequence[Column],
+        *,
+        asked: bool,
+    ) -> None:
+        self.page = page
+        self.width = page.width
+        self.groups = groups
+        self.shown = [entry for group in groups for entry in group.entries]
         self.cells = {
-            id(entry): {key: self._plain(text) for key, text in cells.items()}
-            for group in self.groups
+            id(entry): {key: page.plain(text) for key, text in cells.items()}
+            for group in groups
             for entry, cells in zip(group.entries, texts(group, candidates), strict=True)
         }
-        self.headings = {column.key: self._plain(column.heading) for column in candidates}
+        self.headings = {column.key: page.plain(column.heading) for column in candidates}
+        self.candidates = tuple(candidates)
         self.columns = list(candidates)
+        self.leading = leading_columns(candidates)
         #: Columns of the further lines of a row, which stand beside its label.
         self.folded: list[list[Column]] = []
         #: Columns without room that say the same in every row: said once, above all.
         self.alike: list[Column] = []
         self.widths = self._natural_widths()
-        self._fit(asked=bool(asked))
+        self._fit(asked=asked)
         shown_below = [*self.alike, *(column for band in self.folded for column in band)]
         self.dropped = [
             column
             for column in candidates
-            if column not in self.columns and column not in shown_below
+            if self.has_numbers and column not in self.columns and column not in shown_below
         ]
-        self.lines: list[Text] = []
-        flags = [note.kind.name for note in legend.flag_notes(self.shown)]
-        self.legend_width = max(map(len, ("runtimes", *flags))) + GAP
 
-    def _plain(self, text: str) -> str:
-        return encodable(one_line(text), self.encoding)
+    @property
+    def has_numbers(self) -> bool:
+        """Whether any of its cases was measured."""
+        return any(entry.measured for entry in self.shown)
+
+    @property
+    def total(self) -> int:
+        """Characters of its widest row."""
+        widths = [self.widths[column.key] for column in self.columns]
+        return INDENT + sum(widths) + GAP * (len(widths) - 1)
 
     def _natural_widths(self) -> dict[str, int]:
         from rich.cells import cell_len  # heavy, and the table is rendered once
@@ -124,10 +195,6 @@ class _Table:
             for column in self.columns
         }
 
-    def _total(self) -> int:
-        widths = [self.widths[column.key] for column in self.columns]
-        return INDENT + sum(widths) + GAP * (len(widths) - 1)
-
     def _fit(self, *, asked: bool) -> None:
         """Fold labels, move columns to further lines or leave details out, until a line fits.
 
@@ -137,7 +204,7 @@ class _Table:
         self._shorten("status", STATUS_LIMIT)
         self._shorten("case", LABEL_LIMIT)
         below: list[Column] = []
-        while self._total() > self.width:
+        while self.total > self.width:
             movable = (
                 self.columns[1:] if asked else [column for column in self.columns if column.rank]
             )
@@ -149,15 +216,12 @@ class _Table:
                 below.append(moved)
             elif not moved.is_detail:
                 values = self._values(moved)
-                if values == {""} or values == {self._plain(NOTHING)}:
+                if values == {""} or values == {self.page.plain(NOTHING)}:
                     continue
                 (self.alike if len(values) == 1 else below).append(moved)
         self._shorten("status", STATUS_LEAST)
         self._shorten("case", LABEL_LEAST)
-        order = list(ALL_COLUMNS)
-        self._fold(
-            below[::-1] if asked else sorted(below, key=lambda column: order.index(column.key))
-        )
+        self._fold(below[::-1] if asked else self._in_order(below))
 
     def _fold(self, columns: Sequence[Column]) -> None:
         """Lay columns out in as few further lines as have room beside the label."""
@@ -171,6 +235,9 @@ class _Table:
             used += GAP + width
             self.folded[-1].append(column)
 
+    def _in_order(self, columns: Sequence[Column]) -> list[Column]:
+        return [column for column in self.candidates if column in columns]
+
     def _values(self, column: Column) -> set[str]:
         """What the cells of a column say."""
         return {self.cells[id(entry)][column.key] for entry in self.shown if entry.measured}
@@ -180,47 +247,50 @@ class _Table:
         first = next(self.cells[id(entry)] for entry in self.shown if entry.measured)
         return ", ".join(
             f"{self.headings[column.key]} {first[column.key]}"
-            for column in sorted(self.alike, key=lambda column: list(ALL_COLUMNS).index(column.key))
+            for column in self._in_order(self.alike)
         )
 
     def _shorten(self, key: str, least: int) -> None:
-        excess = self._total() - self.width
+        excess = self.total - self.width
         if excess > 0 and self.widths.get(key, 0) > least:
             self.widths[key] = max(least, self.widths[key] - excess)
 
-    def render(self, *, color: bool) -> str:
-        if any(entry.measured for entry in self.shown):
+    def render(self, *, after: bool) -> None:
+        """Add the lines of the table, ``after`` another one."""
+        from rich.text import Text
+
+        if after:
+            self.page.lines.append(Text())
+        if self.has_numbers:
             self._row(self.headings, dict.fromkeys(self.headings, "bold"))
             if self.alike:
-                self._wrapped("", f"all rows: {self._said_of_all()}", "", INDENT)
+                self.page.wrapped("", f"all rows: {self._said_of_all()}", "", INDENT)
         for group in self.groups:
             self._group(group)
-        self._legend()
-        return self._written(color=color)
 
     def _group(self, group: ModelGroup) -> None:
         from rich.cells import cell_len
         from rich.text import Text
 
-        title = self._plain(group.model.name)
-        about = self._plain(legend.model_line(group))
+        title = self.page.plain(group.model.name)
+        about = self.page.plain(legend.model_line(group))
         line = Text()
         # A path differs from others at its end.
-        line.append(_shortened(title, self.width, self.mark, middle=True), "bold cyan")
+        line.append(_shortened(title, self.width, self.page.mark, middle=True), "bold cyan")
         beside = line.cell_len + GAP + cell_len(about) <= self.width
         if about and beside:
             line.append(" " * GAP + about, "dim")
-        self.lines.append(line)
+        self.page.lines.append(line)
         if about and not beside:
             # Never shortened: a number without its sizes says little.
-            self._wrapped("", about, "", INDENT)
+            self.page.wrapped("", about, "", INDENT)
         for entry in group.entries:
             if entry.measured:
-                self._row(self.cells[id(entry)], {"status": _status_style(entry), "p50": "bold"})
+                self._row(self.cells[id(entry)], self._styles(entry))
         for failure in legend.failure_groups(group.entries):
-            names = legend.named([self._plain(entry.label) for entry in failure.entries])
-            self._wrapped(f"{failure.status}  ", names, "red", INDENT)
-            self._wrapped("", self._plain(failure.sentence), "", INDENT + 4)
+            names = legend.named([self.page.plain(entry.label) for entry in failure.entries])
+            self.page.wrapped(f"{failure.status}  ", names, "red", INDENT)
+            self.page.wrapped("", self.page.plain(failure.sentence), "", INDENT + 4)
 
     def _row(self, cells: dict[str, str], styles: dict[str, str]) -> None:
         """Add a row: its label, as many lines as that takes, and beside it the columns' lines."""
@@ -237,7 +307,10 @@ class _Table:
             for column in lines[index] if index < len(lines) else ():
                 line.append(" " * GAP)
                 line.append_text(self._cell(column, cells[column.key], styles))
-            self.lines.append(line)
+            self.page.lines.append(line)
+
+    def _styles(self, entry: Entry) -> dict[str, str]:
+        return {"status": _status_style(entry), **dict.fromkeys(self.leading, "bold")}
 
     def _cell(self, column: Column, text: str, styles: dict[str, str]) -> Text:
         from rich.text import Text
@@ -245,35 +318,34 @@ class _Table:
         width = self.widths[column.key]
         if column.key == "status":
             text = _packed(text, width)
-        part = Text(_shortened(text, width, self.mark), styles.get(column.key, ""))
+        part = Text(_shortened(text, width, self.page.mark), styles.get(column.key, ""))
         part.align("right" if column.right else "left", width)
         return part
 
-    def _wrapped(self, word: str, text: str, style: str, indent: int) -> None:
-        """Add a paragraph whose first word is coloured and whose further lines hang."""
-        from rich.cells import cell_len
+
+class _Legend:
+    """What a reader needs beside the tables."""
+
+    def __init__(self, page: _Lines, shown: ShownRun, *, skips: bool) -> None:
+        self.page = page
+        self.run = shown.run
+        self.shown = shown.entries
+        self.skips = legend.skip_lines(shown.run) if skips else ()
+        flags = [note.kind.name for note in legend.flag_notes(shown.entries)]
+        self.width = max(map(len, ("runtimes", *flags))) + GAP
+
+    def render(self, dropped: Iterable[str]) -> None:
+        """Add its lines; ``dropped`` are keys of columns without room."""
         from rich.text import Text
 
-        room = max(20, self.width - indent - len(word))
-        # Wide characters take two cells each; for such text half the room is surely enough.
-        room = room if cell_len(text) == len(text) else room // 2
-        for index, part in enumerate(textwrap.wrap(text, room, break_on_hyphens=False) or [""]):
-            line = Text(" " * indent)
-            line.append(word if not index else " " * len(word), style)
-            line.append(part)
-            self.lines.append(line)
-
-    def _legend(self) -> None:
-        from rich.text import Text
-
-        self.lines.append(Text())
+        self.page.lines.append(Text())
         if not self.shown:
             self._entry("cases", ["none was measured"])
         self._entry("numbers", legend.includes(self.shown))
         for note in legend.flag_notes(self.shown):
-            word = self._plain(note.kind.name).ljust(self.legend_width)
+            word = self.page.plain(note.kind.name).ljust(self.width)
             style = _SEVERITY_STYLES[note.kind.severity]
-            self._wrapped(word, self._plain(note.sentence), style, 0)
+            self.page.wrapped(word, self.page.plain(note.sentence), style, 0)
         self._entry(
             "runtimes",
             [
@@ -285,34 +357,14 @@ class _Table:
         more = len(self.skips) - SKIPS
         rest = [f"and {more} more reasons"] if more > 0 else []
         self._entry("left out", [*self.skips[:SKIPS], *rest])
-        if self.dropped and any(entry.measured for entry in self.shown):
-            keys = ", ".join(column.key for column in self.dropped)
+        keys = ", ".join(dropped)
+        if keys:
             self._entry("columns", [f"no room for {keys}; ortbench show --columns shows them"])
 
     def _entry(self, word: str, sentences: Sequence[str]) -> None:
         for index, sentence in enumerate(sentences):
-            label = ("" if index else word).ljust(self.legend_width)
-            self._wrapped(label, self._plain(sentence), "bold", 0)
-
-    def _written(self, *, color: bool) -> str:
-        from rich.console import Console
-
-        stream = io.StringIO()
-        console = Console(
-            file=stream,
-            width=max(self.width, self._total()),
-            force_terminal=color,
-            color_system="standard" if color else None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            legacy_windows=False,
-            _environ={},  # the caller has decided; NO_COLOR and COLUMNS are its business
-        )
-        for line in self.lines:
-            line.rstrip()
-            console.print(line, soft_wrap=True)
-        return stream.getvalue()
+            label = ("" if index else word).ljust(self.width)
+            self.page.wrapped(label, self.page.plain(sentence), "bold", 0)
 
 
 def _folded(text: str, width: int) -> list[str]:

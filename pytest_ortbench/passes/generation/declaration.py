@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass
+from pytest_ortbench.passes.pass_object import Pass, TimedUnit
 
 _METRICS = (
     metric(
@@ -65,6 +65,9 @@ _METRICS = (
     ),
 )
 
+#: Columns of flat rows that say what was asked of a request.
+_ASKED = ("engine", "prompt_tokens", "new_tokens", "depth")
+
 PASS = Pass(
     name="generation",
     result_field="generation",
@@ -74,6 +77,22 @@ PASS = Pass(
     metrics=_METRICS,
     metrics_place=Place(rank=5),
     columns=(
-        (Place(after="session_create_warm_s", rank=5), tuple(own.column for own in _METRICS)),
+        (
+            Place(after="session_create_warm_s", rank=5),
+            (*_ASKED, *(own.column for own in _METRICS)),
+        ),
+    ),
+    cells=".report:asked_cells",
+    shown_columns=".report:COLUMNS",
+    unit=TimedUnit(
+        name="requests",
+        case_field="generation",
+        knobs=("workload", "engine", "prompt", "new", "depth"),
+        speed=("tpot", "time per token"),
+        first=("ttft", "first token"),
+        rate="decode_rate_batch",
+        judged=("ttft", "tpot"),
+        columns=".report:request_columns",
+        about=".report:what_requests_include",
     ),
 )

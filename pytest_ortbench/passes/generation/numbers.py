@@ -87,8 +87,10 @@ def _add_median(
 ) -> None:
     values = [[number(request) for request in requests] for requests in of_workers]
     pooled = [value for own in values for value in own]
-    low, high = over_processes([_of_process(own) for own in values], _median_interval(pooled))
-    collector.add(name, median(pooled), low=low, high=high, samples=len(pooled))
+    processes = [_of_process(own) for own in values]
+    low, high = over_processes(processes, _median_interval(pooled))
+    middle = median(process.value for process in processes)
+    collector.add(name, middle, low=low, high=high, samples=len(pooled))
 
 
 def _of_process(values: Sequence[float]) -> OfProcess:

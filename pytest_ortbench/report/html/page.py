@@ -15,9 +15,10 @@ from pytest_ortbench.gate.report.lines import GateRow
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sections, pass_sentences, pass_tables
-from pytest_ortbench.report.cells import COLUMNS, texts
+from pytest_ortbench.report.case_tables import CaseTable, case_tables
+from pytest_ortbench.report.cells import texts
 from pytest_ortbench.report.column import Column
-from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
+from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
@@ -27,13 +28,6 @@ from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.precisions import HEADINGS, PrecisionTable, precision_tables
 from pytest_ortbench.report.weights import weight_lines
 
-#: The table's columns: the status comes early, where a narrow window shows it.
-_BY_KEY = {column.key: column for column in COLUMNS}
-SHOWN = (
-    _BY_KEY["case"],
-    _BY_KEY["status"],
-    *(column for column in COLUMNS if column.key not in ("case", "status")),
-)
 #: Models whose answer is open; the others unfold.
 ANSWERS_OPEN = 6
 #: Characters of a native log that are shown; the end says most.
@@ -84,6 +78,15 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PageTable:
+    """Cases that time the same unit, whose name is empty for inferences."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureBlock:
     """Cases of one model that failed alike."""
 
@@ -130,8 +133,8 @@ class Page:
     passes: tuple[PassTable, ...]
     pass_sentences: tuple[str, ...]
     sections: tuple[PageSection, ...]
+    tables: tuple[PageTable, ...]
     columns: tuple[Column, ...]
-    rows: tuple[TableRow, ...]
     models: tuple[tuple[str, str], ...]
     choices: Mapping[str, tuple[str, ...]]
     pictures: tuple[Picture, ...]
@@ -148,7 +151,8 @@ class Page:
 def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
     """Gather everything that the page of a run shows; arguments as of ``render_html``."""
     run, shown = page.run, page.entries
-    groups = by_model(shown)
+    tables = case_tables(shown)
+    groups = [group for table in tables for group in table.groups]
     failures, anchors = _failures(groups)
     cases = [entry.result.case for entry in shown]
     flags = tuple(_flag(note, shown) for note in legend.flag_notes(shown))
@@ -167,11 +171,23 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         passes=pass_tables(page),
         pass_sentences=pass_sentences(page),
         sections=pass_sections(shown),
-        columns=SHOWN,
-        rows=tuple(row for group in groups for row in _rows(group, anchors)),
+        tables=tuple(
+            PageTable(
+                name=table.name,
+                columns=_status_early(table.columns),
+                rows=tuple(row for group in table.groups for row in _rows(group, table, anchors)),
+            )
+            for table in tables
+        ),
+        columns=tuple(
+            {
+                column.key: column for table in tables for column in _status_early(table.columns)
+            }.values()
+        ),
         models=tuple(
-            (one_line(group.model.name), about)
-            for group in groups
+            (one_line(group.model.name + (f" ({table.name})" if table.name else "")), about)
+            for table in tables
+            for group in table.groups
             if (about := legend.model_line(group))
         ),
         choices={
@@ -256,7 +272,14 @@ def _linked(part: Part, flags: Collection[str]) -> list[Part]:
     return [Part(text=text, kind="flag" if i % 2 else "plain") for i, text in enumerate(pieces)]
 
 
-def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[TableRow]:
+def _status_early(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Put the status behind the name, where a narrow window shows it."""
+    case, *others = columns
+    status = [column for column in others if column.key == "status"]
+    return (case, *status, *(column for column in others if column.key != "status"))
+
+
+def _rows(group: ModelGroup, table: CaseTable, anchors: Mapping[int, str]) -> list[TableRow]:
     return [
         TableRow(
             model=one_line(group.model.name),
@@ -265,20 +288,20 @@ def _rows(group: ModelGroup, anchors: Mapping[int, str]) -> list[TableRow]:
             status=entry.result.status,
             cells=tuple(
                 TableCell(column=column, text=cells[column.key], value=_value(entry, column))
-                for column in SHOWN
+                for column in _status_early(table.columns)
             ),
             flags=entry.flags if entry.measured else (),
             failure=anchors.get(id(entry), ""),
         )
-        for entry, cells in zip(group.entries, texts(group, COLUMNS), strict=True)
+        for entry, cells in zip(group.entries, texts(group, table.columns), strict=True)
     ]
 
 
 def _value(entry: Entry, column: Column) -> str:
     """Return what a column is sorted by; an exact output is better than any ratio."""
+    value = entry.row[column.row] if column.row else None
     if not column.metric:
-        return ""
-    value = entry.row[column.row]
+        return repr(value) if isinstance(value, int) else ""
     if column.key == "accuracy" and entry.summary.exact:
         return "Infinity"
     return "" if value is None else repr(value)

@@ -1,9 +1,8 @@
 "use strict";
 (() => {
-  const table = document.getElementById("table");
-  const body = table.tBodies[0];
-  const rows = Array.from(body.rows);
-  const headings = Array.from(table.tHead.rows[0].cells);
+  const tables = Array.from(document.querySelectorAll("table.cases-table"));
+  const rowsOf = new Map(tables.map((table) => [table, Array.from(table.tBodies[0].rows)]));
+  const rows = tables.flatMap((table) => rowsOf.get(table));
   const form = document.getElementById("filters");
   const search = document.getElementById("search");
   const selects = Array.from(form.querySelectorAll("select"));
@@ -12,11 +11,10 @@
   const order = new Map(rows.map((row, index) => [row, index]));
 
   // Values in SI units stand beside the text; what was not measured goes last either way.
-  const keys = (index) => new Map(rows.map((row) => {
-    const cell = row.cells[index];
+  const keys = (table, heading) => new Map(rowsOf.get(table).map((row) => {
+    const cell = row.cells[heading.cellIndex];
     const value = cell.dataset.v;
-    const numeric = headings[index].classList.contains("n");
-    if (numeric) return [row, value === undefined ? null : Number(value)];
+    if (heading.classList.contains("n")) return [row, value === undefined ? null : Number(value)];
     return [row, cell.textContent.trim() || null];
   }));
 
@@ -26,23 +24,23 @@
   };
 
   const sort = (heading) => {
-    const index = headings.indexOf(heading);
+    const table = heading.closest("table");
     const next = { none: "ascending", ascending: "descending", descending: "none" };
     const direction = next[heading.getAttribute("aria-sort")];
-    for (const other of headings) {
+    for (const other of heading.parentElement.cells) {
       if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none");
     }
     heading.setAttribute("aria-sort", direction);
-    const values = keys(index);
+    const values = keys(table, heading);
     const sign = direction === "descending" ? -1 : 1;
-    const sorted = Array.from(rows).sort((one, two) => {
+    const sorted = Array.from(rowsOf.get(table)).sort((one, two) => {
       if (direction === "none") return order.get(one) - order.get(two);
       const left = values.get(one);
       const right = values.get(two);
       if (left === null || right === null) return (left === null) - (right === null);
       return sign * compare(left, right) || order.get(one) - order.get(two);
     });
-    body.append(...sorted);
+    table.tBodies[0].append(...sorted);
   };
 
   const filter = () => {
@@ -60,7 +58,7 @@
     count.textContent = shown + " of " + rows.length + " cases";
   };
 
-  for (const heading of headings) {
+  for (const heading of tables.flatMap((table) => Array.from(table.tHead.rows[0].cells))) {
     if (heading.hasAttribute("data-fixed")) continue;
     const label = heading.querySelector(".sort");
     const button = document.createElement("button");

@@ -1,0 +1,164 @@
+"""Requests of language models in words, and the columns of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.placing import Place
+from pytest_ortbench.report.column import Column
+from pytest_ortbench.report.entries import Entry
+
+#: What was asked of a request.
+_ASKED = (
+    Column(
+        key="prompt",
+        heading="prompt",
+        about="Tokens of the prompt of each sequence, drawn anew for every request.",
+        row="prompt_tokens",
+    ),
+    Column(
+        key="new",
+        heading="new",
+        about="Tokens that each sequence writes, the first one included.",
+        row="new_tokens",
+    ),
+    Column(
+        key="depth",
+        heading="depth",
+        about="Tokens of each sequence in the cache before the prompt.",
+        row="depth",
+    ),
+    Column(
+        key="engine",
+        heading="engine",
+        about="What generates: our loop on an ONNX Runtime session, or onnxruntime-genai.",
+        row="engine",
+        right=False,
+    ),
+)
+
+_TOOK = (
+    Column(
+        key="ttft",
+        heading="TTFT",
+        about="Time to first token: reading the prompt and choosing one token, never divided by "
+        "the batch.",
+        row="ttft_s",
+        metric="ttft",
+    ),
+    Column(
+        key="tpot",
+        heading="TPOT",
+        about="Time per output token: that of all tokens but the first, by their number; the "
+        "median of the workers' medians over requests.",
+        row="tpot_s",
+        metric="tpot",
+    ),
+    Column(
+        key="tpot-interval",
+        heading="95 % interval",
+        about="Interval of the time per output token over fresh processes; a request counts as "
+        "one sample.",
+        interval_of="tpot",
+        rank=1,
+        right=False,
+    ),
+    Column(
+        key="itl-p99",
+        heading="ITL p99",
+        about="Inter-token latency: 99th percentile of the time between two tokens of a sequence.",
+        row="itl_p99_s",
+        metric="itl_p99",
+        rank=4,
+    ),
+    Column(
+        key="decode",
+        heading="tokens/s",
+        about="Tokens of one sequence a second, the first one not counted.",
+        row="decode_tokens_per_s",
+        metric="decode_rate",
+        rank=2,
+    ),
+    Column(
+        key="decode-batch",
+        heading="batch tokens/s",
+        about="Tokens of all sequences of a batch a second, the first ones not counted.",
+        row="decode_batch_tokens_per_s",
+        metric="decode_rate_batch",
+        rank=3,
+    ),
+    Column(
+        key="prefill",
+        heading="prefill tokens/s",
+        about="Tokens of the prompts of all sequences, read a second.",
+        row="prefill_tokens_per_s",
+        metric="prefill_rate",
+        rank=5,
+    ),
+)
+
+_REQUEST = Column(
+    key="request",
+    heading="request",
+    about="Median time of a whole request, from the ids of its prompt to its last token.",
+    row="latency_p50_s",
+    metric="latency_p50",
+    rank=7,
+)
+
+#: Columns that people may ask tables for.
+COLUMNS = tuple((Place(after="workers", rank=10), column) for column in (*_ASKED, *_TOOK, _REQUEST))
+
+#: Usual columns that stand behind those of requests, and those that a narrow table leaves out.
+_USUAL = ("create", "rss", "placed", "accuracy", "status")
+
+
+def request_columns(entries: Sequence[Entry], usual: Mapping[str, Column]) -> list[Column]:
+    """Return the columns of a table of requests.
+
+    Args:
+        entries: Its cases.
+        usual: Columns of a table of inferences, by their keys.
+    """
+    batches = {entry.result.case.batch for entry in entries}
+    took = [column for column in _TOOK if column.key != "decode-batch" or batches != {1}]
+    return [
+        usual["case"],
+        *(_asked(column, entries) for column in _ASKED),
+        *took,
+        _REQUEST,
+        *(usual[key] for key in _USUAL),
+    ]
+
+
+def _asked(column: Column, entries: Sequence[Entry]) -> Column:
+    """Return a column that leaves first, to be said of all rows, where it says the same of all."""
+    same = len({entry.row[column.row] for entry in entries}) == 1
+    return replace(column, rank=20) if same else column
+
+
+def asked_cells(result: CaseResult) -> dict[str, str | int | None]:
+    """Return what was asked of the requests of a case, by the name of a column."""
+    asked = result.case.generation
+    if asked is None:
+        return {}
+    return {
+        "engine": asked.engine,
+        "prompt_tokens": asked.prompt_tokens,
+        "new_tokens": asked.new_tokens,
+        "depth": asked.depth,
+    }
+
+
+def what_requests_include(cases: Sequence[Case]) -> str:
+    """Say what the numbers of requests include."""
+    del cases
+    return (
+        "Requests: a prompt of random tokens, another one each time; then token by token, the "
+        "likeliest one, and none that ends a text. TTFT: to the first token; TPOT: per token "
+        "after it; both of the model alone, without tokenising and without choosing the later "
+        "tokens."
+    )

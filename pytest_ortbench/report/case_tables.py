@@ -1,0 +1,54 @@
+"""Which cases stand in one table: those that time the same unit, with the columns of that unit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.passes.registry import owner_of
+from pytest_ortbench.report.cells import COLUMNS
+from pytest_ortbench.report.column import Column
+from pytest_ortbench.report.entries import Entry, ModelGroup, by_model
+
+_STANDARD = {column.key: column for column in COLUMNS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseTable:
+    """Cases that time the same unit.
+
+    Attributes:
+        name: What the unit is called where there are many; empty for inferences.
+        columns: What people see of them.
+        entries: The cases.
+        groups: The same by model.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    entries: tuple[Entry, ...]
+    groups: tuple[ModelGroup, ...]
+
+
+def case_tables(shown: Sequence[Entry]) -> tuple[CaseTable, ...]:
+    """Return the tables of a run: inferences first; an empty one for a run without a case."""
+    by_owner: dict[str, list[Entry]] = {}
+    for entry in shown:
+        owner = owner_of(entry.result.case)
+        by_owner.setdefault("" if owner is None else owner.name, []).append(entry)
+    if not shown:
+        return (CaseTable(name="", columns=COLUMNS, entries=(), groups=()),)
+    return tuple(_table(by_owner[name]) for name in sorted(by_owner))
+
+
+def _table(entries: Sequence[Entry]) -> CaseTable:
+    owner = owner_of(entries[0].result.case)
+    if owner is None or owner.unit is None:
+        return CaseTable(name="", columns=COLUMNS, entries=tuple(entries), groups=by_model(entries))
+    columns = owner.load(owner.unit.columns)(entries, _STANDARD)
+    return CaseTable(
+        name=owner.unit.name,
+        columns=tuple(columns),
+        entries=tuple(entries),
+        groups=by_model(entries, apart=owner.unit.knobs),
+    )
