@@ -560,8 +560,8 @@ def _catalogue_blocks() -> Iterable[str]:
     yield "## Models of the catalogue, named as files"
     yield (
         "Each model of the [catalogue](../guides/models.md) in three forms: by its name there, as "
-        "a copy of its file, which is known by its SHA-256, and saved anew without metadata, so "
-        "that only its graph is left to go by. Made by `python -m tests.bare_files.catalogue_forms "
+        "a copy of its file, which is known by its SHA-256, and saved anew, so that only its graph "
+        "and its metadata are left to go by. Made by `python -m tests.bare_files.catalogue_forms "
         "--write`."
     )
     yield table(
@@ -575,6 +575,25 @@ def _catalogue_blocks() -> Iterable[str]:
                 _shapes(row["anew_fed"]),
             )
             for row in recorded
+        ),
+    )
+    yield (
+        "Where metadata tells the size (`imgsz`), a file that lost it is fed a default, and the "
+        "run asks whether that is what the model gets. The answers of a detector are positions in "
+        "pixels: they grow with the image, and what int8 rounds does not, so the larger image has "
+        "more decibels."
+    )
+    yield table(
+        ("model", "precision", "by name", "without metadata", "fed by name", "without metadata"),
+        (
+            (
+                f"`zoo:{row['model']}`",
+                row["precision"],
+                *(_accuracy(row[form]) for form in ("zoo", "stripped")),
+                *(_shapes(row[f"{form}_fed"]) for form in ("zoo", "stripped")),
+            )
+            for row in recorded
+            if "stripped" in row
         ),
     )
 

@@ -50,6 +50,16 @@ def resolved_sizes(case: Case) -> dict[str, ResolvedSize]:
     return sizes
 
 
+def default_sizes(case: Case) -> dict[str, int]:
+    """Return the sizes that nobody said, by symbol: those that a user may have to set."""
+    return {
+        known.symbol: known.size
+        for spec in case.inputs
+        for known in spec.resolved
+        if known.origin == "default" and known.symbol
+    }
+
+
 def fed_shapes(cases: Sequence[Case]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the shape of each input over all ``cases`` of a model, in the model's order.
 

@@ -19,6 +19,7 @@ from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
 from pytest_ortbench.models.model_file import read_model_file
+from pytest_ortbench.models.pixel_weights import byte_pixels
 from pytest_ortbench.models.subnormals import subnormal_weights
 from pytest_ortbench.models.told_sizes import told_pixels, told_sizes
 from pytest_ortbench.models.zeros import compressed_size, zero_share
@@ -81,8 +82,12 @@ def read_model(
     )
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))
+    told_by_file = told_pixels(file.path)
+    pixels = {
+        info.name: told_by_file or byte_pixels(proto, info, file.path.parent) for info in inputs
+    }
     # From here on the parsed model is changed: large weights are dropped from memory.
-    told = _told_by_graph(proto, inputs, told_pixels(file.path))
+    told = _told_by_graph(proto, inputs, pixels)
     model = replace(
         facts,
         inputs=_with_hints(told.inputs, hints or {}, path),
@@ -106,7 +111,9 @@ class _ToldByGraph:
 
 
 def _told_by_graph(
-    proto: onnx.ModelProto, inputs: tuple[TensorInfo, ...], pixels: ValueHint | None
+    proto: onnx.ModelProto,
+    inputs: tuple[TensorInfo, ...],
+    pixels: Mapping[str, ValueHint | None],
 ) -> _ToldByGraph:
     """Follow the inputs through the graph.
 

@@ -51,7 +51,7 @@ def hint_inputs(
     inputs: Sequence[TensorInfo],
     flow: Dataflow,
     roles: Mapping[str, Sequence[AxisRole]] | None = None,
-    pixels: ValueHint | None = None,
+    pixels: Mapping[str, ValueHint | None] | None = None,
 ) -> HintedInputs:
     """Find, for every input, values that the graph accepts and sizes that it fixes.
 
@@ -59,8 +59,9 @@ def hint_inputs(
         inputs: The declared inputs.
         flow: The graph.
         roles: What the graph says about their axes, by input.
-        pixels: Values of pixels that a file beside the model tells.
+        pixels: Values of pixels that a file beside the model or its weights tell, by input.
     """
+    pixels = pixels or {}
     shapes = named_shapes(inputs)
     implied: dict[str, int] = {}
     found: list[tuple[TensorInfo, ValueHint | None, bool]] = []
@@ -80,7 +81,7 @@ def hint_inputs(
             info,
             hint=_mask_hint(info, hint, flow)
             or by_name(info, hint, surroundings, of_range=of_range)
-            or signal_hint(info, (roles or {}).get(info.name, ()), flow, pixels)
+            or signal_hint(info, (roles or {}).get(info.name, ()), flow, pixels.get(info.name))
             or default_hint(info.type),
         )
         for info, hint, of_range in found

@@ -75,7 +75,7 @@ def signal_hint(
         info: The input.
         roles: What the graph says about its axes.
         flow: The graph.
-        told: Values of pixels that a file beside the model tells.
+        told: Values of pixels that a file beside the model or its weights tell.
     """
     if not info.shape or info.type not in _REALS | _WORDS:
         return None
@@ -156,7 +156,7 @@ def _pixels(
     readers: _Readers,
     told: ValueHint | None,
 ) -> ValueHint:
-    """Pixels as the graph's first arithmetic, a file or else the use of the picture tells."""
+    """Pixels as the graph's first arithmetic, a file, weights or else the picture's use tells."""
     written = next((at for _, at in readers if at.by), None)
     if written is not None:
         high = 255.0 if _takes_bytes(written) else 1.0

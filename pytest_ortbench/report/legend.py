@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
-from pytest_ortbench.analysis.input_sizes import fed_shapes, resolved_sizes
+from pytest_ortbench.analysis.input_sizes import default_sizes, fed_shapes, resolved_sizes
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.flags import FLAGS
@@ -29,6 +29,9 @@ from pytest_ortbench.report.weights import weights_as_inputs_text, zeros_text
 
 #: Shapes of inputs that a model's line spells out; a model with a cache has many inputs of few.
 _SHAPES = 4
+
+#: Models that are asked about for their sizes.
+_QUESTIONS = 2
 
 #: A flag of a later version that this one has no words for.
 _UNKNOWN = "see the documentation of the version that wrote this document"
@@ -132,6 +135,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
             "from arrays, in Python, is part of the latency. Converted with zipmap=False they are "
             "arrays."
         )
+    sentences += _size_questions(cases)
     return tuple(one_line(sentence) for sentence in sentences)
 
 
@@ -147,6 +151,23 @@ def _median_names(cases: Sequence[Case]) -> str:
     if not units:
         return "p50"
     return f"p50 (of {units[0].name}: {speeds})" if _timing(cases, None) else speeds
+
+
+def _size_questions(cases: Sequence[Case]) -> list[str]:
+    """What to ask of sizes that nobody named: one question a model, at most as many as are read."""
+    asked: dict[str, str] = {}
+    for case in cases:
+        sizes = ",".join(f"{name}:{size}" for name, size in default_sizes(case).items())
+        if sizes:
+            asked.setdefault(case.model.name, sizes)
+    questions = [
+        f"Is {name} fed with {sizes}? Nobody said it, so these are defaults; "
+        f"--ort-dims={sizes} with other sizes measures those."
+        for name, sizes in list(asked.items())[:_QUESTIONS]
+    ]
+    more = len(asked) - _QUESTIONS
+    rest = [f"Of {counted(more, 'more model')} sizes are defaults, too."] if more > 0 else []
+    return [*questions, *rest]
 
 
 def _processes(workers: str, medians: str) -> str:

@@ -1,10 +1,11 @@
-"""Models of the catalogue in three forms: by name, as a copy of the file, and saved anew.
+"""Models of the catalogue in several forms: by name, as a copy of the file, and saved anew.
 
     python -m tests.bare_files.catalogue_forms [NAME…] [--write]
 
-The copy is known by its SHA-256. The one saved anew has lost its metadata and has another digest,
-so that only its graph says what it is fed. ``--write`` puts the table where docs/generate.py reads
-it.
+The copy is known by its SHA-256. The one saved anew, as by a tool that changes graphs, has another
+digest, so that only its graph and its metadata say what it is fed. Where metadata tells a size,
+there is a form that has lost it, too: then the size is a default, and the run asks for it.
+``--write`` puts the table where docs/generate.py reads it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from pytest_ortbench.engine.standard import measure
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import shipped_catalogue
 from pytest_ortbench.models.fetch import fetch_model
+from pytest_ortbench.models.told_sizes import told_sizes
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.session import Session
 from tests.bare_files.driver import RESULTS, facts_of
 
-FORMS = ("zoo", "file", "anew")
+FORMS = ("zoo", "file", "anew", "stripped")
 PRECISIONS = ("native", "fp16", "int8-dynamic", "int8-static")
 
 Record = dict[str, Any]
@@ -40,15 +42,19 @@ def forms_of(name: str, folder: Path) -> dict[str, str]:
     """Return what is named on the command line for each form of a model of the catalogue."""
     entry = shipped_catalogue()[name]
     source = fetch_model(entry, cache=cache_folder(), notify=lambda _: None)
-    copy, anew = folder / "copy" / f"{name}.onnx", folder / "anew" / f"{name}.onnx"
-    for path in (copy, anew):
+    files = {form: folder / form / f"{name}.onnx" for form in FORMS[1:]}
+    for path in files.values():
         path.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, copy)
+    shutil.copyfile(source, files["file"])
     proto = onnx.load(source)
-    del proto.metadata_props[:]
     proto.doc_string = "saved anew"
-    onnx.save(proto, anew)
-    return {"zoo": f"zoo:{name}", "file": str(copy), "anew": str(anew)}
+    onnx.save(proto, files["anew"])
+    if told_sizes(source, {item.key: item.value for item in proto.metadata_props}):
+        del proto.metadata_props[:]
+        onnx.save(proto, files["stripped"])
+    else:
+        del files["stripped"]
+    return {"zoo": f"zoo:{name}"} | {form: str(path) for form, path in files.items()}
 
 
 def rows_of(
@@ -72,6 +78,8 @@ def rows_of(
     for precision in precisions:
         row: Record = {"model": name, "precision": precision}
         for form in forms:
+            if form not in specs:
+                continue
             row[form], row[f"{form}_fed"] = measured(specs[form], precision, session, folder)
         yield row
 
@@ -108,7 +116,11 @@ def main(arguments: Sequence[str]) -> None:
             rows = []
             for row in rows_of(name, session, Path(folder)):
                 rows.append(row)
-                told = {form: (row[form]["status"], row[form]["sqnr_db"]) for form in FORMS}
+                told = {
+                    form: (row[form]["status"], row[form]["sqnr_db"])
+                    for form in FORMS
+                    if form in row
+                }
                 print(name, row["precision"], told, flush=True)
             if chosen.write:
                 write(rows)

@@ -56,16 +56,16 @@ def test_a_file_of_the_catalogue_is_fed_and_judged_as_its_name(row: dict[str, An
     assert_alike(row)
     if row["precision"] == "native":
         assert not _CONDEMNED & {*row["file"]["flags"], *row["anew"]["flags"]}
+    assert row["anew"]["status"] == row["zoo"]["status"]
     if row["anew"]["status"] != "measured":
         return
-    # The graph alone tells the same class of sizes.
-    for name, shape in row["zoo_fed"].items():
-        for size, other in zip(shape, row["anew_fed"][name], strict=True):
-            assert 0.5 <= other / size <= 2
-    # The same verdict, and where the sizes are the same, nearly the same figure.
-    assert row["anew"]["flags"] == row["zoo"]["flags"]
-    if row["precision"] in ("fp16", "int8-dynamic") and row["anew_fed"] == row["zoo_fed"]:
-        assert row["anew"]["sqnr_db"] == pytest.approx(row["zoo"]["sqnr_db"], abs=_APART_DB)
+    for form in {"anew", "stripped"} & row.keys():
+        # The graph alone tells the same class of sizes, and comes to the same verdict.
+        for name, shape in row["zoo_fed"].items():
+            for size, other in zip(shape, row[f"{form}_fed"][name], strict=True):
+                assert 0.5 <= other / size <= 2
+        assert row[form]["flags"] == row["zoo"]["flags"]
+    assert row["anew"]["sqnr_db"] == pytest.approx(row["zoo"]["sqnr_db"], abs=_APART_DB)
 
 
 def assert_alike(row: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
@@ -110,9 +111,21 @@ def test_the_first_arithmetic_says_how_pixels_are_written(
         ((1, 4, 64, 64), (8, 4, 3, 3), [], "sample", ("normal", 0, 1)),
         ((1, 64, *_OPEN), (8, 64, 3, 3), [], "image_embeddings", ("normal", 0, 1)),
         ((1, 3, 4, 4), (8, 3, 3, 3), [], "x", ("normal", 0, 1)),
+        # A long window on one channel reads a sound.
+        ((1, 1, "n"), (8, 1, 10), [], "x", ("uniform", -0.5, 0.5)),
+        ((1, "n"), (8, 1, 400), [("Unsqueeze", [1])], "input_values", ("uniform", -0.5, 0.5)),
+        ((1, 1, "n"), (8, 1, 400), [("Mul", 32768.0)], "x", ("uniform", -0.5, 0.5)),
+        ((1, 1, "n"), (8, 1, 400), [("Div", 32768.0)], "x", ("uniform", -16384, 16384)),
+        # Written for two sides, of which one stands idle.
+        ((1, "n"), (8, 1, 1, 64), [("Unsqueeze", [1, 2])], "x", ("uniform", -0.5, 0.5)),
+        ((1, 2, "n"), (8, 2, 3), [], "waveform", ("uniform", -0.5, 0.5)),
+        # Short windows, or many channels.
+        ((1, 1, "n"), (8, 1, 3), [], "x", ("normal", 0, 1)),
+        ((1, 80, "n"), (8, 80, 9), [], "x", ("normal", 0, 1)),
+        ((1, 80, "n"), (8, 80, 9), [], "audio_features", ("normal", 0, 1)),
     ],
 )
-def test_only_what_is_shown_to_be_a_picture_holds_pixels(
+def test_only_what_is_shown_to_be_a_picture_or_a_sound_holds_its_values(
     shape: tuple[int | str, ...],
     window: tuple[int, ...],
     steps: list[Step],
@@ -130,6 +143,60 @@ def test_a_detector_takes_pixels_from_0_to_1(tmp_path: Path) -> None:
     del proto.graph.output[:]
     proto.graph.output.append(value("boxes", None))
     assert _values(proto, tmp_path) == ("uniform", 0, 1)
+
+
+def _filtered(
+    filters: float, bias: float | None = None, variance: float | None = None
+) -> onnx.ModelProto:
+    """A picture under filters of one weight each, with a bias or a normalisation behind them."""
+    shape = (8, 3, 3, 3)
+    weights = [constant("filter", np.full(shape, filters), "float32")]
+    nodes = [node("Conv", ["x", "filter"], ["c"])]
+    if bias is not None:
+        weights.append(constant("bias", [bias] * 8, "float32"))
+        nodes[0].input.append("bias")
+    if variance is not None:
+        for name, number in (("scale", 1), ("shift", 0), ("mean", 0), ("variance", variance)):
+            weights.append(constant(name, [number] * 8, "float32"))
+        names = ["c", "scale", "shift", "mean", "variance"]
+        nodes.append(node("BatchNormalization", names, ["y"]))
+    nodes[-1].output[:] = ["y"]
+    return model(nodes, [value("x", (1, 3, *_OPEN))], [value("y", None)], weights)
+
+
+@pytest.mark.parametrize(
+    ("proto", "high"),
+    [
+        (_filtered(0.01, bias=1.0), 255),
+        (_filtered(0.01, bias=0.0), 1),  # weights before any training
+        (_filtered(0.01), 1),
+        (_filtered(0.2, bias=3.0), 1),
+        (_filtered(0.1, variance=(27 * 0.1 * 60) ** 2), 255),
+        (_filtered(0.1, variance=(27 * 0.1) ** 2), 1),
+        (_filtered(0.0, variance=1.0), 1),
+    ],
+)
+def test_filters_that_see_nothing_in_small_pixels_read_bytes(
+    proto: onnx.ModelProto, high: float, tmp_path: Path
+) -> None:
+    assert _values(proto, tmp_path) == ("uniform", 0 if high == 255 else -1, high)
+
+
+def test_filters_behind_what_moves_pixels_say_it_too(tmp_path: Path) -> None:
+    proto = _filtered(0.01, bias=1.0)
+    first = [node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]), node("Identity", ["t"], ["i"])]
+    filters = proto.graph.node[0]
+    filters.input[0] = "i"
+    moved = [*first, filters]
+    weights = list(proto.graph.initializer)
+    last = model(moved, [value("x", (1, *_OPEN, 3))], [value("y", None)], weights)
+    assert _values(last, tmp_path) == ("uniform", 0, 255)
+
+
+def test_a_file_says_more_of_pixels_than_weights(tmp_path: Path) -> None:
+    config = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+    assert _values(_filtered(0.01, bias=1.0), tmp_path) == ("uniform", -1, 1)
 
 
 def test_bytes_stay_bytes(tmp_path: Path) -> None:
@@ -156,33 +223,6 @@ def test_a_processor_beside_the_model_says_it(
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
     found = _values(_chain([], (8, 3, 3, 3), (1, 3, *_OPEN)), tmp_path)
     assert found == ("uniform", low, high)
-
-
-@pytest.mark.parametrize(
-    ("shape", "window", "steps", "name", "expected"),
-    [
-        ((1, 1, "n"), (8, 1, 10), [], "x", ("uniform", -0.5, 0.5)),
-        ((1, "n"), (8, 1, 400), [("Unsqueeze", [1])], "input_values", ("uniform", -0.5, 0.5)),
-        ((1, 1, "n"), (8, 1, 400), [("Mul", 32768.0)], "x", ("uniform", -0.5, 0.5)),
-        ((1, 1, "n"), (8, 1, 400), [("Div", 32768.0)], "x", ("uniform", -16384, 16384)),
-        # Written for two sides, of which one stands idle.
-        ((1, "n"), (8, 1, 1, 64), [("Unsqueeze", [1, 2])], "x", ("uniform", -0.5, 0.5)),
-        ((1, 2, "n"), (8, 2, 3), [], "waveform", ("uniform", -0.5, 0.5)),
-        # Short windows, or many channels.
-        ((1, 1, "n"), (8, 1, 3), [], "x", ("normal", 0, 1)),
-        ((1, 80, "n"), (8, 80, 9), [], "x", ("normal", 0, 1)),
-        ((1, 80, "n"), (8, 80, 9), [], "audio_features", ("normal", 0, 1)),
-    ],
-)
-def test_what_a_long_window_on_one_channel_reads_is_a_sound(
-    shape: tuple[int | str, ...],
-    window: tuple[int, ...],
-    steps: list[Step],
-    name: str,
-    expected: tuple[str, float, float],
-    tmp_path: Path,
-) -> None:
-    assert _values(_chain(steps, window, shape, name=name), tmp_path) == expected
 
 
 def test_a_sound_of_whole_numbers_has_16_bits(tmp_path: Path) -> None:

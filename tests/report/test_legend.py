@@ -146,6 +146,36 @@ def test_what_numbers_include_follows_the_cases() -> None:
     assert threads == "Threads of one operator: 2 (affinity)."
 
 
+def test_what_nobody_said_is_asked_for() -> None:
+    def questions(*models: str) -> tuple[str, ...]:
+        cases = [sample_runs.case() for _ in models]
+        origins = (("H", "default"), ("N", "batch"), ("W", "default"), ("S", "catalogue"))
+        resolved = tuple(
+            SymbolSize(symbol=symbol, size=224, origin=origin, how=origin)
+            for symbol, origin in origins
+        )
+        results = [
+            factory.make_result(
+                case=dataclasses.replace(
+                    case,
+                    model=dataclasses.replace(case.model, name=name),
+                    inputs=tuple(
+                        dataclasses.replace(spec, resolved=resolved) for spec in case.inputs
+                    ),
+                )
+            )
+            for name, case in zip(models, cases, strict=True)
+        ]
+        plain = legend.includes(shown_run(factory.make_run([factory.make_result()])).entries)
+        return legend.includes(shown_run(factory.make_run(results)).entries)[len(plain) :]
+
+    (question,) = questions("a")
+    assert question.startswith("Is a fed with H:224,W:224?")
+    assert "--ort-dims=H:224,W:224 " in question
+    assert len(questions("a", "b")) == 2
+    assert questions("a", "b", "c", "d")[2] == "Of 2 more models sizes are defaults, too."
+
+
 def test_two_workers_and_their_interval_are_said() -> None:
     def line(workers: int) -> str:
         case = dataclasses.replace(sample_runs.case(), sampling=Sampling(workers=workers))

@@ -6,10 +6,11 @@ as large as the side (a map), a part of it (columns of a line), or as both sides
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.models.axes.values import LARGEST_WRITTEN, Axes, TracedValue, size_of
+from pytest_ortbench.models.axes.values import LARGEST_WRITTEN, Axes, TracedValue, is_open, size_of
 
 if TYPE_CHECKING:
     import onnx
@@ -24,6 +25,10 @@ _COARSEST, _FINEST = 8, 1.5
 _COARSEST_PLACES = 64**2
 #: A window as large as its step: it cuts an image into the patches of a transformer.
 _PATCH = 8
+#: Steps of the maps in which detectors look for boxes, and how many they expect at one place.
+_STRIDES = ((8, 16, 32), (8, 16, 32, 64), (8, 16, 32, 64, 128), (4, 8, 16, 32), (16, 32))
+_MOST_BOXES = 9
+_MAP_STEPS = (8, 16, 32, 64)
 _WINDOWS = frozenset({"Conv", "MaxPool", "AveragePool"})
 
 
@@ -52,11 +57,14 @@ def image_kind(
     if places is None:
         return "", ""
     height, width = (size_of(axes[place]) for place in places)
-    if width <= LARGEST_WRITTEN:
-        return "", ""
     known = [(name, [size_of(axis) for axis in value.axes or ()]) for name, value in outputs]
+    open_height, open_width = (is_open(axes[place]) for place in places)
+    if not open_width:
+        declared = [(name, sizes or _declared(graph, name)) for name, sizes in known]
+        fixed = None if open_height else _fixed_boxes(graph, height, width, declared)
+        return fixed or ("", "")
     line = _line(graph, height, width, known)
-    if line[0] or height <= LARGEST_WRITTEN:
+    if line[0] or not open_height:
         return line
     boxes = _boxes(graph, height, width, known)
     if boxes is None and any(down > 1 for _, down, _ in _steps(graph)):
@@ -66,6 +74,12 @@ def image_kind(
 
 
 _Known = Sequence[tuple[str, Sequence[int]]]
+
+
+def _declared(graph: onnx.GraphProto, name: str) -> list[int]:
+    """Sizes that the model states for an output, 0 for those it leaves open."""
+    output = next(output for output in graph.output if output.name == name)
+    return [dimension.dim_value for dimension in output.type.tensor_type.shape.dim]
 
 
 def _line(graph: onnx.GraphProto, height: int, width: int, outputs: _Known) -> tuple[str, str]:
@@ -104,11 +118,9 @@ def _numbers(node: onnx.NodeProto, name: str) -> list[int]:
 def _boxes(
     graph: onnx.GraphProto, height: int, width: int, outputs: _Known
 ) -> tuple[str, str] | None:
-    chosen = next((node for node in graph.node if node.op_type == "NonMaxSuppression"), None)
-    if chosen is not None:
-        return "boxes", f"NonMaxSuppression {chosen.output[0]!r}"
-    if _cuts_patches(graph):
-        return None
+    chosen = _chosen(graph)
+    if chosen is not None or _cuts_patches(graph):
+        return chosen
     for name, sizes in outputs:
         if any(size >= height * width / _COARSEST_PLACES for size in sizes):
             return "boxes", f"output {name!r} has all places of the image in one axis"
@@ -118,6 +130,41 @@ def _boxes(
     if len({scale for scale in scales if 2 < scale <= _HIGHEST_LINE}) > 1:
         return "boxes", "its outputs are maps of several scales"
     return None
+
+
+def _chosen(graph: onnx.GraphProto) -> tuple[str, str] | None:
+    chosen = next((node for node in graph.node if node.op_type == "NonMaxSuppression"), None)
+    return None if chosen is None else ("boxes", f"NonMaxSuppression {chosen.output[0]!r}")
+
+
+def _fixed_boxes(
+    graph: onnx.GraphProto, height: int, width: int, outputs: _Known
+) -> tuple[str, str] | None:
+    """Sides that are fixed are no numbers of their own, so sizes have to fit them exactly."""
+    chosen = _chosen(graph)
+    if chosen is not None or _cuts_patches(graph):
+        return chosen
+    places = {
+        boxes * sum(-(-height // step) * -(-width // step) for step in steps)
+        for steps in _STRIDES
+        for boxes in range(1, _MOST_BOXES + 1)
+    }
+    for name, sizes in outputs:
+        if len(sizes) == 3 and places & set(sizes[1:]):
+            return "boxes", f"output {name!r} has all places of the image in one axis"
+    maps = {
+        step
+        for _, sizes in outputs
+        for step in _MAP_STEPS
+        if len(sizes) in (4, 5) and _has_map(sizes[1:], height, width, step)
+    }
+    return ("boxes", "its outputs are maps of several scales") if len(maps) > 1 else None
+
+
+def _has_map(sizes: Sequence[int], height: int, width: int, step: int) -> bool:
+    """Whether the sides of an image, divided by a step, stand side by side."""
+    pairs = itertools.pairwise(sizes)
+    return any(down * step == height and across * step == width for down, across in pairs)
 
 
 def _cuts_patches(graph: onnx.GraphProto) -> bool:

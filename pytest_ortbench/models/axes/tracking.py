@@ -48,18 +48,6 @@ _NUMBERED = frozenset({"tensor(int32)", "tensor(int64)"})
 _ROUNDS = 3
 
 
-def axis_roles(
-    proto: onnx.ModelProto, inputs: Sequence[TensorInfo]
-) -> dict[str, tuple[AxisRole, ...]]:
-    """Return what the graph says about the axes of its inputs, by input.
-
-    Args:
-        proto: The model. Content of its large weights is not needed.
-        inputs: Its inputs, as they will be known.
-    """
-    return walked(proto, inputs).roles()
-
-
 def walked(proto: onnx.ModelProto, inputs: Sequence[TensorInfo]) -> GraphWalk:
     """Return a walk over a graph that knows which of its symbols have to be equal.
 

@@ -81,6 +81,11 @@ def size_of(axis: Axis) -> int:
     return prod(factor.size for factor in axis)
 
 
+def is_open(axis: Axis) -> bool:
+    """Whether an axis of an input has no size of its own, but one of those given to symbols."""
+    return size_of(axis) >= _FIRST_PRIME
+
+
 def plain(size: int) -> Axis:
     """Return an axis that is none of an input's."""
     return () if size == 1 else (AxisPart(size),)

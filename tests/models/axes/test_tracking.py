@@ -12,7 +12,7 @@ import onnxruntime as ort
 import pytest
 
 from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
-from pytest_ortbench.models.axes.tracking import axis_roles
+from pytest_ortbench.models.axes.tracking import walked
 from pytest_ortbench.models.axes.values import AxisPart, reshaped
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.inspection import declared_inputs
@@ -23,12 +23,12 @@ from tests.models.graphs import FLOAT, INT64, constant, model, node, read, value
 def axis_inputs(proto: onnx.ModelProto) -> list[TensorInfo]:
     """Return the inputs of a model with the roles of their axes."""
     inputs = declared_inputs(proto.graph)
-    roles = axis_roles(proto, inputs)
+    roles = walked(proto, inputs).roles()
     return [replace(info, roles=roles.get(info.name, ())) for info in inputs]
 
 
 def _role(proto: onnx.ModelProto, name: str = "x", axis: int = 0) -> AxisRole:
-    roles = axis_roles(proto, declared_inputs(proto.graph))[name]
+    roles = walked(proto, declared_inputs(proto.graph)).roles()[name]
     return next(role for role in roles if role.axis == axis)
 
 
