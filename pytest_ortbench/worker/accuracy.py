@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
@@ -24,6 +24,7 @@ from pytest_ortbench.worker.agreement import (
     nonfinite_values,
     worst_figures,
 )
+from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.inputs import make_feeds, scales
 from pytest_ortbench.worker.outputs import Leaf, flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
@@ -57,28 +58,6 @@ _FEWEST_PAIRS = 8
 _PAIRS_NS = 4_000_000_000
 
 _FLOATS = frozenset({"float16", "float32", "float64"})
-
-
-class Declared(Protocol):
-    """One declared input or output of a session."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type(self) -> str: ...
-
-
-class Session(Protocol):
-    """What is needed of ``onnxruntime.InferenceSession``."""
-
-    def get_inputs(self) -> Sequence[Declared]: ...
-
-    def get_outputs(self) -> Sequence[Declared]: ...
-
-    def run(
-        self, output_names: Sequence[str] | None, input_feed: Mapping[str, object], /
-    ) -> Sequence[object]: ...
 
 
 Run = Callable[[Mapping[str, object]], Sequence[object]]

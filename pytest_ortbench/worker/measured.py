@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import gc
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.outcome import Startup
+from pytest_ortbench.core.outcome import Placement, Startup
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of, has_numeric_outputs
 from pytest_ortbench.worker.callers import Callers
-from pytest_ortbench.worker.calling import Loop, binding_of, call_of, loop_of, single_loop
+from pytest_ortbench.worker.calling import (
+    Loop,
+    binding_of,
+    call_of,
+    loop_of,
+    outputs_of,
+    single_loop,
+)
 from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.engine_cache import with_cache
@@ -22,12 +29,15 @@ from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.memory import MemoryWatch, best_source, give_back_free_memory
 from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
+from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import create, session_options
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
+
+    from pytest_ortbench.worker.called import Session
 
 Enter = Callable[[str], None]
 
@@ -91,33 +101,21 @@ class MeasuredCase:
                 :func:`~pytest_ortbench.worker.session.create`.
         """
         self.enter("import")
-        ort, import_ns = load()
-        if self.case.call == "async":
-            require_async(ort, threads=self.threads, io=self.case.io)
+        import_ns = self._import()
         self.device = DeviceMemory(self.case.provider)
         self.enter("inputs")
         self.feeds = make_feeds(self.case.inputs, seed=self.case.seed)
         self.enter("session")
-        provider_ns = initialise(self.case.provider, threads=self.threads)
-        self._options.try_out(threads=self.threads)
+        provider_ns = self._initialise()
         self.device.note_context()
         gc.collect()
         give_back_free_memory()
         self.watch = MemoryWatch(best_source())
-        # Of their own, since a session adds its plug-in's device to them.
-        first, *others = [
-            session_options(self.case.session, threads=self.threads)
-            for _ in range(self.case.sessions)
-        ]
-        with self.watch.counted():
-            self.session, session_ns = create(self.case.variant.path, self._provider, first)
-            self.others = [
-                create(self.case.variant.path, self._provider, options)[0] for options in others
-            ]
+        session_ns = self._create()
         self.session_bytes = self.watch.peak_rise()
         self.after_session_bytes = self.watch.rise()
         self.enter("first")
-        first_ns = self._first_inference(self.session)
+        first_ns = self._first_inference()
         # Garbage collections are part of what an application pays for its outputs, but our own
         # modules are none of its objects.
         gc.collect()
@@ -130,13 +128,40 @@ class MeasuredCase:
             cache=self._cache,
         )
 
+    def _import(self) -> int:
+        """Import what measures, and return the nanoseconds that it took."""
+        ort, import_ns = load()
+        if self.case.call == "async":
+            require_async(ort, threads=self.threads, io=self.case.io)
+        return import_ns
+
+    def _initialise(self) -> int | None:
+        """Make the provider ready, and return the nanoseconds; ``None`` for none that does."""
+        provider_ns = initialise(self.case.provider, threads=self.threads)
+        self._options.try_out(threads=self.threads)
+        return provider_ns
+
+    def _create(self) -> int:
+        """Make the sessions, and return the nanoseconds that the first one took."""
+        # Of their own, since a session adds its plug-in's device to them.
+        first, *others = [
+            session_options(self.case.session, threads=self.threads)
+            for _ in range(self.case.sessions)
+        ]
+        path = self.case.variant.path
+        with self.watch.counted():
+            self.session, session_ns = create(path, self._provider, first)
+            self.others = [create(path, self._provider, options)[0] for options in others]
+        return session_ns
+
     @property
     def unconfirmed(self) -> dict[str, str]:
         """Options of the provider that nothing confirms, and why not."""
         return self._options.unconfirmed
 
-    def _first_inference(self, session: InferenceSession) -> int:
+    def _first_inference(self) -> int:
         """Time the first inference of the first session alone; then all callers stand ready."""
+        session = self.live()
         sessions = [session, *self.others]
         bindings = [binding_of(self.case, opened, self.feeds) for opened in sessions]
         captured = self.uncaptured != self._provider
@@ -171,6 +196,27 @@ class MeasuredCase:
             options["io_binding"] = "cpu:0"
         return options
 
+    def outputs(self) -> Sequence[object]:
+        """Run one more inference, and return its outputs.
+
+        That inference counts for the case's memory like any other: the second one of a session is
+        the one for which ONNX Runtime lays out the memory of all later ones. A recorded graph
+        writes into the outputs of the timed loop only.
+        """
+        return outputs_of(self.live(), self.feeds, self.binding, self.watch.counted)
+
+    def placed(self) -> Placement:
+        """Release the measured session, and profile another one, which stands in for it."""
+        self.release()
+        placement, self.session = profile(
+            self.case.variant.path,
+            self.uncaptured,
+            self.case.session,
+            self.feeds,
+            threads=self.threads,
+        )
+        return placement
+
     def run_timed(self, iterations: int) -> array[int]:
         """Time single inferences in a row, and return what each took in nanoseconds."""
         loop, durations = self.live_loop(), room_for(iterations)
@@ -200,12 +246,14 @@ class MeasuredCase:
             raise RuntimeError("no measured session: it is not open, or was released to profile")
         return self._loop
 
-    def for_any_input(self) -> InferenceSession:
+    def for_any_input(self) -> Session:
         """Return the measured session, or another one where it replays the graph of one input."""
         if self.uncaptured == self._provider:
-            return self.live()
-        options = session_options(self.case.session, threads=self.threads)
-        return create(self.case.variant.path, self.uncaptured, options)[0]
+            session: Session = self.live()
+        else:
+            options = session_options(self.case.session, threads=self.threads)
+            session = create(self.case.variant.path, self.uncaptured, options)[0]
+        return session
 
     def live(self) -> InferenceSession:
         """Return the first measured session, or the profiled one that stands in for it.

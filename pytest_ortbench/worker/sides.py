@@ -15,7 +15,8 @@ from pytest_ortbench.schema.side_questions import (
     OutputsWritten,
     WriteOutputs,
 )
-from pytest_ortbench.worker.accuracy import Collected, Session, fitting, write_reference
+from pytest_ortbench.worker.accuracy import Collected, fitting, write_reference
+from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.sample_file import SampleFile, open_samples
 
 if TYPE_CHECKING:

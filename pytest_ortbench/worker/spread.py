@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
-from pytest_ortbench.worker.accuracy import Run, Session, compare
+from pytest_ortbench.worker.accuracy import Run, compare
+from pytest_ortbench.worker.called import Session
 
 #: Seconds after which a trial takes no further input set.
 _TRIAL_S = 10.0

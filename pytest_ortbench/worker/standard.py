@@ -23,11 +23,9 @@ from pytest_ortbench.schema.case_questions import (
 )
 from pytest_ortbench.schema.runtime_questions import ImportRuntime
 from pytest_ortbench.worker import outputs
-from pytest_ortbench.worker.calling import outputs_of
 from pytest_ortbench.worker.contention import counter_growth, most_growth
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.measured import MeasuredCase, room_for
-from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import clock_pair_ns
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
@@ -71,7 +69,11 @@ def opened_as(case: Case) -> type[MeasuredCase]:
     """Return what measures a case: inferences, or requests of a language model."""
     if case.generation is None:
         return MeasuredCase
-    from pytest_ortbench.worker.generation.generating_case import GeneratingCase  # seldom needed
+    if case.generation.engine == "genai":
+        from pytest_ortbench.worker.generation.genai_case import GenaiCase  # seldom needed
+
+        return GenaiCase
+    from pytest_ortbench.worker.generation.generating_case import GeneratingCase  # likewise
 
     return GeneratingCase
 
@@ -131,17 +133,11 @@ def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
 
 
 def check_outputs(question: CheckOutputs, measured: MeasuredCase) -> OutputCheck:
-    """Look at the outputs of one more inference.
-
-    That inference counts for the case's memory like any other: the second one of a session is the
-    one for which ONNX Runtime lays out the memory of all later ones. What the looking takes does
-    not. A recorded graph writes into the outputs of the timed loop only.
-    """
+    """Look at the outputs of one more inference; what looking takes is none of its memory."""
     measured.enter("measure")
-    watch = measured.watch
-    values = outputs_of(measured.live(), measured.feeds, measured.binding, watch.counted)
+    values = measured.outputs()
     checked = outputs.check(question.run, values, measured.feeds)
-    with watch.counted():
+    with measured.watch.counted():
         del values
     return checked
 
@@ -171,13 +167,4 @@ def profile_placement(question: ProfilePlacement, measured: MeasuredCase) -> Pla
     """Release the measured session and profile another one; no block can follow."""
     del question
     measured.enter("profile")
-    measured.release()
-    case = measured.case
-    placement, measured.session = profile(
-        case.variant.path,
-        measured.uncaptured,
-        case.session,
-        measured.feeds,
-        threads=measured.threads,
-    )
-    return placement
+    return measured.placed()

@@ -1,8 +1,9 @@
-"""A case whose timed unit is a request to a language model."""
+"""Cases whose timed unit is a request to a language model."""
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pytest_ortbench.worker.generation.consistency import require_consistent
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
+    RequestEngine,
     RequestLoop,
     SessionEngine,
     decoder_in,
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-class GeneratingCase(MeasuredCase):
-    """A case on a session whose timed loop carries out requests, each with a fresh prompt."""
+class RequestCase(MeasuredCase, ABC):
+    """A case whose timed loop carries out requests, each with a fresh prompt."""
 
     def take_requests(self) -> tuple[GeneratedRequest, ...]:
         """Return what the requests of the last timed loop took."""
@@ -46,15 +48,30 @@ class GeneratingCase(MeasuredCase):
             raise RuntimeError("the timed loop carries out inferences, and no requests")
         return loop
 
-    def _first_inference(self, session: InferenceSession) -> int:
-        """Time the first request."""
-        asked = generation_in(self.case)
-        decoder = self._decoder(session, asked.length)
+    @abstractmethod
+    def scorer(self, length: int | None = None) -> Scorer:
+        """Return what scores tokens with a cache of its own.
+
+        Args:
+            length: The most tokens of a sequence; by default those of a request.
+        """
+
+    def _first_request(self, engine: RequestEngine) -> int:
+        """Time the first request, and refuse a decoder that is fed wrongly."""
         prompts = Prompts(self.case, seed=os.getpid())
-        self._loop = RequestLoop(SessionEngine(decoder, self.case), prompts, asked)
+        self._loop = RequestLoop(engine, prompts, generation_in(self.case))
         first_ns = self.run_timed(1)[0]
         require_consistent(self.scorer(), self.case)
         return first_ns
+
+
+class GeneratingCase(RequestCase):
+    """A case whose requests run on a session of ONNX Runtime, with the cache fed back."""
+
+    def _first_inference(self) -> int:
+        """Time the first request."""
+        decoder = self._decoder(self.live(), generation_in(self.case).length)
+        return self._first_request(SessionEngine(decoder, self.case))
 
     def scorer(self, length: int | None = None) -> Scorer:
         """Return what scores tokens with a cache of its own.

@@ -17,7 +17,8 @@ from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, Wri
 from pytest_ortbench.passes.task.worker.boxes import BoxReader
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
-from pytest_ortbench.worker.accuracy import Session, fitting
+from pytest_ortbench.worker.accuracy import fitting
+from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.outputs import nonfinite_in
 from pytest_ortbench.worker.reference import reference_label, reference_session
 

@@ -1,0 +1,232 @@
+"""A folder with ``genai_config.json``, opened by onnxruntime-genai as a case asks.
+
+What the case asks goes into genai's configuration: the file, the provider with its options, the
+session options. Whatever the configuration can't hold is refused. onnxruntime-genai brings a copy
+of ONNX Runtime of its own into the process, beside that of the package ``onnxruntime``.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from functools import cache
+from pathlib import Path
+from time import perf_counter_ns
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.worker.generation.requests import decoder_in
+from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.session import options_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Ids = npt.NDArray[np.integer[Any]]
+
+#: Name of the engine for people, and of what installs it.
+PACKAGE = "onnxruntime-genai"
+#: What genai calls ONNX Runtime's providers; it hands on any other name as it is.
+_PROVIDERS = {
+    "CUDAExecutionProvider": "cuda",
+    "DmlExecutionProvider": "DML",
+    "NvTensorRTRTXExecutionProvider": "NvTensorRtRtx",
+    "OpenVINOExecutionProvider": "OpenVINO",
+    "QNNExecutionProvider": "QNN",
+    "VitisAIExecutionProvider": "VitisAI",
+    "WebGpuExecutionProvider": "WebGPU",
+}
+_LEVELS = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+
+
+@cache
+def load_genai() -> tuple[ModuleType, int]:
+    """Import onnxruntime-genai.
+
+    Returns:
+        The module and the nanoseconds that the first import took; that of ONNX Runtime, which
+        comes first, is not among them.
+
+    Raises:
+        WorkerError: if it is not there, or too old to be configured.
+    """
+    load()
+    started = perf_counter_ns()
+    try:
+        import onnxruntime_genai as genai  # an extra
+    except (ImportError, OSError) as error:
+        raise _refused(
+            f"{PACKAGE} can't be imported: {error}", kind="unavailable", phase="import"
+        ) from error
+    took = perf_counter_ns() - started
+    if not hasattr(genai, "Config") or not hasattr(genai.Config, "overlay"):
+        version = getattr(genai, "__version__", "")
+        raise _refused(f"{PACKAGE} {version} can't be told its session options", phase="import")
+    return genai, took
+
+
+class GenaiModel:
+    """A model of onnxruntime-genai, and its tokenizer if the folder has one.
+
+    Attributes:
+        create_ns: Nanoseconds that making both took, reading the files included.
+        tokenizer: Between texts and tokens; ``None`` where the folder has none.
+        no_tokenizer: Why there is none, in the words of onnxruntime-genai; empty if there is one.
+
+    Args:
+        case: What is asked for.
+        threads: Intra-op threads.
+        profile: What the names of profiles begin with; ``None`` records none.
+
+    Raises:
+        WorkerError: for what genai's configuration can't hold.
+        RuntimeError: what onnxruntime-genai raises.
+    """
+
+    def __init__(self, case: Case, *, threads: int, profile: Path | None = None) -> None:
+        self._genai, _ = load_genai()
+        self._batch = case.batch
+        refuse_unsupported(case)
+        folder = Path(decoder_in(case).folder).resolve()
+        if not (folder / "genai_config.json").is_file():
+            raise _refused(f"{folder} has no genai_config.json on the machine that measures")
+        options = _session_options(case, threads)
+        if profile is not None:
+            options["enable_profiling"] = str(profile)
+        started = perf_counter_ns()
+        config = self._genai.Config(str(folder))
+        config.clear_providers()
+        self._append_provider(config, case.provider)
+        decoder = {"filename": _relative(case.variant.path, folder), "session_options": options}
+        config.overlay(json.dumps({"model": {"decoder": decoder}}))
+        self._model = self._genai.Model(config)
+        self.tokenizer: Any = None
+        self.no_tokenizer = ""
+        try:
+            self.tokenizer = self._genai.Tokenizer(self._model)
+        except Exception as error:  # noqa: BLE001 - its own errors have no common base class
+            self.no_tokenizer = " ".join(str(error).split())
+        self.create_ns = perf_counter_ns() - started
+
+    def generator(self, *, length: int, batch: int | None = None) -> Any:
+        """Return what generates greedily, and exactly, so many tokens of a sequence in all.
+
+        Tokens that end a text are not chosen before that, since the least length is the most, too.
+
+        Args:
+            length: Tokens of a sequence at its end.
+            batch: Number of sequences; by default that of the case.
+        """
+        return self._genai.Generator(self._model, self._parameters(length, batch or self._batch))
+
+    def search_options(self, *, length: int) -> dict[str, str]:
+        """Return what generates so many tokens in all, as genai reads it back, else as it is set.
+
+        Args:
+            length: Tokens of a sequence at its end.
+        """
+        read = getattr(self._parameters(length, self._batch), "get_search_options", None)
+        options = dict(_search(length, self._batch) if read is None else read())
+        return {name: _text(value) for name, value in options.items()}
+
+    def close(self) -> None:
+        """Let go of model and tokenizer; a profile is complete then."""
+        self._model = self.tokenizer = None
+        gc.collect()
+
+    def _parameters(self, length: int, batch: int) -> Any:
+        parameters = self._genai.GeneratorParams(self._model)
+        parameters.set_search_options(**_search(length, batch))
+        return parameters
+
+    def _append_provider(self, config: Any, provider: Provider) -> None:
+        if provider.name == CPU:
+            return
+        if provider.library:
+            self._genai.register_execution_provider_library(provider.name, provider.library)
+        name = _PROVIDERS.get(provider.name, provider.name)
+        config.append_provider(name)
+        for option, value in options_for(provider).items():
+            config.set_provider_option(name, option, value)
+
+
+def refuse_unsupported(case: Case) -> None:
+    """Refuse what genai's configuration can't hold.
+
+    Raises:
+        WorkerError: with the reason.
+    """
+    session, provider = case.session, case.provider
+    if provider.name == CPU and provider.options:
+        raise _refused(f"{PACKAGE} gives the CPU no options: {', '.join(provider.options)}")
+    if session.execution_mode != "sequential":
+        raise _refused(f"{PACKAGE} runs operators one after the other only")
+    if session.graph_optimization_level not in _LEVELS:
+        raise _refused(
+            f"{PACKAGE} has no graph optimisation level {session.graph_optimization_level!r}, "
+            f"only {', '.join(_LEVELS)}"
+        )
+    if len(session.custom_ops) > 1:
+        raise _refused(f"{PACKAGE} takes one library of custom operators")
+
+
+def _session_options(case: Case, threads: int) -> dict[str, object]:
+    session = case.session
+    asked: dict[str, object | None] = {
+        "intra_op_num_threads": threads,
+        "inter_op_num_threads": session.inter_op_num_threads,
+        "graph_optimization_level": _LEVELS[session.graph_optimization_level],
+        "enable_mem_pattern": session.enable_mem_pattern,
+        "enable_cpu_mem_arena": session.enable_cpu_mem_arena,
+        "custom_ops_library": session.custom_ops[0] if session.custom_ops else None,
+        **session.entries,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _search(length: int, batch: int) -> dict[str, Any]:
+    return {
+        "batch_size": batch,
+        "max_length": length,
+        "min_length": length,
+        "do_sample": False,
+        "num_beams": 1,
+        "num_return_sequences": 1,
+        "repetition_penalty": 1.0,
+    }
+
+
+def _relative(file: str, folder: Path) -> str:
+    """Return a file's path from a folder: genai puts the folder before whatever it is given.
+
+    Links among the folders are followed, and the file itself may be one.
+    """
+    path = Path(file)
+    try:
+        relative = os.path.relpath(path.parent.resolve() / path.name, folder)
+    except ValueError as error:  # another drive of Windows
+        raise _refused(f"{PACKAGE} reads no file of another drive: {error}") from error
+    return relative.replace(os.sep, "/")
+
+
+def _text(value: object) -> str:
+    """Return a value as people write it: it reads whole numbers back as floats."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _refused(message: str, *, kind: Any = "unsupported", phase: str = "session") -> WorkerError:
+    hint = "Install it with pip install 'pytest-ortbench[genai]'" if kind == "unavailable" else ""
+    return WorkerError(Failure(kind=kind, phase=phase, message=message, hint=hint))

@@ -1,0 +1,187 @@
+"""Requests that onnxruntime-genai carries out: lengths, tokens, and what is seen of them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.core.case import Case, Provider, SessionConfig
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.schema.case_questions import (
+    CheckOutputs,
+    CompareOutputs,
+    ProfilePlacement,
+    ReadMemory,
+    TimeBlock,
+)
+from pytest_ortbench.worker.accuracy import write_reference
+from pytest_ortbench.worker.generation.genai_case import GenaiCase
+from pytest_ortbench.worker.generation.genai_model import refuse_unsupported
+from pytest_ortbench.worker.generation.generating_case import GeneratingCase
+from pytest_ortbench.worker.generation.scoring import step_by_step
+from pytest_ortbench.worker.reference import reference_session
+from tests.passes.test_generating_rows import generating
+from tests.worker.asking import ask
+from tests.worker.genai_folders import END, VOCABULARY, genai_case, genai_folder
+
+genai = pytest.mark.usefixtures("genai_library")
+
+
+@pytest.fixture
+def genai_library() -> None:
+    pytest.importorskip("onnxruntime_genai", reason="pip install onnxruntime-genai")
+
+
+def opened(case: Case) -> GenaiCase:
+    measured = GenaiCase(case, lambda _: None)
+    measured.open()
+    return measured
+
+
+@genai
+@pytest.mark.live
+@pytest.mark.parametrize(("batch", "depth"), [(1, 0), (2, 0), (1, 20)])
+def test_exactly_so_many_tokens_are_written_where_an_end_is_the_likeliest(
+    tmp_path: Path, batch: int, depth: int
+) -> None:
+    case = genai_case(genai_folder(tmp_path, likeliest=END), batch=batch, depth=depth)
+    measured = opened(case)
+    block = ask(measured, TimeBlock(iterations=3))
+    assert [len(request.steps_ns) for request in block.requests] == [5, 5, 5]
+    assert {(request.prompt_tokens, request.new_tokens) for request in block.requests} == {(6, 5)}
+    assert all(request.wall_ns >= sum(request.steps_ns) for request in block.requests)
+    assert all(request.prepared_ns for request in block.requests)
+    written = measured.live_requests().engine.written
+    assert written.shape == (batch, 5)
+    assert not (written == END).any()
+    assert measured.options_in_force()["max_length"] == str(depth + 6 + 5)
+    assert measured.options_in_force()["repetition_penalty"] == "1"
+
+
+@genai
+@pytest.mark.live
+@pytest.mark.parametrize(("batch", "depth"), [(1, 0), (2, 0), (1, 20)])
+def test_both_engines_write_the_same_tokens(tmp_path: Path, batch: int, depth: int) -> None:
+    """After other prompts, too: what stands in the cache between requests must not reach them."""
+    folder = genai_folder(tmp_path)
+    random = np.random.default_rng(0)
+    before = random.integers(0, VOCABULARY - 2, (batch, depth))
+    prompts = [random.integers(0, VOCABULARY - 2, (batch, 6)) for _ in range(3)]
+    written = []
+    for kind, engine in ((GenaiCase, "genai"), (GeneratingCase, "session")):
+        measured = kind(genai_case(folder, batch=batch, depth=depth, engine=engine), print)
+        measured.open()
+        requests = measured.live_requests().engine
+        if depth:
+            requests.fill(before)
+        texts = []
+        for prompt in prompts:
+            requests.request(prompt, 5)
+            texts.append(requests.written.tolist())
+        written.append(texts)
+    assert written[0] == written[1]
+
+
+@genai
+@pytest.mark.live
+def test_outputs_placement_memory_and_accuracy_are_those_of_genai(tmp_path: Path) -> None:
+    case = genai_case(genai_folder(tmp_path))
+    measured = opened(case)
+    assert ask(measured, CheckOutputs(run="first")).nonfinite == 0
+    memory = ask(measured, ReadMemory())
+    assert (memory.session_bytes or 0) > 0
+    placement = ask(measured, ProfilePlacement())
+    assert placement.executed.keys() == {"CPUExecutionProvider"}
+    assert placement.reason == ""
+    assert placement.precision_executed == "float32"
+    assert (placement.nodes_total, placement.session_providers) == (None, ())
+    reference = tmp_path / "reference"
+    write_reference(reference, session=reference_session(case), specs=case.inputs, seed=case.seed)
+    accuracy = ask(measured, CompareOutputs(reference=str(reference)))
+    assert accuracy.reason == ""
+    assert [output.name for output in accuracy.outputs] == [o.name for o in case.model.outputs]
+    assert all(output.exact or (output.sqnr_db or 0) > 80 for output in accuracy.outputs)
+
+
+@genai
+@pytest.mark.live
+def test_the_file_of_a_variant_runs_with_the_configuration_of_the_folder(tmp_path: Path) -> None:
+    folder = genai_folder(tmp_path / "folder", likeliest=10)
+    other = genai_folder(tmp_path / "other" / "deep", likeliest=20) / "variant.onnx"
+    shutil.move(other.with_name("model.onnx"), other)
+    case = genai_case(folder)
+    assert written_by(case).tolist() == [[10] * 5]
+    variant = replace(case.variant, path=str(other))
+    assert written_by(replace(case, variant=variant)).tolist() == [[20] * 5]
+    link = tmp_path / "link"
+    link.symlink_to(folder, target_is_directory=True)
+    decoder = replace(case.model.decoder, folder=str(link))  # type: ignore[type-var]  # it has one
+    model = replace(case.model, decoder=decoder)
+    assert written_by(replace(case, variant=variant, model=model)).tolist() == [[20] * 5]
+
+
+def written_by(case: Case) -> np.ndarray:
+    return opened(case).live_requests().engine.written
+
+
+@genai
+@pytest.mark.live
+def test_without_a_tokenizer_nothing_is_known_of_preparing(tmp_path: Path) -> None:
+    folder = genai_folder(tmp_path)
+    (folder / "tokenizer_config.json").unlink()
+    block = ask(opened(genai_case(folder)), TimeBlock(iterations=2))
+    assert [request.prepared_ns for request in block.requests] == [None, None]
+
+
+@genai
+@pytest.mark.live
+@pytest.mark.parametrize("batch", [1, 2])
+def test_both_engines_score_tokens_alike(tmp_path: Path, batch: int) -> None:
+    folder = genai_folder(tmp_path)
+    ids = np.random.default_rng(0).integers(0, VOCABULARY - 2, (batch, 12))
+    scores = []
+    for kind, engine in ((GenaiCase, "genai"), (GeneratingCase, "session")):
+        measured = kind(genai_case(folder, batch=batch, engine=engine), print)
+        measured.open()
+        scorer = measured.scorer(12)
+        every = scorer.every(ids)
+        assert every is not None
+        scores.append((step_by_step(scorer, ids, 5), every[:, 4:]))
+    assert scores[0][0].shape == (batch, 8, VOCABULARY)
+    for stepped, every in scores:
+        np.testing.assert_allclose(stepped, scores[0][1], atol=1e-3)
+        np.testing.assert_allclose(every, scores[0][1], atol=1e-3)
+
+
+@genai
+@pytest.mark.live
+def test_tokens_before_the_prompts_of_several_sequences_are_refused(tmp_path: Path) -> None:
+    case = genai_case(genai_folder(tmp_path), batch=2, depth=20)
+    with pytest.raises(WorkerError) as refused:
+        opened(case)
+    assert (refused.value.failure.kind, refused.value.failure.phase) == ("unsupported", "first")
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        SessionConfig(execution_mode="parallel"),
+        SessionConfig(graph_optimization_level="layout"),
+        SessionConfig(custom_ops=("a.so", "b.so")),
+    ],
+)
+def test_session_options_that_genai_lacks_are_refused(session: SessionConfig) -> None:
+    case = replace(generating(), session=session)
+    with pytest.raises(WorkerError) as refused:
+        refuse_unsupported(case)
+    assert (refused.value.failure.kind, refused.value.failure.phase) == ("unsupported", "session")
+
+
+def test_options_of_the_cpu_are_refused() -> None:
+    cpu = Provider(alias="cpu", name="CPUExecutionProvider", options={"a": "1"})
+    with pytest.raises(WorkerError):
+        refuse_unsupported(replace(generating(), provider=cpu))
