@@ -103,10 +103,14 @@ def _has_inner_graphs(model: onnx.ModelProto) -> bool:
 def _dynamic(
     prepared: Path, target: Path, common: dict[str, Any], *, inner: bool
 ) -> dict[str, str]:
+    import onnx
     from onnxruntime.quantization import quantize_dynamic
 
+    # Of what follows an operator that is not ONNX's own, no type can be inferred. The weights that
+    # are quantised have this type, and what is computed with them too.
+    extra: dict[str, Any] = {"DefaultTensorType": onnx.TensorProto.FLOAT}
     # Branches and loop bodies may hold all the weights.
-    extra = {"EnableSubgraph": True} if inner else {}
+    extra |= {"EnableSubgraph": True} if inner else {}
     quantize_dynamic(str(prepared), str(target), extra_options=extra, **common)
     return {}
 

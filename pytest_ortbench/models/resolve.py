@@ -38,11 +38,6 @@ from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 
 _OPTION = "--ort-models"
 
-#: Networks with a cache that are documented to take an empty one; the first preset is the default.
-_BUILTIN_WORKLOADS: dict[str, dict[str, dict[str, int]]] = {
-    "decoder": {"decode": {"seq": 1, "past": 127}, "prefill": {"seq": 128, "past": 0}}
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenModel:
@@ -301,7 +296,7 @@ def _builtin_entries() -> dict[str, CatalogueEntry]:
             description=info.description,
             tags=info.tags,
             dims=info.default_dims,
-            workloads=_BUILTIN_WORKLOADS.get(info.name, {}),
+            workloads=info.workloads,
             inputs={"image": _BELL} if "vision" in info.tags else {},
         )
         for info in BUILDERS.values()

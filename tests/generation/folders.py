@@ -22,16 +22,19 @@ TINY = LlmSizes(layers=2, width=128, key_heads=1, inner=256, vocabulary=512, con
 END, PADDING = "<|end|>", "<|pad|>"
 
 
-def model_bytes(sizes: LlmSizes, *, name: str = "tiny", cached: bool = True) -> bytes:
+def model_bytes(
+    sizes: LlmSizes, *, name: str = "tiny", cached: bool = True, packed: bool = True
+) -> bytes:
     """Return the file of a language model; equal names give equal weights.
 
     Args:
         sizes: Of the network.
         name: Chooses the weights.
         cached: Whether it takes and gives a cache.
+        packed: Whether one product makes queries, keys and values.
     """
     writer = GraphWriter(name, version=1)
-    write_language_model(writer, sizes, cached=cached)
+    write_language_model(writer, sizes, cached=cached, packed=packed)
     return writer.serialise()
 
 
@@ -102,7 +105,7 @@ def genai_config(sizes: LlmSizes) -> dict[str, Any]:
             },
             "eos_token_id": end_token(sizes),
             "pad_token_id": sizes.vocabulary - 1,
-            "type": "llama",
+            "type": "phi3" if sizes.original else "llama",
             "vocab_size": sizes.vocabulary,
         },
         "search": {

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from _pytest.mark import ParameterSet
 from numpy.typing import NDArray
 
 from pytest_ortbench.models.builders import BUILDERS, build
@@ -33,6 +34,8 @@ PARAMETERS = {
     "bert_base": 109_482_240,
     "decoder": 5_518_848,
     "llm_15m": 2 * 8192 * 384 + 6 * (384 * (2 * 384 + 2 * 128 + 3 * 1024) + 2 * 384) + 384,
+    "llm_125m": 2 * 32_000 * 768 + 12 * (768 * (2 * 768 + 2 * 256 + 3 * 2048) + 2 * 768) + 768,
+    "llm_long": 2 * 4096 * 256 + 2 * (256 * (2 * 256 + 2 * 256 + 3 * 768) + 2 * 256) + 256,
     "lstm_tagger": 1_548_561,
     "gbdt": 200 * (63 + 64),
     "linear": 10 * 32 + 10,
@@ -42,6 +45,10 @@ PARAMETERS = {
 IMAGE = {"image": ("batch", 3, 224, 224)}
 FREE_IMAGE = {"image": ("batch", 3, "height", "width")}
 TEXT = dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), ("batch", "seq"))
+PROMPT: dict[str, tuple[int | str, ...]] = {
+    "input_ids": ("batch_size", "sequence_length"),
+    "attention_mask": ("batch_size", "total_sequence_length"),
+}
 CACHE = [f"{layer}.{kind}" for layer in range(4) for kind in ("key", "value")]
 
 
@@ -77,11 +84,9 @@ INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "attention_mask": ("batch", "past + seq"),
         **{f"past.{part}": ("batch", 4, "past", 64) for part in CACHE},
     },
-    "llm_15m": {
-        "input_ids": ("batch_size", "sequence_length"),
-        "attention_mask": ("batch_size", "total_sequence_length"),
-        **_past(layers=6, heads=2),
-    },
+    "llm_15m": {**PROMPT, **_past(layers=6, heads=2)},
+    "llm_125m": {**PROMPT, **_past(layers=12, heads=4)},
+    "llm_long": {**PROMPT, **_past(layers=2, heads=4)},
     "lstm_tagger": {"input_ids": ("batch", "seq")},
     "gbdt": {"features": ("batch", 32)},
     "linear": {"features": ("batch", 32)},
@@ -100,10 +105,9 @@ OUTPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "logits": ("batch", "seq", 8192),
         **{f"present.{part}": ("batch", 4, "past + seq", 64) for part in CACHE},
     },
-    "llm_15m": {
-        "logits": ("batch_size", "sequence_length", 8192),
-        **_present(layers=6, heads=2),
-    },
+    "llm_15m": {"logits": (*PROMPT["input_ids"], 8192), **_present(layers=6, heads=2)},
+    "llm_125m": {"logits": (*PROMPT["input_ids"], 32_000), **_present(layers=12, heads=4)},
+    "llm_long": {"logits": (*PROMPT["input_ids"], 4096), **_present(layers=2, heads=4)},
     "lstm_tagger": {"logits": ("batch", "seq", 17)},
     "gbdt": {"label": ("batch",), "probabilities": ("batch", 10)},
     "linear": {"label": ("batch",), "probabilities": ("batch", 10)},
@@ -115,6 +119,8 @@ VOCABULARY = {
     "bert_base": 30522,
     "decoder": 8192,
     "llm_15m": 8192,
+    "llm_125m": 32_000,
+    "llm_long": 4096,
     "lstm_tagger": 10000,
 }
 
@@ -133,11 +139,14 @@ SIZES = {
 #: Symbols that follow from others, or that every model has.
 IMPLIED = {"batch", "batch_size", "past + seq", "total_sequence_length"}
 
+#: Of half a gigabyte and more.
+LARGE = {"llm_125m"}
+
 #: Sets of operators beside ONNX's own.
 OPSETS = {
     "gbdt": {"ai.onnx.ml": 3},
     "linear": {"ai.onnx.ml": 3},
-    "llm_15m": {"com.microsoft": 1},
+    **{name: {"com.microsoft": 1} for name in ("llm_15m", "llm_125m", "llm_long")},
 }
 
 
@@ -211,7 +220,16 @@ def _shapes(values: object) -> dict[str, tuple[int | str, ...]]:
     }
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+def _each(*left_out: str) -> list[ParameterSet]:
+    """All networks but some; those that are large in their own tier."""
+    return [
+        pytest.param(name, marks=pytest.mark.heavy if name in LARGE else ())
+        for name in BUILDERS
+        if name not in left_out
+    ]
+
+
+@pytest.mark.parametrize("name", _each())
 def test_file_is_what_the_registry_says(name: str, built: Built) -> None:
     path = built(name)
     content = path.read_bytes()
@@ -231,7 +249,7 @@ def test_file_is_what_the_registry_says(name: str, built: Built) -> None:
     assert set(BUILDERS[name].default_dims) == symbols - IMPLIED
 
 
-@pytest.mark.parametrize("name", [name for name in BUILDERS if name not in ("gbdt", "linear")])
+@pytest.mark.parametrize("name", _each("gbdt", "linear"))
 def test_activations_stay_in_range(name: str, built: Built) -> None:
     """Every block's deviation within 0.1 … 10, and all far from what float16 can't hold."""
     model = onnx.load(str(built(name)))
@@ -244,7 +262,7 @@ def test_activations_stay_in_range(name: str, built: Built) -> None:
     assert blocks
     for block in blocks:
         model.graph.output.add().name = block
-    batch = 1 if name in ("canary", "vit_b16", "bert_base") else 2
+    batch = 1 if name in ("canary", "vit_b16", "bert_base", "llm_125m") else 2
     for tensor, values in _run(_session(model.SerializeToString()), _feeds(name, batch)).items():
         assert np.isfinite(values).all(), tensor
         assert np.abs(values).max() < 1024, tensor

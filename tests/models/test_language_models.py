@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
-import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from pytest_ortbench.models.builders.generative import LLM_15M, LlmSizes
+from pytest_ortbench.models.builders.generative import LLM_15M, LLM_LONG, LlmSizes
 from pytest_ortbench.models.builders.rotations import (
     frequencies,
     long_gain,
     rotation_tables,
     slowed,
 )
+from tests.generation.decoding import continued, difference, session
 from tests.generation.folders import TINY, model_bytes
 
-Feeds: TypeAlias = dict[str, NDArray[np.generic]]
 
-
-def session(content: bytes) -> ort.InferenceSession:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 2
-    return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-
-def empty_cache(model: ort.InferenceSession, batch: int) -> Feeds:
-    return {
-        info.name: np.zeros((batch, info.shape[1], 0, info.shape[3]), np.float32)
-        for info in model.get_inputs()
-        if info.name.startswith("past_key_values.")
-    }
-
-
-def continued(model: ort.InferenceSession, ids: NDArray[np.int64], lengths: list[int]) -> Feeds:
-    """Logits of a text that is read in parts, with the cache handed on."""
-    names = [info.name for info in model.get_outputs()]
-    cache = empty_cache(model, len(ids))
-    parts, past = [], 0
-    for length in lengths:
-        total = past + length
-        mask = np.ones((len(ids), total), np.int64)
-        feeds = {"input_ids": ids[:, past:total], "attention_mask": mask, **cache}
-        outputs = dict(zip(names, model.run(names, feeds), strict=True))
-        cache = {name: outputs[name.replace("past_key_values", "present")] for name in cache}
-        parts.append(outputs["logits"])
-        past = total
-    return {"logits": np.concatenate(parts, axis=1), **cache}
+def at_once(content: bytes, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Logits of a text that is read at once by a network without a cache."""
+    whole = session(content)
+    assert [info.name for info in whole.get_inputs()] == ["input_ids", "attention_mask"]
+    assert [info.name for info in whole.get_outputs()] == ["logits"]
+    mask = np.ones_like(ids)
+    logits: NDArray[np.float32] = whole.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+    return logits
 
 
 @pytest.mark.live
@@ -60,21 +37,48 @@ def continued(model: ort.InferenceSession, ids: NDArray[np.int64], lengths: list
         (TINY, "tiny", 1, [1, 7, 1, 1, 9, 1]),
         (TINY, "tiny", 3, [10, 1, 1, 1, 1, 1]),
         (LLM_15M, "llm_15m", 2, [12, 1, 1, 1]),
+        (LLM_LONG, "llm_long", 1, [200, 1, 54, 1]),  # up to the switch
+        (LLM_LONG, "llm_long", 2, [257, 1, 1, 1]),  # past it from the start
     ],
 )
 def test_cached_equals_uncached(sizes: LlmSizes, name: str, batch: int, lengths: list[int]) -> None:
     """At every position, to the rounding of float32."""
     ids = np.random.default_rng(0).integers(0, sizes.vocabulary, (batch, sum(lengths)))
-    whole = session(model_bytes(sizes, name=name, cached=False))
-    mask = np.ones_like(ids)
-    expected = whole.run(["logits"], {"input_ids": ids, "attention_mask": mask})[0]
-    assert [info.name for info in whole.get_inputs()] == ["input_ids", "attention_mask"]
-    assert [info.name for info in whole.get_outputs()] == ["logits"]
+    expected = at_once(model_bytes(sizes, name=name, cached=False), ids)
     parts = continued(session(model_bytes(sizes, name=name)), ids, lengths)
-    differences = np.abs(parts["logits"] - expected).max(axis=(0, 2))
-    assert (differences / np.abs(expected).max() < 1e-5).all()
+    assert (difference(parts["logits"], expected) < 1e-5).all()
     cache = parts["past_key_values.0.key"]
     assert cache.shape == (batch, sizes.key_heads, ids.shape[1], 64)
+
+
+@pytest.mark.live
+def test_keys_of_before_the_switch_do_not_fit_after_it() -> None:
+    """They were turned by other tables, and the graph does not turn them again."""
+    ids = np.random.default_rng(0).integers(0, LLM_LONG.vocabulary, (1, 260))
+    expected = at_once(model_bytes(LLM_LONG, name="llm_long", cached=False), ids)
+    parts = continued(session(model_bytes(LLM_LONG, name="llm_long")), ids, [256, 1, 1, 1, 1])
+    assert (difference(parts["logits"], expected)[256:] > 1e-2).all()
+    short = at_once(model_bytes(LLM_LONG, name="llm_long", cached=False), ids[:, :256])
+    assert (difference(parts["logits"][:, :256], short) < 1e-5).all()
+
+
+@pytest.mark.live
+def test_one_product_or_three_make_the_same_network() -> None:
+    ids = np.random.default_rng(0).integers(0, TINY.vocabulary, (2, 20))
+    packed, apart = (model_bytes(TINY, cached=False, packed=packed) for packed in (True, False))
+    assert (difference(at_once(packed, ids), at_once(apart, ids)) < 1e-5).all()
+
+
+@pytest.mark.live
+def test_every_other_token_is_a_sure_one() -> None:
+    """After most even tokens comes the odd one half a vocabulary on; after an odd one, any."""
+    ids = np.random.default_rng(0).integers(0, LLM_15M.vocabulary, (1, 200))
+    best = at_once(model_bytes(LLM_15M, name="llm_15m", cached=False), ids).argmax(axis=2)
+    half = LLM_15M.vocabulary // 2
+    sure = best == (ids + half + 1) % LLM_15M.vocabulary
+    assert sure[ids % 2 == 0].mean() > 0.9
+    assert not sure[ids % 2 == 1].any()
+    assert len(np.unique(best[ids % 2 == 1])) > 80
 
 
 @pytest.mark.live

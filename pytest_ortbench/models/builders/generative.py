@@ -8,18 +8,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_ortbench.models.builders.graph_writer import CONTRIB_DOMAIN, GraphWriter
-from pytest_ortbench.models.builders.rotations import frequencies, rotation_tables
+import numpy as np
+from numpy.typing import NDArray
+
+from pytest_ortbench.models.builders.graph_writer import (
+    CONTRIB_DOMAIN,
+    GraphWriter,
+    constants_graph,
+)
+from pytest_ortbench.models.builders.rotations import (
+    frequencies,
+    long_gain,
+    rotation_tables,
+    slowed,
+)
 from pytest_ortbench.models.builders.transformer import HEAD_SIZE
+from pytest_ortbench.models.builders.weights import scale_for, scaled
 
 #: Base of the frequencies of Llama 3.
 _ROTARY_BASE = 500_000
 
 #: Variance that the attention and the MLP of all layers add to that of the tokens, 1.
-_ADDED = Fraction(1)
+_ADDED = Fraction(1, 2)
 
 #: Deviation of the logits: the likeliest tokens stand out, as those of trained models do.
 _SHARPNESS = Fraction(16)
+
+#: Logit of a token that is sure, more than the largest of the others.
+_SURENESS = 28
+
+#: Variance of queries and of keys, so the deviation of what softmax sees.
+_ATTENTIVENESS = Fraction(2)
+
+#: Names of the tables, which a LongRoPE model chooses.
+_TABLES = ("cos_cache", "sin_cache")
 
 _KINDS = ("key", "value")
 _INT32 = 6
@@ -36,6 +58,7 @@ class LlmSizes:
         inner: Width within the MLP.
         vocabulary: Number of tokens.
         context: The most tokens of a sequence.
+        original: Tokens above which the rotations of LongRoPE are the slower ones; 0 without it.
     """
 
     layers: int
@@ -44,6 +67,7 @@ class LlmSizes:
     inner: int
     vocabulary: int
     context: int
+    original: int = 0
 
     @property
     def heads(self) -> int:
@@ -52,6 +76,16 @@ class LlmSizes:
 
 
 LLM_15M = LlmSizes(layers=6, width=384, key_heads=2, inner=1024, vocabulary=8192, context=8192)
+LLM_125M = LlmSizes(layers=12, width=768, key_heads=4, inner=2048, vocabulary=32_000, context=8192)
+LLM_LONG = LlmSizes(
+    layers=2,
+    width=256,
+    key_heads=4,
+    inner=768,
+    vocabulary=4096,
+    context=4096,
+    original=256,
+)
 
 
 def llm_15m(writer: GraphWriter) -> None:
@@ -59,51 +93,61 @@ def llm_15m(writer: GraphWriter) -> None:
     write_language_model(writer, LLM_15M)
 
 
-def write_language_model(writer: GraphWriter, sizes: LlmSizes, *, cached: bool = True) -> None:
+def llm_125m(writer: GraphWriter) -> None:
+    """12 layers of width 768; 124,668,672 parameters."""
+    write_language_model(writer, LLM_125M)
+
+
+def llm_long(writer: GraphWriter) -> None:
+    """2 layers of width 256 with LongRoPE; 3,802,368 parameters."""
+    write_language_model(writer, LLM_LONG)
+
+
+def write_language_model(
+    writer: GraphWriter, sizes: LlmSizes, *, cached: bool = True, packed: bool = True
+) -> None:
     """Write tokens, mask and cache to logits and the longer cache.
 
     Args:
         writer: Of the graph; its name and version choose the weights.
         sizes: Of the network.
         cached: Whether it takes and gives a cache; without one all tokens are read at once.
+        packed: Whether one product makes queries, keys and values.
     """
     ids = writer.input("input_ids", "int64", ["batch_size", "sequence_length"])
-    total = "total_sequence_length" if cached else "sequence_length"
-    attended = writer.input("attention_mask", "int64", ["batch_size", total])
+    attended = writer.input(
+        "attention_mask",
+        "int64",
+        ["batch_size", "total_sequence_length" if cached else "sequence_length"],
+    )
     past = [
         _cache_inputs(writer, sizes, layer) if cached else ("", "") for layer in range(sizes.layers)
     ]
     with writer.scope("mask"):
-        lengths = _lengths(writer, attended)
-    tables = [
-        writer.table(name, values)
-        for name, values in zip(
-            ("cos_cache", "sin_cache"),
-            rotation_tables(frequencies(_ROTARY_BASE, HEAD_SIZE), sizes.context),
-            strict=True,
-        )
-    ]
+        counts = writer.node("ReduceSum", attended, writer.integers(1), keepdims=0)
+        last = writer.node("Cast", writer.node("Sub", counts, writer.integers(1)), to=_INT32)
+        total = writer.node("Gather", writer.node("Shape", attended), writer.integer(1), axis=0)
+        lengths = (last, writer.node("Cast", total, to=_INT32))
+    tables = _rotations(writer, sizes, total)
     with writer.scope("embeddings"):
-        words = writer.drawn("word.weight", (sizes.vocabulary, sizes.width), Fraction(1))
-        trunk = writer.node("Gather", words, ids, out="out")
+        vectors = scaled(
+            writer.draws("word.weight", (sizes.vocabulary, sizes.width)), scale_for(Fraction(1))
+        )
+        trunk = writer.node("Gather", writer.parameter("word.weight", vectors), ids, out="out")
     added = ""
     for layer, cache in enumerate(past):
         with writer.scope(f"layer{layer}"):
             trunk, normed = _normed(writer, sizes, trunk, added, name="norm1")
             present = [f"present.{layer}.{kind}" if cached else "" for kind in _KINDS]
-            added = _attention(writer, sizes, normed, (*cache, *lengths, *tables), present)
+            projected = _queries_keys_values(writer, sizes, normed, packed=packed)
+            shared = (*cache, *lengths, *tables)
+            added = _attention(writer, sizes, (*projected, *shared), present)
             trunk, normed = _normed(writer, sizes, trunk, added, name="norm2")
             added = _gated(writer, sizes, normed)
     _, normed = _normed(writer, sizes, trunk, added, name="norm")
-    _projected(
-        writer,
-        normed,
-        sizes.width,
-        sizes.vocabulary,
-        name="head",
-        variance=_SHARPNESS,
-        whole_name="logits",
-    )
+    with writer.scope("head"):
+        weight = writer.parameter("weight", _head_weight(writer, sizes, vectors))
+        writer.node("MatMul", normed, weight, whole_name="logits")
     writer.output("logits", "float", ["batch_size", "sequence_length", sizes.vocabulary])
     if cached:
         for layer in range(sizes.layers):
@@ -113,6 +157,22 @@ def write_language_model(writer: GraphWriter, sizes: LlmSizes, *, cached: bool =
                     "float",
                     ["batch_size", sizes.key_heads, "total_sequence_length", HEAD_SIZE],
                 )
+
+
+def _head_weight(
+    writer: GraphWriter, sizes: LlmSizes, vectors: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return weights [width, vocabulary] that make every other token a sure one.
+
+    Trained models are sure of many tokens and waver between others, and both must be there for
+    what is said of a precision: after an even token comes the odd one half a vocabulary on, and
+    after an odd one what the draws say.
+    """
+    drawn = writer.draws("weight", (sizes.width, sizes.vocabulary))
+    weight = scaled(drawn, scale_for(_SHARPNESS / sizes.width))
+    after = np.arange(0, sizes.vocabulary, 2) + sizes.vocabulary // 2 + 1
+    weight[:, after % sizes.vocabulary] += vectors[::2].T * np.float32(_SURENESS / sizes.width)
+    return weight
 
 
 def _cache_inputs(writer: GraphWriter, sizes: LlmSizes, layer: int) -> tuple[str, str]:
@@ -127,12 +187,45 @@ def _cache_inputs(writer: GraphWriter, sizes: LlmSizes, layer: int) -> tuple[str
     return key, value
 
 
-def _lengths(writer: GraphWriter, attended: str) -> tuple[str, str]:
-    """Return the index of each sequence's last token, and the length of the longest."""
-    counts = writer.node("ReduceSum", attended, writer.integers(1), keepdims=0)
-    last = writer.node("Cast", writer.node("Sub", counts, writer.integers(1)), to=_INT32)
-    total = writer.node("Gather", writer.node("Shape", attended), writer.integer(1), axis=0)
-    return last, writer.node("Cast", total, to=_INT32)
+def _rotations(writer: GraphWriter, sizes: LlmSizes, total: str) -> tuple[str, ...]:
+    """Return the tables of cosines and of sines.
+
+    Args:
+        writer: Of the graph.
+        sizes: Of the network.
+        total: Length of the longest sequence, which chooses between the tables of LongRoPE.
+    """
+    turns = frequencies(_ROTARY_BASE, HEAD_SIZE)
+    if not sizes.original:
+        tables = zip(_TABLES, rotation_tables(turns, sizes.context), strict=True)
+        return tuple(writer.table(name, values) for name, values in tables)
+    pairs = len(turns)
+    # From 1 up to twice the stretch, and hardly any for short texts, as those that were searched.
+    slower = [
+        1 + Fraction(2 * sizes.context * pair, sizes.original * pairs) for pair in range(pairs)
+    ]
+    hardly = [1 + Fraction(pair, 4 * pairs) for pair in range(pairs)]
+    gain = long_gain(sizes.context, sizes.original)
+    branches = {
+        f"{branch}_branch": constants_graph(
+            f"{name}_rotations",
+            dict(zip((f"{table}_{name}" for table in _TABLES), values, strict=True)),
+        )
+        for branch, name, values in (
+            (
+                "then",
+                "large",
+                rotation_tables(slowed(turns, slower), sizes.context, gain=gain),
+            ),
+            (
+                "else",
+                "small",
+                rotation_tables(slowed(turns, hardly), sizes.original, gain=gain),
+            ),
+        )
+    }
+    is_long = writer.node("Greater", total, writer.integer(sizes.original))
+    return writer.nodes("If", is_long, names=(), whole_names=_TABLES, **branches)
 
 
 def _normed(
@@ -164,29 +257,46 @@ def _normed(
         return total, normed
 
 
+def _queries_keys_values(
+    writer: GraphWriter, sizes: LlmSizes, normed: str, *, packed: bool
+) -> tuple[str, str, str]:
+    """Return the three inputs of attention; if packed, all are in the first and two are empty."""
+    inner = sizes.key_heads * HEAD_SIZE
+    parts = (
+        ("query", sizes.width, _ATTENTIVENESS),
+        ("key", inner, _ATTENTIVENESS),
+        ("value", inner, Fraction(1)),
+    )
+    if not packed:
+        query, key, value = (
+            _projected(writer, normed, sizes.width, outputs, name=name, variance=variance)
+            for name, outputs, variance in parts
+        )
+        return query, key, value
+    weights = []
+    for name, outputs, variance in parts:
+        with writer.scope(name):
+            draws = writer.draws("weight", (sizes.width, outputs))
+        weights.append(scaled(draws, scale_for(variance / sizes.width)))
+    with writer.scope("packed"):
+        weight = writer.parameter("weight", np.concatenate(weights, axis=1))
+        return writer.node("MatMul", normed, weight), "", ""
+
+
 def _attention(
-    writer: GraphWriter, sizes: LlmSizes, normed: str, shared: tuple[str, ...], present: list[str]
+    writer: GraphWriter, sizes: LlmSizes, inputs: tuple[str, ...], present: list[str]
 ) -> str:
     """Return what attention adds.
 
     Args:
         writer: Of the graph.
         sizes: Of the network.
-        normed: Its source.
-        shared: Inputs of the operator after query, key and value.
+        inputs: Of the operator.
         present: Names of the cache as it is afterwards; empty where nothing takes it.
     """
-    inner = sizes.key_heads * HEAD_SIZE
-    query, key, value = (
-        _projected(writer, normed, sizes.width, outputs, name=name)
-        for name, outputs in (("query", sizes.width), ("key", inner), ("value", inner))
-    )
     mixed, _, _ = writer.nodes(
         "GroupQueryAttention",
-        query,
-        key,
-        value,
-        *shared,
+        *inputs,
         names=("attention",),
         whole_names=present,
         domain=CONTRIB_DOMAIN,

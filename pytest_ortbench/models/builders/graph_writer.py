@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import TypeAlias
@@ -40,7 +40,9 @@ BLOCK_OUTPUT = "/out"
 CONSTANT_PREFIX = "constant/"
 
 Shape: TypeAlias = Sequence[int | str]
-Attribute: TypeAlias = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
+Attribute: TypeAlias = (
+    int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | GraphProto
+)
 
 
 class GraphWriter:
@@ -107,7 +109,7 @@ class GraphWriter:
             out: Name of the output within the scope; by default it is numbered.
             whole_name: Name of the output without the scope (graph outputs).
             domain: Operator domain, empty, ``ML_DOMAIN`` or ``CONTRIB_DOMAIN``.
-            attributes: By name; ``int``, ``float``, ``str`` or sequences of one of these.
+            attributes: By name; ``int``, ``float``, ``str``, sequences of one of these, or a graph.
         """
         label = f"{self._scope}{op_type}.{len(self._graph.node)}"
         result = whole_name or (f"{self._scope}{out}" if out else label)
@@ -142,12 +144,12 @@ class GraphWriter:
     def parameter(self, name: str, values: NDArray[np.float32]) -> str:
         """Add a trainable parameter, or a running statistic, named within the scope."""
         full = f"{self._scope}{name}"
-        self._initialise(full, TensorProto.FLOAT, values.shape, values.astype("<f4", copy=False))
+        self._initialise(full, TensorProto.FLOAT, values.astype("<f4", copy=False))
         return full
 
     def table(self, name: str, values: NDArray[np.float32]) -> str:
         """Add a table of numbers that is no parameter, called ``name`` whatever the scope."""
-        self._initialise(name, TensorProto.FLOAT, values.shape, values.astype("<f4", copy=False))
+        self._initialise(name, TensorProto.FLOAT, values.astype("<f4", copy=False))
         return name
 
     def drawn(self, name: str, shape: tuple[int, ...], variance: Fraction) -> str:
@@ -211,18 +213,12 @@ class GraphWriter:
         key = (kind, values.shape, values.tobytes())
         if key not in self._constants:
             name = f"{CONSTANT_PREFIX}{kind}.{len(self._constants)}"
-            self._initialise(name, element, values.shape, values)
+            self._initialise(name, element, values)
             self._constants[key] = name
         return self._constants[key]
 
-    def _initialise(
-        self, name: str, element: int, shape: tuple[int, ...], values: NDArray[np.generic]
-    ) -> None:
-        tensor = self._graph.initializer.add()
-        tensor.dims.extend(shape)
-        tensor.data_type = element
-        tensor.name = name
-        tensor.raw_data = values.tobytes()
+    def _initialise(self, name: str, element: int, values: NDArray[np.generic]) -> None:
+        _fill_tensor(self._graph.initializer.add(), name, element, values)
 
     def _add(
         self,
@@ -247,6 +243,31 @@ class GraphWriter:
             _fill(node.attribute.add(), name, attributes[name])
 
 
+def constants_graph(name: str, tables: Mapping[str, NDArray[np.float32]]) -> GraphProto:
+    """Return a graph without inputs whose outputs are constants: a branch of an ``If``.
+
+    Args:
+        name: Of the graph.
+        tables: The values of its outputs, by their names.
+    """
+    graph = GraphProto(name=name)
+    for table, values in tables.items():
+        node = graph.node.add(op_type="Constant", name=f"{name}/{table}")
+        node.output.append(table)
+        attribute = node.attribute.add(name="value", type=AttributeProto.TENSOR)
+        _fill_tensor(attribute.t, "", TensorProto.FLOAT, values.astype("<f4", copy=False))
+        _declare(graph.output.add(), table, "float", values.shape)
+    return graph
+
+
+def _fill_tensor(tensor: TensorProto, name: str, element: int, values: NDArray[np.generic]) -> None:
+    tensor.dims.extend(values.shape)
+    tensor.data_type = element
+    if name:
+        tensor.name = name
+    tensor.raw_data = values.tobytes()
+
+
 def _declare(info: ValueInfoProto, name: str, element: str, shape: Shape) -> None:
     info.name = name
     tensor = info.type.tensor_type
@@ -262,7 +283,10 @@ def _declare(info: ValueInfoProto, name: str, element: str, shape: Shape) -> Non
 
 def _fill(attribute: AttributeProto, name: str, value: Attribute) -> None:
     attribute.name = name
-    if isinstance(value, str):
+    if isinstance(value, GraphProto):
+        attribute.type = AttributeProto.GRAPH
+        attribute.g.CopyFrom(value)
+    elif isinstance(value, str):
         attribute.type, attribute.s = AttributeProto.STRING, value.encode()
     elif isinstance(value, int):
         attribute.type, attribute.i = AttributeProto.INT, value

@@ -20,6 +20,8 @@ class BuilderInfo:
         tags: Field and task.
         default_dims: Sizes of the symbolic dimensions other than ``batch``; a sum of symbols
             (``past + seq``) follows from its terms.
+        workloads: Presets of sizes by name, of a network that is documented to take an empty
+            cache; the first one is the default.
     """
 
     name: str
@@ -30,12 +32,19 @@ class BuilderInfo:
     description: str
     tags: tuple[str, ...]
     default_dims: dict[str, int] = field(default_factory=dict)
+    workloads: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def file_name(self) -> str:
         """Of the file that is built."""
         return f"{self.name}-v{self.version}.onnx"
 
+
+#: Reading a prompt, and the next token after as many, in the words of onnxruntime-genai's builder.
+_GENERATION = {
+    "decode": {"sequence_length": 1, "past_sequence_length": 127},
+    "prefill": {"sequence_length": 128, "past_sequence_length": 0},
+}
 
 #: By name; the order is that of listings.
 BUILDERS: dict[str, BuilderInfo] = {
@@ -117,16 +126,40 @@ BUILDERS: dict[str, BuilderInfo] = {
             description="Causal language model with a key/value cache, one token after 127",
             tags=("text", "generation", "transformer"),
             default_dims={"seq": 1, "past": 127},
+            workloads={"decode": {"seq": 1, "past": 127}, "prefill": {"seq": 128, "past": 0}},
         ),
         BuilderInfo(
             name="llm_15m",
             writer="pytest_ortbench.models.builders.generative.llm_15m",
             version=1,
-            digest="fbe45a715741ab1568827b4da8a9263ef41614551a0d3f5e609ac3bec489f7a3",
+            digest="041f188ecbee03fcd150daaef6fb6059eefb235dcf917a415076c0b2853bf4ea",
             parameters=15_733_632,
-            description="Language model with rotary, grouped-query attention, as genai has it",
+            description="Language model as genai's builder writes it, 6 layers of width 384",
             tags=("text", "generation", "transformer"),
-            default_dims={"sequence_length": 1, "past_sequence_length": 127},
+            default_dims=_GENERATION["decode"],
+            workloads=_GENERATION,
+        ),
+        BuilderInfo(
+            name="llm_125m",
+            writer="pytest_ortbench.models.builders.generative.llm_125m",
+            version=1,
+            digest="e46f783e87678fafda3f5423067ffec9b72df8710f86abf2a037cb03b17d46c9",
+            parameters=124_668_672,
+            description="Language model likewise, 12 layers of width 768",
+            tags=("text", "generation", "transformer"),
+            default_dims=_GENERATION["decode"],
+            workloads=_GENERATION,
+        ),
+        BuilderInfo(
+            name="llm_long",
+            writer="pytest_ortbench.models.builders.generative.llm_long",
+            version=1,
+            digest="b1f74df9b5b55c0fb1913ef460eb2a5ad5c91f231dcd5f2fe1c4d0ab3e761205",
+            parameters=3_802_368,
+            description="Language model likewise, LongRoPE with other rotations past 256 tokens",
+            tags=("text", "generation", "transformer"),
+            default_dims=_GENERATION["decode"],
+            workloads=_GENERATION,
         ),
         BuilderInfo(
             name="lstm_tagger",

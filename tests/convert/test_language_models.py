@@ -1,0 +1,53 @@
+"""Precisions of a language model that onnxruntime-genai could run: what is made still generates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.core.recipe import Converted, Recipe
+from pytest_ortbench.models.builders.generative import LLM_LONG, LlmSizes
+from tests.generation.decoding import continued, difference, session
+from tests.generation.folders import TINY, model_bytes
+
+from .conversions import DYNAMIC, sqnr_db
+
+pytestmark = pytest.mark.live
+
+FOUR_BITS = Recipe(name="int4", base="int4")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "sizes", "least_db", "agreeing", "step"),
+    [
+        (DYNAMIC, TINY, 30, 0.95, 0.03),  # its ranges are those of what is read at a time
+        (DYNAMIC, LLM_LONG, 30, 0.95, 0.03),
+        (FOUR_BITS, TINY, 18, 0.85, 1e-5),
+        (FOUR_BITS, LLM_LONG, 18, 0.85, 1e-5),
+    ],
+    ids=lambda value: value.name if isinstance(value, Recipe) else None,
+)
+def test_precisions_generate(
+    make: Callable[..., Converted],
+    tmp_path: Path,
+    recipe: Recipe,
+    sizes: LlmSizes,
+    least_db: float,
+    agreeing: float,
+    step: float,
+) -> None:
+    """All products are quantised, the answers are near, and token by token they are the same."""
+    content = model_bytes(sizes)
+    result = make(content, recipe)
+    assert result.facts["nodes_in_float"] == "0"
+    ids = np.random.default_rng(0).integers(0, sizes.vocabulary, (1, 64))
+    expected = continued(session(content), ids, [64])["logits"]
+    model = session((tmp_path / "out" / "model.onnx").read_bytes())
+    whole = continued(model, ids, [64])["logits"]
+    assert sqnr_db(expected, whole) > least_db
+    assert (expected.argmax(axis=2) == whole.argmax(axis=2)).mean() > agreeing
+    parts = continued(model, ids, [58, 1, 1, 1, 1, 1, 1])["logits"]
+    assert difference(parts, whole).max() < step
