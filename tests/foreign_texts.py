@@ -19,6 +19,8 @@ WHOLE_MODULES: dict[str, str] = {
     "launch/missing_library.py": "messages of loaders of libraries",
     "launch/native_text.py": "messages and logs of native code",
     "launch/noise.py": "files of the system",
+    "models/cache_pairs.py": "names of inputs, outputs and sizes in a graph",
+    "models/language_config.py": "names in configurations of others",
     "models/decoders.py": "names of inputs and outputs, types as ONNX Runtime spells them",
     "models/axes/layout_rules.py": "types of operators",
     "models/axes/mixing_rules.py": "types of operators, their attributes",
@@ -159,7 +161,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "planning/sides.py": ("what users write", frozenset({"parse_side"})),
     "planning/sizes.py": (
         "names of dimensions and inputs",
-        frozenset({"ModelAxes.cache", "find_sizes"}),
+        frozenset({"ModelAxes.cache", "ModelAxes.totals", "find_sizes"}),
     ),
     "planning/variants.py": ("names of files and operators", frozenset({"_refusal", "variant_of"})),
     "plugin/__init__.py": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: What carries a generation out: the package's own loop on a session, or onnxruntime-genai.
 ENGINES = ("session", "genai")
@@ -16,7 +16,8 @@ class CacheTensor:
         past: Name of the input.
         present: Name of the output that is fed to it for the next token.
         type: ONNX Runtime's spelling of its type.
-        shape: Sizes of its axes; 0 at the axes of the batch and of the length.
+        shape: Sizes of its axes; 0 at the axes of the batch and of the length, and where nothing
+            says how large an axis is.
         batch_axis: Axis of the sequences.
         length_axis: Axis of the tokens.
     """
@@ -27,6 +28,14 @@ class CacheTensor:
     shape: tuple[int, ...]
     batch_axis: int = 0
     length_axis: int = 2
+
+    @property
+    def open_axes(self) -> tuple[int, ...]:
+        """Axes whose size nothing says, beside those of the batch and of the length."""
+        varying = (self.batch_axis, self.length_axis)
+        return tuple(
+            axis for axis, size in enumerate(self.shape) if not size and axis not in varying
+        )
 
     def sized(self, batch: int, length: int) -> tuple[int, ...]:
         """Return its shape for a number of sequences and of tokens."""
@@ -49,6 +58,8 @@ class Decoder:
             where there is none.
         positions: Input of the positions of the new tokens, ``[batch, tokens]``; likewise.
         cache_flag: Input that says whether the cache is used; likewise.
+        cache_flag_first: Whether that input says the opposite: that it is the first step.
+        constants: Further inputs, and the one value that each element of theirs has in every step.
         shares_buffers: Whether past and present may be one buffer, as long as the whole context.
         context: The most tokens of past and present; ``None`` where nothing says it.
         context_from: What says it, for people.
@@ -64,11 +75,18 @@ class Decoder:
     mask: str = ""
     positions: str = ""
     cache_flag: str = ""
+    cache_flag_first: bool = False
+    constants: dict[str, int] = field(default_factory=dict)
     shares_buffers: bool = False
     context: int | None = None
     context_from: str = ""
     end_tokens: tuple[int, ...] = ()
     folder: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the sizes of its cache are known, so that it can be run."""
+        return not any(tensor.open_axes for tensor in self.cache)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

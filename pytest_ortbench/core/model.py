@@ -116,6 +116,8 @@ class TensorInfo:
         optional: Whether the model runs without it.
         batch_axis: Axis that a consumer reads as the batch (``X`` of an LSTM: 1), ``None`` where
             none says so.
+        length_axis: Axis along which an operator appends what is new, as to a cache of keys;
+            likewise.
         roles: What the graph says about its axes; empty where nobody asked the graph.
     """
 
@@ -125,6 +127,7 @@ class TensorInfo:
     hint: ValueHint | None = None
     optional: bool = False
     batch_axis: int | None = None
+    length_axis: int | None = None
     roles: tuple[AxisRole, ...] = ()
 
     def role_of(self, axis: int) -> AxisRole | None:
@@ -222,7 +225,8 @@ class Model:
         notes: What a reader should know (``optimised offline: tied to the machine that did it``).
         reference: The model that accuracy is compared with; ``None`` for this file itself.
         told_sizes: Sizes that files beside it or its metadata tell, by what they are the size of:
-            ``height``, ``width``, ``channels``, ``samples``, ``mels``, ``frames``, ``longest``.
+            ``height``, ``width``, ``channels``, ``samples``, ``mels``, ``frames``, ``longest``, and
+            of a cache ``heads`` and ``head_size``.
         place: Path of a user's file relative to the run's root, with slashes. Empty for other
             models, and in documents of versions that called files by their last part only.
         zero_share: Share of zeros among the elements of weights with two axes or more, of a float

@@ -1,78 +1,257 @@
 """Which models write text token by token, and what their inputs and outputs mean then.
 
 The convention is that of exporters: ``input_ids``, ``attention_mask``, ``position_ids``,
-``past_key_values.N.key`` and ``present.N.key``, ``logits``.
+``past_key_values.N.key`` and ``present.N.key``, ``logits``. A ``genai_config.json`` that names the
+file may call them otherwise.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.models.well_known import is_flag, is_past
+from pytest_ortbench.models.cache_pairs import CachePair, cache_axes, cache_pairs
+from pytest_ortbench.models.decoder_graph import DecoderGraph
+from pytest_ortbench.models.hints import default_hint
+from pytest_ortbench.models.language_config import LanguageConfig
+from pytest_ortbench.models.well_known import is_first_flag, is_flag
 
 _IDS = re.compile(r"(decoder_)?input_ids\Z")
 _MASK = re.compile(r"(decoder_)?attention_mask\Z")
-_POSITIONS = re.compile(r"(decoder_)?position_ids\Z")
+_POSITIONS = re.compile(r"(decoder_)?position_ids\Z|(cache|input)_pos(ition)?\Z")
 _LOGITS = re.compile(r"(lm_)?logits\Z")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
+#: Inputs that hold one value in every step, and which.
+_CONSTANTS: tuple[tuple[re.Pattern[str], int, str], ...] = (
+    (re.compile(r"(num_)?logits_to_keep\Z"), 1, "the scores of the last token alone"),
+    (re.compile(r"token_type_ids\Z"), 0, "one segment"),
+)
 
 
-def decoder_of(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> Decoder | None:
-    """Return what the inputs and outputs of a decoder mean; ``None`` for any other model.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognised:
+    """What became of taking a model for a decoder.
+
+    Attributes:
+        decoder: What its inputs and outputs mean; ``None`` for another model.
+        reason: Why it is none.
+    """
+
+    decoder: Decoder | None = None
+    reason: str = ""
+
+
+def decoder_of(
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    *,
+    sizes: Mapping[str, int] | None = None,
+    graph: DecoderGraph | None = None,
+    told: LanguageConfig | None = None,
+) -> Recognised:
+    """Take a model for a decoder, by the names of its inputs and outputs.
 
     Args:
-        inputs: As declared.
+        inputs: As declared, with what their consumers say.
         outputs: As declared.
+        sizes: Sizes of symbols that the graph fixes.
+        graph: What the graph shows.
+        told: What files beside it tell.
     """
-    ids, logits = _named(inputs, _IDS), _named(outputs, _LOGITS)
-    if ids is None or logits is None or ids.type not in _INTEGERS:
-        return None
-    vocabulary = logits.shape[-1] if logits.shape else None
-    pasts = [info for info in inputs if is_past(info.name)]
-    cache = [_cached(past, outputs) for past in pasts]
-    if not isinstance(vocabulary, int) or not cache or None in cache:
-        return None
-    mask, positions = _named(inputs, _MASK), _named(inputs, _POSITIONS)
-    flag = next((info for info in inputs if is_flag(info)), None)
-    known = {info.name for info in (ids, mask, positions, flag, *pasts) if info is not None}
-    if any(info.name not in known for info in inputs):
-        return None
-    return Decoder(
-        ids=ids.name,
-        logits=logits.name,
-        vocabulary=vocabulary,
-        cache=tuple(tensor for tensor in cache if tensor is not None),
-        ids_type=ids.type,
-        mask="" if mask is None else mask.name,
-        positions="" if positions is None else positions.name,
-        cache_flag="" if flag is None else flag.name,
+    graph, told = graph or DecoderGraph(), told or LanguageConfig()
+    parts = _parts(inputs, outputs, told)
+    if isinstance(parts, str):
+        return Recognised(reason=parts)
+    if not parts.pairs and not (told.is_causal or graph.is_causal):
+        return Recognised(
+            reason="it has no cache, and nothing shows that it predicts the next token: no "
+            "operator is causal, and no config.json beside it says so"
+        )
+    tensors = []
+    for pair in parts.pairs:
+        tensor = _tensor(pair, parts.ids, sizes or {}, told)
+        if isinstance(tensor, str):
+            return Recognised(reason=tensor)
+        tensors.append(tensor)
+    vocabulary = _vocabulary(parts, told)
+    if not vocabulary:
+        return Recognised(
+            reason="nothing says how many tokens there are: the last axis of "
+            f"{parts.logits.name!r} is open, and no config.json beside it has vocab_size"
+        )
+    context, context_from = _context(parts, graph, told)
+    return Recognised(
+        decoder=Decoder(
+            ids=parts.ids.name,
+            logits=parts.logits.name,
+            vocabulary=vocabulary,
+            cache=tuple(tensors),
+            ids_type=parts.ids.type,
+            mask=_name(parts.mask),
+            positions=_name(parts.positions),
+            cache_flag=_name(parts.flag),
+            cache_flag_first=parts.flag is not None and is_first_flag(parts.flag),
+            constants=parts.constants,
+            shares_buffers=graph.shares_buffers,
+            context=context,
+            context_from=context_from,
+            end_tokens=tuple(token for token in told.end_tokens if token < vocabulary),
+            folder="" if told.genai is None else str(told.genai.folder),
+        )
     )
 
 
-def _named(infos: Iterable[TensorInfo], pattern: re.Pattern[str]) -> TensorInfo | None:
-    return next((info for info in infos if pattern.match(info.name.lower())), None)
+def completed(decoder: Decoder, inputs: Sequence[TensorInfo], sizes: Mapping[str, int]) -> Decoder:
+    """Return a decoder with sizes of its cache that somebody else knows.
 
-
-def _cached(past: TensorInfo, outputs: Sequence[TensorInfo]) -> CacheTensor | None:
-    """Return the tensor of a cache with the output that goes on with it, if both can be told."""
-    numbers = re.findall(r"\d+|key|value", past.name.lower())
-    present = next(
-        (
-            info
-            for info in outputs
-            if "present" in info.name.lower()
-            and re.findall(r"\d+|key|value", info.name.lower()) == numbers
+    Args:
+        decoder: As it was recognised.
+        inputs: Of its model, with a name for every open axis.
+        sizes: By symbol.
+    """
+    shapes = {info.name: info.shape for info in inputs}
+    return replace(
+        decoder,
+        cache=tuple(
+            replace(tensor, shape=_sized(tensor, shapes.get(tensor.past) or (), sizes))
+            for tensor in decoder.cache
         ),
-        None,
     )
-    if present is None or past.shape is None or len(past.shape) != 4:
-        return None
-    _, heads, _, size = past.shape
-    if not isinstance(heads, int) or not isinstance(size, int):
-        return None
+
+
+def _sized(
+    tensor: CacheTensor, shape: Sequence[int | str | None], sizes: Mapping[str, int]
+) -> tuple[int, ...]:
+    sized = list(tensor.shape)
+    for axis in tensor.open_axes:
+        symbol = shape[axis] if axis < len(shape) else None
+        sized[axis] = sizes.get(symbol, 0) if isinstance(symbol, str) else 0
+    return tuple(sized)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The inputs and outputs of a decoder by what they mean."""
+
+    ids: TensorInfo
+    logits: TensorInfo
+    pairs: tuple[CachePair, ...]
+    mask: TensorInfo | None
+    positions: TensorInfo | None
+    flag: TensorInfo | None
+    constants: dict[str, int]
+
+
+def _parts(
+    inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], told: LanguageConfig
+) -> _Parts | str:
+    """Return what each input and output means, or why that can't be told."""
+    ids = _named(inputs, _IDS, told, "input_ids")
+    logits = _named(outputs, _LOGITS, told, "logits")
+    if ids is None:
+        return "no input is called input_ids"
+    if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
+        return f"input {ids.name!r} does not hold tokens, [batch, tokens] of whole numbers"
+    if isinstance(ids.shape[1], int):
+        return f"input {ids.name!r} takes {ids.shape[1]} tokens at a time, and no other number"
+    if logits is None:
+        return "no output is called logits"
+    if logits.shape is not None and len(logits.shape) != 3:
+        return (
+            f"output {logits.name!r} has {len(logits.shape)} axes, not [batch, tokens, vocabulary]"
+        )
+    pairs = cache_pairs(inputs, outputs, () if told.genai is None else told.genai.cache_names)
+    if isinstance(pairs, str):
+        return f"no single output goes on with input {pairs!r}"
+    mask = _named(inputs, _MASK, told, "attention_mask")
+    positions = _named(inputs, _POSITIONS, told, "position_ids")
+    for info, most in ((mask, 2), (positions, 2)):
+        if info is not None and (info.type not in _INTEGERS or len(info.shape or (0,)) > most):
+            return f"input {info.name!r} is {info.type} with {len(info.shape or ())} axes"
+    flag = next((info for info in inputs if is_flag(info)), None)
+    constants = {info.name: value for info in inputs for value in _constant(info)}
+    known = {info.name for info in (ids, mask, positions, flag) if info is not None}
+    known |= {pair.past.name for pair in pairs} | set(constants)
+    unknown = next((info.name for info in inputs if info.name not in known), None)
+    if unknown is not None:
+        return f"what input {unknown!r} holds from token to token is not known"
+    return _Parts(
+        ids=ids,
+        logits=logits,
+        pairs=pairs,
+        mask=mask,
+        positions=positions,
+        flag=flag,
+        constants=constants,
+    )
+
+
+def _named(
+    infos: Iterable[TensorInfo], pattern: re.Pattern[str], told: LanguageConfig, what: str
+) -> TensorInfo | None:
+    """Return the one that a configuration names, else the first with a usual name."""
+    name = "" if told.genai is None else told.genai.name_of(what)
+    infos = list(infos)
+    chosen = next((info for info in infos if name and info.name == name), None)
+    return chosen or next((info for info in infos if pattern.match(info.name.lower())), None)
+
+
+def _constant(info: TensorInfo) -> list[int]:
+    if info.type not in _INTEGERS:
+        return []
+    return [value for pattern, value, _ in _CONSTANTS if pattern.match(info.name.lower())]
+
+
+def _name(info: TensorInfo | None) -> str:
+    return "" if info is None else info.name
+
+
+def _tensor(
+    pair: CachePair, ids: TensorInfo, sizes: Mapping[str, int], told: LanguageConfig
+) -> CacheTensor | str:
+    """Return a tensor of the cache as far as its sizes are known, or why it is none."""
+    past, shape = pair.past, pair.past.shape
+    axes = cache_axes(pair, ids.shape[0] if ids.shape else None)
+    if shape is None or axes is None:
+        told_shape = "of unknown shape" if shape is None else f"of shape {list(shape)}"
+        return f"which axis of input {past.name!r}, {told_shape}, counts tokens is not known"
+    known = {axes.heads: told.heads, axes.size: told.head_size}
+    sized = []
+    for axis, declared in enumerate(shape):
+        size = declared if isinstance(declared, int) else 0
+        if isinstance(declared, str):
+            size = sizes.get(declared, 0)
+        sized.append(0 if axis in (axes.batch, axes.length) else size or known.get(axis, 0))
     return CacheTensor(
-        past=past.name, present=present.name, type=past.type, shape=(0, heads, 0, size)
+        past=past.name,
+        present=pair.present.name,
+        type=past.type,
+        shape=tuple(sized),
+        batch_axis=axes.batch,
+        length_axis=axes.length,
     )
+
+
+def _vocabulary(parts: _Parts, told: LanguageConfig) -> int:
+    """Tokens by the scores; where they don't say, by files, or by the table of the tokens."""
+    size = parts.logits.shape[-1] if parts.logits.shape else None
+    if isinstance(size, int) and size > 0:
+        return size
+    hint = parts.ids.hint
+    if told.vocabulary or hint is None or hint == default_hint(parts.ids.type):
+        return told.vocabulary
+    return int(hint.high) + 1 if hint.kind == "integers" else 0
+
+
+def _context(parts: _Parts, graph: DecoderGraph, told: LanguageConfig) -> tuple[int | None, str]:
+    """The shortest of what says how long a text may be."""
+    limits = [(told.context, told.context_from)] if told.context else []
+    if graph.positions:
+        limits.append((graph.positions, graph.positions_from))
+    hint = None if parts.positions is None else parts.positions.hint
+    if hint is not None and hint.kind == "arange" and hint.high > 0:
+        limits.append((int(hint.high) + 1, hint.why))
+    return min(limits, default=(None, ""), key=lambda limit: limit[0] or 0)

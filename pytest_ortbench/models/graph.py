@@ -14,14 +14,18 @@ from pytest_ortbench.core.errors import ModelError, class_and_line, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.axes.tracking import walked
+from pytest_ortbench.models.cache_pairs import cache_pairs, sizes_of_presents, with_named_axes
 from pytest_ortbench.models.dataflow import Dataflow
+from pytest_ortbench.models.decoder_graph import decoder_graph
 from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.hints import default_hint, hint_inputs
 from pytest_ortbench.models.inspection import all_tensors
+from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.model_file import read_model_file
 from pytest_ortbench.models.pixel_weights import byte_pixels
 from pytest_ortbench.models.subnormals import subnormal_weights
 from pytest_ortbench.models.told_sizes import told_pixels, told_sizes
+from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.models.zeros import compressed_size, zero_share
 from pytest_ortbench.schema.meaning import faults_of
 
@@ -56,8 +60,9 @@ def read_model(
     """
     file = read_model_file(path)
     proto = file.proto
-    inputs = _with_axes(inspection.declared_inputs(proto.graph), axes or {}, path)
     outputs = tuple(inspection.tensor_info(value) for value in proto.graph.output)
+    declared = with_named_axes(inspection.declared_inputs(proto.graph), outputs)
+    inputs = _with_axes(declared, axes or {}, path)
     facts = Model(
         name=name,
         path=str(file.path),
@@ -88,12 +93,24 @@ def read_model(
     }
     # From here on the parsed model is changed: large weights are dropped from memory.
     told = _told_by_graph(proto, inputs, pixels)
+    config = language_config(file.path)
+    has_cache = any(is_past(info.name) for info in inputs)
+    pairs = cache_pairs(told.inputs, outputs)
+    pairs = () if isinstance(pairs, str) else pairs
+    implied = {**sizes_of_presents(pairs), **told.implied_dims}
     model = replace(
         facts,
         inputs=_with_hints(told.inputs, hints or {}, path),
-        decoder=decoder_of(told.inputs, outputs),
-        implied_dims=told.implied_dims,
-        notes=(*facts.notes, *told.notes),
+        decoder=decoder_of(
+            told.inputs,
+            outputs,
+            sizes=implied,
+            graph=decoder_graph(proto, pairs),
+            told=config,
+        ).decoder,
+        implied_dims=implied,
+        told_sizes={**facts.told_sizes, **(config.told_sizes if has_cache else {})},
+        notes=(*facts.notes, *told.notes, *config.notes),
     )
     fault = next(faults_of(model, name), None)
     if fault is not None:

@@ -11,6 +11,7 @@ import pytest_ortbench.models.image_inputs
 import pytest_ortbench.models.numeric_ranges
 import pytest_ortbench.models.shape_inputs  # noqa: F401  # all of them register their rules
 from pytest_ortbench.core.model import AxisRole, TensorInfo, ValueHint
+from pytest_ortbench.models.attention import cache_facts
 from pytest_ortbench.models.categories import WORDS
 from pytest_ortbench.models.consumers import finding_of
 from pytest_ortbench.models.dataflow import Dataflow, Use
@@ -70,12 +71,16 @@ def hint_inputs(
         uses = list(flow.uses(info.name, rank, element=_element(info.type)))
         findings = _findings(uses, flow)
         facts = list(axis_facts(uses, flow))
+        if is_past(info.name):
+            facts += cache_facts(uses, flow, shape)
         _imply(shape, findings, facts, implied)
         batch_axis = next((fact.axis for fact in facts if fact.is_batch), None)
         # The first that names values decides, see combine().
         of_range = next((finding.of_range for finding in findings if finding.values), False)
-        found.append((replace(info, batch_axis=batch_axis), combine(findings), of_range))
-    surroundings = _surroundings(inputs, shapes, [info.batch_axis for info, *_ in found])
+        length_axis = next((fact.axis for fact in facts if fact.is_length), None)
+        told = replace(info, batch_axis=batch_axis, length_axis=length_axis)
+        found.append((told, combine(findings), of_range))
+    surroundings = _surroundings([info for info, *_ in found], shapes)
     hinted = tuple(
         replace(
             info,
@@ -150,9 +155,8 @@ def _imply(
 def _surroundings(
     inputs: Sequence[TensorInfo],
     shapes: Sequence[tuple[int | str, ...] | None],
-    batch_axes: Sequence[int | None],
 ) -> Surroundings:
-    batch = _likely_batch(shapes, batch_axes)
+    batch = _likely_batch(shapes, [info.batch_axis for info in inputs])
     lengths: dict[str, str] = {}
     for info in inputs:
         counted = _counted(info.name, inputs, shapes, batch)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.models.consumers import attribute, axis_size, input_shape
+from pytest_ortbench.models.consumers import attribute, input_shape
 from pytest_ortbench.models.dataflow import Dataflow, Use
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ _CONVOLUTIONS = frozenset(
 )
 
 
-#: Inputs of attention that are caches of keys and values, ``[batch, heads, length, size]``.
-_CACHES: dict[str, tuple[int, ...]] = {
-    "com.microsoft::GroupQueryAttention": (3, 4),
-    "com.microsoft::MultiHeadAttention": (6, 7),
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisFact:
     """What one consumer says about one axis of an input.
@@ -35,11 +28,13 @@ class AxisFact:
         axis: Axis of the input.
         size: Its size, ``None`` if only its role is known.
         is_batch: Whether the consumer reads it as the batch.
+        is_length: Whether the consumer appends along it.
     """
 
     axis: int
     size: int | None = None
     is_batch: bool = False
+    is_length: bool = False
 
 
 def axis_facts(uses: Iterable[Use], flow: Dataflow) -> Iterator[AxisFact]:
@@ -71,26 +66,10 @@ def _facts(use: Use, flow: Dataflow, rank: int) -> Iterator[_Fact]:
         yield from _sized(-1, flow.shape(use.scope, use.node.input[1]), -1)
     elif op == "com.microsoft::MatMulNBits" and use.index == 0:
         yield -1, attribute(use.node, "K", 0) or None, False
-    elif op in _CACHES and use.index in _CACHES[op]:
-        yield from _cached(use, flow)
     elif op in _ELEMENTWISE:
         yield from _elementwise(use, flow, rank)
     elif op.startswith("ai.onnx.ml::") and use.index == 0:
         yield from _features(use, rank)
-
-
-def _cached(use: Use, flow: Dataflow) -> Iterator[_Fact]:
-    """Heads and their size: of the width of the queries, keys and values among them if packed."""
-    heads = attribute(use.node, "num_heads", 0)
-    cached = attribute(use.node, "kv_num_heads", heads)
-    packed = not any(use.node.input[1:3])
-    width = axis_size(input_shape(use, flow, 0), -1)
-    parts = heads + 2 * cached if packed else heads
-    yield 0, None, True
-    if cached:
-        yield 1, cached, False
-    if isinstance(width, int) and parts and width % parts == 0:
-        yield 3, width // parts, False
 
 
 def _sized(axis: int, shape: object, index: int) -> Iterator[_Fact]:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.model import ToldSize, ValueHint
+from pytest_ortbench.models.files_beside import folders_beside, object_in
 
-#: A configuration is a page of text.
-_MOST_BYTES = 4 * 2**20
 #: What tokenizers write for "no limit".
 _NO_LIMIT = 1_000_000
 _PROCESSOR = "preprocessor_config.json"
@@ -41,22 +40,22 @@ def told_sizes(path: Path, metadata: Mapping[str, str]) -> dict[str, ToldSize]:
     found: dict[str, ToldSize] = {}
     for kind, size in _of_metadata(metadata):
         found.setdefault(kind, ToldSize(size=size, why="the model's metadata"))
-    folders = _folders(path)
+    folders = folders_beside(path)
     for name, read in (
         (_PROCESSOR, _of_processor),
         ("config.json", _of_config),
         ("tokenizer_config.json", _of_tokenizer),
     ):
         for folder in folders:
-            for kind, size in read(_object_in(folder / name)):
+            for kind, size in read(object_in(folder / name)):
                 found.setdefault(kind, ToldSize(size=size, why=name))
     return found
 
 
 def told_pixels(path: Path) -> ValueHint | None:
     """Return the values of pixels as a processor beside the model makes them; else ``None``."""
-    for folder in _folders(path):
-        config = _object_in(folder / _PROCESSOR)
+    for folder in folders_beside(path):
+        config = object_in(folder / _PROCESSOR)
         mean, deviation = (config.get(key) for key in ("image_mean", "image_std"))
         factor = config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 1
         if not _is_real(factor) or not isinstance(mean, list) or not isinstance(deviation, list):
@@ -78,21 +77,6 @@ def told_pixels(path: Path) -> ValueHint | None:
 def _is_real(value: object) -> bool:
     real = isinstance(value, int | float) and not isinstance(value, bool)
     return real and abs(float(str(value))) <= _LARGEST
-
-
-def _folders(path: Path) -> list[Path]:
-    return [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
-
-
-def _object_in(path: Path) -> dict[str, Any]:
-    """The JSON object in a file; empty where there is none."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            return {}
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _number(value: object, most: int = _LONGEST_SIDE) -> int:

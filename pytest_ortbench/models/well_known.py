@@ -15,6 +15,8 @@ _PAST = re.compile(
 )
 #: Names that speak of a cache and are none: a position in it, its length, whether to use it.
 _ABOUT_PAST = re.compile(r"(position|positions|lengths?|lens?|branch|mask|ids?|indices|use_cache)$")
+_LENGTH_OF_PAST = re.compile(r"past|len|seq|cache|total|tokens|\bkv\b")
+_SIZE_OF_HEAD = re.compile(r"head|dim|hidden|size|width|layer")
 _ONES = re.compile(
     r"(^|_)((attention|attn|input|encoder_attention|decoder_attention|pixel|src|tgt)_mask|masks?)$"
 )
@@ -95,16 +97,30 @@ def is_past(name: str) -> bool:
 def past_symbol(
     inputs: Sequence[TensorInfo], shapes: Sequence[tuple[int | str, ...] | None], batch: str
 ) -> str:
-    """Return the symbol of the cache's length axis: the symbolic axis that is not the batch."""
+    """Return the symbol of the cache's length axis: the symbolic axis that is not the batch.
+
+    An operator that appends along an axis says which it is; else names do, else the place.
+    """
     for info, shape in zip(inputs, shapes, strict=True):
         if not is_past(info.name) or shape is None or len(shape) < 3:
             continue
-        # [batch, heads, past, size] and [batch, past, size], transposed keys being the exception.
-        for axis in (-2, -1, 1):
-            size = shape[axis]
+        if info.length_axis is not None:
+            size = shape[info.length_axis]
             if isinstance(size, str) and size != batch:
                 return size
+            continue
+        # [batch, heads, past, size] and [batch, past, size], transposed keys being the exception.
+        symbols = [size for axis in (-2, -1, 1) if isinstance(size := shape[axis], str)]
+        symbols = [size for size in symbols if size != batch]
+        if symbols:
+            return next((size for size in symbols if is_length_name(size)), symbols[0])
     return ""
+
+
+def is_length_name(symbol: str) -> bool:
+    """Whether a dimension of a cache is called as a number of tokens, and not as a size."""
+    lowered = symbol.lower()
+    return bool(_LENGTH_OF_PAST.search(lowered)) and not _SIZE_OF_HEAD.search(lowered)
 
 
 def by_name(
@@ -182,6 +198,11 @@ def is_flag(info: TensorInfo) -> bool:
     """Whether an input says if the cache is used, or if it is the first step, which has none."""
     name = info.name.lower()
     return "(bool)" in info.type and bool(_FLAG.match(name) or _FIRST.match(name))
+
+
+def is_first_flag(info: TensorInfo) -> bool:
+    """Whether a flag is true in the first step, where others are in all later ones."""
+    return bool(_FIRST.match(info.name.lower()))
 
 
 def _setting(info: TensorInfo, short: str, found: ValueHint | None) -> ValueHint | None:

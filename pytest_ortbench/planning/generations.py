@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.models.decoders import completed, decoder_of
+from pytest_ortbench.models.language_config import language_config
+from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.planning.feeds import Workload
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -28,7 +33,10 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
     """
     decoder = axes.model.decoder
     past, tokens = axes.cache
-    if decoder is None or request.generate == "off":
+    if request.generate == "off" or (decoder is None and request.generate != "only"):
+        return
+    if decoder is None or not decoder.is_complete:
+        yield Workload(name=GENERATE, dims={}, refusal=_no_decoder(axes.model))
         return
     # Whoever gives inputs or their sizes asks for inferences with them.
     if request.generate == "auto" and (
@@ -48,6 +56,40 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
             generation=asked,
             refusal=_refusal(axes.model, asked),
         )
+
+
+def with_cache_sizes(model: Model, dims: Mapping[str, tuple[int, ...]]) -> Model:
+    """Return a model whose decoder knows the sizes of its cache that the user set.
+
+    Args:
+        model: As it was read.
+        dims: Sizes that the user set; one that has several values is not of a cache.
+    """
+    if model.decoder is None or model.decoder.is_complete:
+        return model
+    shapes = zip(model.inputs, named_shapes(model.inputs), strict=True)
+    inputs = [replace(info, shape=shape) for info, shape in shapes]
+    sizes = {name: values[0] for name, values in dims.items() if len(values) == 1}
+    return replace(model, decoder=completed(model.decoder, inputs, sizes))
+
+
+def _no_decoder(model: Model) -> Failure:
+    """Return why a model that is to generate can't be made to."""
+    if model.decoder is not None:
+        return Failure(
+            kind="unsupported",
+            phase="inputs",
+            message=f"the cache of model {model.name!r} has several sizes",
+            hint="Set one with --ort-dims",
+        )
+    told = language_config(Path(model.path))
+    recognised = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told)
+    return Failure(
+        kind="unsupported",
+        phase="inputs",
+        message=f"model {model.name!r} is not known to write text: {recognised.reason}",
+        hint="Leave --ort-generate=only out to measure single inferences",
+    )
 
 
 def _default(tokens: int, context: int | None) -> int:

@@ -24,7 +24,7 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.combinations import Combination, combinations_of
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
-from pytest_ortbench.planning.generations import generations
+from pytest_ortbench.planning.generations import generations, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -116,6 +116,10 @@ def build_plan(
             does not exist.
     """
     request, data = _with_own_data(request)
+    models = [
+        with_cache_sizes(model, request.dims) if isinstance(model, Model) else model
+        for model in models
+    ]
     readable = [model for model in models if isinstance(model, Model)]
     check_dims(request.dims, readable)
     for entry in PASSES:
@@ -294,6 +298,12 @@ class _Sized:
 def _shapes(axes: ModelAxes, request: PlanRequest) -> list[tuple[dict[str, int], Workload | None]]:
     """Sizes that the user set, each with the presets of the model unless it sets theirs."""
     named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
+    if any(not known.size and known.symbol not in named for known in axes.cache_sizes):
+        # One question for a model whose sizes are not known, whatever is to be measured of it.
+        return [
+            (dict(zip(named, sizes, strict=True)), None)
+            for sizes in itertools.product(*named.values())
+        ]
     presets: list[Workload | None] = [*workloads(axes)]
     if not presets or any(name in preset.dims for preset in presets if preset for name in named):
         presets = [None]

@@ -86,6 +86,23 @@ def _size(symbol: str, value: int, origin: str, how: str = "") -> SymbolSize:
     return SymbolSize(symbol=symbol, size=value, origin=origin, how=how or _HOW[origin])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSize:
+    """An axis of a cache that the model declares by a symbol, and that is neither batch nor length.
+
+    Attributes:
+        symbol: The symbol.
+        size: Its size, 0 where nothing tells it.
+        input: The first input that has it.
+        axis: Which axis of that.
+    """
+
+    symbol: str
+    size: int
+    input: str
+    axis: int
+
+
 class ModelAxes:
     """What the inputs of a model say about its axes: worked out once, for all sizes it is given.
 
@@ -133,6 +150,10 @@ class ModelAxes:
     @cached_property
     def cache(self) -> tuple[str, str]:
         """Symbols of the cache's length and of the new tokens, empty where there is none."""
+        decoder = self.model.decoder
+        if decoder is not None:
+            lengths = (self._symbol(tensor.past, tensor.length_axis) for tensor in decoder.cache)
+            return next(lengths, ""), self._symbol(decoder.ids, 1)
         inputs, shapes, batch = self.model.inputs, self.shapes, self.batch_axis.symbols
         past = past_symbol(inputs, shapes, batch[0] if batch else "")
         if not past or past in batch:
@@ -148,6 +169,29 @@ class ModelAxes:
         return past, ""
 
     @cached_property
+    def cache_sizes(self) -> tuple[CacheSize, ...]:
+        """Open axes of a decoder's cache beside batch and length, each symbol once."""
+        decoder = self.model.decoder
+        sizes: dict[str, CacheSize] = {}
+        for tensor in () if decoder is None else decoder.cache:
+            for axis, size in enumerate(tensor.shape):
+                symbol = self._symbol(tensor.past, axis)
+                if symbol and axis not in (tensor.batch_axis, tensor.length_axis):
+                    known = CacheSize(symbol=symbol, size=size, input=tensor.past, axis=axis)
+                    sizes.setdefault(symbol, known)
+        return tuple(sizes.values())
+
+    def _symbol(self, name: str, axis: int) -> str:
+        """Symbol of an axis of an input, empty where that is a size or made of others."""
+        shape = next(
+            shape
+            for info, shape in zip(self.model.inputs, self.shapes, strict=True)
+            if info.name == name
+        )
+        size = shape[axis] if shape is not None and axis < len(shape) else 0
+        return size if isinstance(size, str) and size in self.symbols else ""
+
+    @cached_property
     def roles(self) -> list[tuple[str, AxisRole]]:
         """What the graph says about each symbol."""
         return [
@@ -159,8 +203,42 @@ class ModelAxes:
 
     @cached_property
     def ties(self) -> dict[str, str]:
-        """Symbols that the graph adds or multiplies, each with the one that stands for all."""
-        return {symbol: role.tied_to for symbol, role in self.roles if role.tied_to}
+        """Symbols that must be equal, each with the one that stands for all.
+
+        The graph adds or multiplies them, or they are lengths of one cache, or of its new tokens.
+        """
+        ties = {symbol: role.tied_to for symbol, role in self.roles if role.tied_to}
+        return {**ties, **self._ties_of_decoder()}
+
+    def _ties_of_decoder(self) -> dict[str, str]:
+        decoder, (past, tokens) = self.model.decoder, self.cache
+        if decoder is None:
+            return {}
+        batch = self._symbol(decoder.ids, 0)
+        pairs = [
+            pair
+            for tensor in decoder.cache
+            for pair in (
+                (self._symbol(tensor.past, tensor.length_axis), past),
+                (self._symbol(tensor.past, tensor.batch_axis), batch),
+            )
+        ]
+        if decoder.positions:
+            pairs.append((self._symbol(decoder.positions, -1), tokens))
+        return {
+            symbol: leader for symbol, leader in pairs if symbol and leader != symbol and leader
+        }
+
+    @cached_property
+    def totals(self) -> tuple[str, ...]:
+        """Symbols of the length of past and new tokens together."""
+        decoder = self.model.decoder
+        masked = self._symbol(decoder.mask, 1) if decoder is not None and decoder.mask else ""
+        return tuple(
+            name
+            for name in self.symbols
+            if (name == masked or "total" in name.lower()) and name not in self.cache
+        )
 
     @cached_property
     def defaults(self) -> dict[str, tuple[int, str]]:
@@ -209,6 +287,7 @@ def find_sizes(
     for symbol, role in axes.roles:
         if role.tied_size:
             sizes.put(symbol, role.tied_size, "graph")
+    _put_cache_sizes(axes, sizes)
     past, tokens = axes.cache
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
@@ -216,7 +295,7 @@ def find_sizes(
     for symbol, count, what in graph_counts(model, axes.symbols, sizes.values):
         sizes.put(symbol, count, "default", f"default: {what}")
     unset = [name for name in axes.symbols if name not in sizes.values]
-    totals = [name for name in unset if "total" in name.lower()]
+    totals = [name for name in unset if name in axes.totals]
     for name in unset:
         if name not in totals:
             sizes.tie(axes.ties)
@@ -228,6 +307,30 @@ def find_sizes(
             sizes.put(name, total, "sum", f"{past} + {tokens}")
         _put_default(axes, sizes, name)
     return sizes
+
+
+def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
+    """Set heads and their sizes as they are told.
+
+    Raises:
+        RefusedCombination: for those that nobody tells: no size of a cache is a usual one.
+    """
+    for known in axes.cache_sizes:
+        if known.size:
+            told = axes.model.told_sizes.get("head_size") or axes.model.told_sizes.get("heads")
+            # Whoever built the model wrote it down.
+            sizes.put(known.symbol, known.size, "builder", "" if told is None else told.why)
+    unknown = [known for known in axes.cache_sizes if known.symbol not in sizes.values]
+    if unknown:
+        places = ", ".join(
+            f"{known.symbol} (axis {known.axis} of {known.input})" for known in unknown
+        )
+        names = ",".join(f"{known.symbol}:SIZE" for known in unknown)
+        raise refusal(
+            f"the cache of model {axes.model.name!r} has sizes that nothing tells, neither an "
+            f"operator, an output, nor a configuration beside the file: {places}",
+            hint=f"Set them with --ort-dims={names}",
+        )
 
 
 def _put_default(axes: ModelAxes, sizes: Sizes, name: str) -> None:

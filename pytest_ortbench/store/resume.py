@@ -193,7 +193,7 @@ def _as_first_written(case: Case) -> Any:
     del plain["model"]["told_sizes"], plain["model"]["is_made"]
     del plain["model"]["weights_as_inputs"], plain["model"]["subnormal_weights"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
-        del tensor["roles"]
+        del tensor["roles"], tensor["length_axis"]
     for entry, spec in zip(plain["inputs"], case.inputs, strict=True):
         entry["resolved"] = [size.text for size in spec.resolved]
         # The content of the file says as much as how it was made, and how many sets it holds.

@@ -58,12 +58,15 @@ class SessionDecoder:
         self._length = length
         self._device = device_of(provider)
         self._types = {info.name: info.type for info in session.get_inputs()}
+        self._shapes = {info.name: info.shape for info in session.get_inputs()}
         self._binding = session.io_binding()
         self._run = run or session.run_with_iobinding
         #: By number of tokens: where the logits of a run go, once their shape is known.
         self._logits: dict[int, npt.NDArray[Any]] = {}
         self._cache = self._base = [self._empty(tensor) for tensor in decoder.cache]
         self._past = self._depth = 0
+        #: Tokens that were read, where there is no cache and each step reads them again.
+        self._read: Ids | None = None
 
     @property
     def past(self) -> int:
@@ -97,7 +100,8 @@ class SessionDecoder:
             Nanoseconds of the run alone, until its outputs are there.
         """
         tokens = ids.shape[1]
-        self._bind_inputs(ids)
+        fed = self._with_earlier(ids)
+        self._bind_inputs(fed)
         self._bind_outputs(tokens)
         clock, run, synchronise = perf_counter_ns, self._run, self._binding.synchronize_outputs
         started = clock()
@@ -105,7 +109,9 @@ class SessionDecoder:
         synchronise()
         took = clock() - started
         outputs = self._binding.get_outputs()
-        if tokens not in self._logits:
+        if not self._decoder.cache:
+            self._logits = {tokens: outputs[0].numpy()[:, -tokens:]}
+        elif tokens not in self._logits:
             self._logits[tokens] = outputs[0].numpy()
         if not self._decoder.shares_buffers:
             self._cache = list(outputs[1:])
@@ -117,21 +123,37 @@ class SessionDecoder:
         """Return the logits of the last run, ``[batch, tokens or 1, vocabulary]``; not a copy."""
         return self._logits[self._latest]
 
+    def _with_earlier(self, ids: Ids) -> Ids:
+        """Return the tokens that a step is fed: without a cache, all of those before as well."""
+        import numpy as np
+
+        if self._decoder.cache:
+            return ids
+        earlier = ids[:, :0] if self._read is None else self._read[:, : self._past]
+        self._read = np.concatenate([earlier, ids], axis=1)
+        return self._read
+
     def _bind_inputs(self, ids: Ids) -> None:
         import numpy as np
 
         decoder, binding = self._decoder, self._binding
-        total = self._past + ids.shape[1]
+        before = self._past if decoder.cache else 0
+        total = before + ids.shape[1]
         given: dict[str, npt.NDArray[Any]] = {decoder.ids: self._whole(decoder.ids, ids)}
         if decoder.mask:
             ones = np.ones((self._batch, total), dtype=np.int64)
             given[decoder.mask] = self._whole(decoder.mask, ones)
         if decoder.positions:
-            row = np.arange(self._past, total, dtype=np.int64)
+            row = np.arange(before, total, dtype=np.int64)
             rows = np.broadcast_to(row, (self._batch, len(row)))
-            given[decoder.positions] = self._whole(decoder.positions, rows)
+            listed = len(self._shapes[decoder.positions]) == 1
+            given[decoder.positions] = self._whole(decoder.positions, row if listed else rows)
         if decoder.cache_flag:
-            given[decoder.cache_flag] = np.array([self._past > 0])
+            is_used = (before > 0) != decoder.cache_flag_first
+            given[decoder.cache_flag] = np.full(self._sized(decoder.cache_flag, 1), is_used)
+        for name, number in decoder.constants.items():
+            shape = self._sized(name, ids.shape[1])
+            given[name] = self._whole(name, np.full(shape, number, dtype=np.int64))
         for name, value in given.items():
             binding.bind_cpu_input(name, value)
         for tensor, value in zip(decoder.cache, self._cache, strict=True):
@@ -142,7 +164,7 @@ class SessionDecoder:
     def _bind_outputs(self, tokens: int) -> None:
         decoder, binding = self._decoder, self._binding
         binding.clear_binding_outputs()
-        logits = self._logits.get(tokens)
+        logits = self._logits.get(tokens) if decoder.cache else None
         if logits is None:
             binding.bind_output(decoder.logits, "cpu", 0)
         else:
@@ -154,6 +176,14 @@ class SessionDecoder:
                 binding.bind_ortvalue_output(tensor.present, value)
             else:
                 binding.bind_output(tensor.present, *self._device)
+
+    def _sized(self, name: str, tokens: int) -> list[int]:
+        """Shape of an input; open axes are the batch and the tokens."""
+        open_sizes = (self._batch, tokens)
+        return [
+            size if isinstance(size, int) else open_sizes[min(axis, 1)]
+            for axis, size in enumerate(self._shapes[name])
+        ]
 
     def _whole(self, name: str, value: Ids) -> npt.NDArray[Any]:
         import numpy as np

@@ -1,0 +1,141 @@
+"""What the graph of a decoder shows: shared buffers, the length of its tables, a causal order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.models.attention import GROUPED, SPARSE
+from pytest_ortbench.models.cache_pairs import CachePair
+from pytest_ortbench.models.inspection import all_graphs, all_nodes, op_name, subgraphs
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Where operators read the cosines of positions, by operator.
+_COSINES = {
+    GROUPED: 7,
+    SPARSE: 7,
+    "com.microsoft::RotaryEmbedding": 2,
+    "RotaryEmbedding": 1,
+}
+#: Attributes that let a token see those before it alone.
+_CAUSAL = {
+    "com.microsoft::Attention": "unidirectional",
+    "com.microsoft::MultiHeadAttention": "unidirectional",
+    "Attention": "is_causal",
+}
+#: Operators that hand a table on, perhaps a part of it.
+_HANDS_ON = frozenset({"Identity", "Cast", "Slice", "Unsqueeze", "Squeeze"})
+_DEEPEST = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderGraph:
+    """What a graph shows of how it reads text.
+
+    Attributes:
+        shares_buffers: Whether the whole cache goes straight into operators that may write the new
+            keys and values into the buffer of the old ones.
+        positions: The most positions that its tables hold, 0 where it has none.
+        positions_from: The table, for people.
+        is_causal: Whether an operator lets a token see those before it alone.
+    """
+
+    shares_buffers: bool = False
+    positions: int = 0
+    positions_from: str = ""
+    is_causal: bool = False
+
+
+def decoder_graph(proto: onnx.ModelProto, pairs: Iterable[CachePair]) -> DecoderGraph:
+    """Look at a graph as that of a decoder.
+
+    Args:
+        proto: The model. Content of its weights is not needed.
+        pairs: Its cache.
+    """
+    nodes = list(all_nodes(proto))
+    sizes, makers = _tables(proto, nodes), _makers(nodes)
+    rows = {
+        name: count
+        for node in nodes
+        for name in _cosines(node)
+        if (count := _longest(name, sizes, makers, 0))
+    }
+    table = min(rows, key=lambda name: rows[name], default="")
+    return DecoderGraph(
+        shares_buffers=_shares_buffers(proto, nodes, tuple(pairs)),
+        positions=rows.get(table, 0),
+        positions_from=f"rows of {table!r}" if table else "",
+        is_causal=any(_is_causal(node) for node in nodes),
+    )
+
+
+def _cosines(node: onnx.NodeProto) -> list[str]:
+    place = _COSINES.get(op_name(node))
+    return [] if place is None else [name for name in node.input[place : place + 1] if name]
+
+
+def _is_causal(node: onnx.NodeProto) -> bool:
+    op = op_name(node)
+    if op in (GROUPED, SPARSE, "Trilu"):
+        return True
+    return any(item.name == _CAUSAL.get(op) and item.i for item in node.attribute)
+
+
+def _tables(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> dict[str, int]:
+    """Rows of everything that is stored, by name."""
+    rows: dict[str, int] = {}
+    for graph in all_graphs(proto):
+        for tensor in graph.initializer:
+            rows[tensor.name] = tensor.dims[0] if tensor.dims else 0
+    for node in nodes:
+        for item in node.attribute:
+            if node.op_type == "Constant" and item.HasField("t"):
+                rows[node.output[0]] = item.t.dims[0] if item.t.dims else 0
+    return rows
+
+
+def _makers(nodes: Iterable[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
+    return {name: node for node in nodes for name in node.output}
+
+
+def _longest(
+    name: str, sizes: Mapping[str, int], makers: Mapping[str, onnx.NodeProto], depth: int
+) -> int:
+    """Rows of a table; of tables that are chosen between, those of the longest."""
+    node = makers.get(name)
+    if name in sizes or node is None or depth > _DEEPEST:
+        return sizes.get(name, 0)
+    if node.op_type == "If":
+        place = list(node.output).index(name)
+        names = [graph.output[place].name for graph in subgraphs(node)]
+    elif node.op_type == "Where":
+        names = list(node.input[1:3])
+    elif node.op_type in _HANDS_ON:
+        names = [node.input[0]]
+    else:
+        return 0
+    return max((_longest(other, sizes, makers, depth + 1) for other in names), default=0)
+
+
+def _shares_buffers(
+    proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], pairs: tuple[CachePair, ...]
+) -> bool:
+    """Whether one operator reads each past, writes its present, and nothing else looks at them."""
+    readers: dict[str, list[tuple[onnx.NodeProto, int]]] = {}
+    for node in nodes:
+        for place, name in enumerate(node.input):
+            readers.setdefault(name, []).append((node, place))
+    given = [output.name for graph in all_graphs(proto) for output in graph.output]
+    for pair in pairs:
+        reading = readers.get(pair.past.name, [])
+        if len(reading) != 1 or pair.past.name in given or pair.present.name in readers:
+            return False
+        node, place = reading[0]
+        writes = node.output[place - 2] if len(node.output) > place - 2 >= 1 else ""
+        if op_name(node) not in (GROUPED, SPARSE) or writes != pair.present.name:
+            return False
+    return bool(pairs)

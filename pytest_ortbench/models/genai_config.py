@@ -1,0 +1,150 @@
+"""``genai_config.json``: what onnxruntime-genai's builder writes beside a model, and what it names.
+
+The same file in another folder, or another file in the same folder, is not what it speaks of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.errors import ModelError
+
+GENAI_CONFIG = "genai_config.json"
+#: A configuration is a page of text.
+_MOST_BYTES = 4 * 2**20
+#: No decoder has as many layers.
+_MOST_LAYERS = 1_000
+#: Templates of inputs of a cache, each with that of the outputs that go on with them, and what
+#: the library takes where a configuration has none.
+_TEMPLATES = (
+    ("past_key_names", "past_key_values.%d.key", "present_key_names", "present.%d.key"),
+    ("past_value_names", "past_key_values.%d.value", "present_value_names", "present.%d.value"),
+    ("past_names", "", "present_names", ""),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenaiConfig:
+    """What a ``genai_config.json`` says of the files that lie beside it.
+
+    Attributes:
+        folder: Where it lies.
+        files: Names of model files, by the part of the model that each is.
+        model: Its section ``model``.
+        decoder: Therein the section ``decoder``.
+    """
+
+    folder: Path
+    files: dict[str, str]
+    model: Mapping[str, Any] = field(default_factory=dict)
+    decoder: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def decoder_file(self) -> Path:
+        """The file that writes text."""
+        return self.folder / self.files["decoder"]
+
+    def name_of(self, what: str) -> str:
+        """Return how it calls an input or an output of the decoder; empty where it does not say.
+
+        Args:
+            what: ``input_ids``, ``attention_mask``, ``position_ids`` or ``logits``.
+        """
+        section = self.decoder.get("outputs" if what == "logits" else "inputs")
+        name = section.get(what) if isinstance(section, dict) else None
+        return name if isinstance(name, str) else ""
+
+    @property
+    def cache_names(self) -> tuple[tuple[str, str], ...]:
+        """Names of inputs and outputs of the cache, written out layer by layer."""
+        before, after = self.decoder.get("inputs"), self.decoder.get("outputs")
+        layers = self.decoder.get("num_hidden_layers")
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            return ()
+        if not isinstance(layers, int) or not 0 < layers <= _MOST_LAYERS:
+            return ()
+        pairs = []
+        for past, _, present, usual in _TEMPLATES:
+            templates = before.get(past), after.get(present, usual)
+            if all(isinstance(text, str) and text.count("%d") == 1 for text in templates):
+                pairs.append(templates)
+        return tuple(
+            (str(past).replace("%d", str(layer)), str(present).replace("%d", str(layer)))
+            for layer in range(layers)
+            for past, present in pairs
+        )
+
+
+def has_genai_config(folder: Path) -> bool:
+    """Return whether a folder holds a model of onnxruntime-genai."""
+    return (folder / GENAI_CONFIG).is_file()
+
+
+def read_genai_config(folder: Path) -> GenaiConfig:
+    """Read the configuration in a folder, and hold it against the files that are there.
+
+    Raises:
+        ModelError: if it can't be read, is no JSON, lacks what names the model, or names a file
+            that is not there.
+    """
+    place = folder / GENAI_CONFIG
+    model = _section(_read(place), "model", place, GENAI_CONFIG)
+    decoder = _section(model, "decoder", place, "its section 'model'")
+    files = {
+        part: section["filename"]
+        for part, section in model.items()
+        if isinstance(section, dict) and isinstance(section.get("filename"), str)
+    }
+    if not files.get("decoder"):
+        pipeline = isinstance(decoder.get("pipeline"), list)
+        raise ModelError(
+            "its decoder is a pipeline of several files, which is not measured as one model"
+            if pipeline
+            else "it names no file: model.decoder.filename is missing",
+            place=str(place),
+            hint="Name one of the .onnx files"
+            if pipeline
+            else 'Write "filename": "model.onnx" into its section model.decoder',
+        )
+    for part, name in files.items():
+        if name and not (folder / name).is_file():
+            raise ModelError(
+                f"model.{part}.filename names {name!r}, and there is no such file",
+                place=str(place),
+                hint=_beside(folder),
+            )
+    return GenaiConfig(folder=folder, files=files, model=model, decoder=decoder)
+
+
+def _beside(folder: Path) -> str:
+    names = sorted(path.name for path in folder.glob("*.onnx"))
+    return f"There is: {', '.join(names)}" if names else "Put the file there"
+
+
+def _read(place: Path) -> Mapping[str, Any]:
+    try:
+        if place.stat().st_size > _MOST_BYTES:
+            raise ModelError("it is larger than any configuration", place=str(place))
+        value = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ModelError(f"it can't be read ({error.strerror})", place=str(place)) from None
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"it is no JSON ({error})", place=str(place)) from None
+    if not isinstance(value, dict):
+        raise ModelError("it holds no JSON object", place=str(place))
+    return value
+
+
+def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Mapping[str, Any]:
+    section = value.get(name)
+    if not isinstance(section, dict):
+        raise ModelError(
+            f"{where} has no section {name!r}",
+            place=str(place),
+            hint="It is no configuration of onnxruntime-genai; write one with its builder",
+        )
+    return section
