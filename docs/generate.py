@@ -639,7 +639,8 @@ def _one_cell(text: str) -> str:
 def other_plugins_page() -> str:
     """Return the page on trials beside other plugins, versions of pytest and Python."""
     recorded = json.loads(PLUGINS.read_text(encoding="utf-8"))
-    trials = recorded["trials"]
+    trials = [trial for trial in recorded["trials"] if not trial.get("is_refused")]
+    refused = [trial for trial in recorded["trials"] if trial.get("is_refused")]
     pythons = list(dict.fromkeys(trial["python"] for trial in trials))
     versions = list(dict.fromkeys(trial["version"]["pytest"] for trial in trials))
     outcome = {
@@ -658,6 +659,8 @@ def other_plugins_page() -> str:
         for (python, version, plugins), found in outcome.items()
         for fault in found
     ]
+    faults += [f"- Too old: {_one_cell(fault)}" for trial in refused for fault in trial["faults"]]
+    too_old = ", ".join(sorted({trial["version"]["pytest"] for trial in refused}))
     blocks = [
         f"A small project with tests of its own and items of ours, in {len(trials)} "
         "combinations of Python, pytest and other plugins (the fifteen most downloaded that pytest "
@@ -665,6 +668,14 @@ def other_plugins_page() -> str:
         "the options of the other plugins; our items are measured; the exit status is the same.",
         "Made by `python -m tests.plugins.driver WORK --python=…`, which can be stopped and "
         "resumed, and `… --write`.",
+        *(
+            [
+                f"pytest {too_old} is too old and refused in one line, on {len(refused)} versions "
+                "of Python; its own tests run with `-p no:ortbench`."
+            ]
+            if refused
+            else []
+        ),
         "## Without other plugins",
         table(
             ("Python", *(f"pytest {version}" for version in versions)),

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ortbench"]
 
+#: The first version of pytest with all that is used here: numbers as types of ini keys.
+_OLDEST = (8, 4)
 #: Model files of the folders that hold no test, by folder.
 _ALONE = pytest.StashKey[dict[str, list[Path]]]()
 
@@ -93,7 +95,17 @@ def _cases_of(item: pytest.Item) -> tuple[Planned, ...]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register options and ini keys."""
+    """Register options and ini keys, where pytest is new enough for them.
+
+    Raises:
+        UsageError: for an older one, which an installation without dependencies leaves in place.
+    """
+    if pytest.version_tuple < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise pytest.UsageError(
+            f"pytest-ortbench needs pytest {oldest} or newer, and this is {pytest.__version__}. "
+            f"Install pytest>={oldest}, or run without the plugin: -p no:ortbench"
+        )
     add_options(parser)
 
 
@@ -158,9 +170,14 @@ def pytest_collect_directory(
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Note a test with our marker, which must take the fixture as well."""
+    """Note a test with our marker, which must take the fixture; one that takes it gets the marker.
+
+    So ``-m ortbench`` and ``-m "not ortbench"`` know tests of model files, and unmarked ones.
+    """
     if not is_ours(item):
         return
+    if item.get_closest_marker("ortbench") is None:
+        item.add_marker(pytest.mark.ortbench)
     if item.config.getoption("benchmark_skip", False):
         item.add_marker(pytest.mark.skip(reason="benchmarks are skipped (--benchmark-skip)"))
     elif not is_worker(item.config):

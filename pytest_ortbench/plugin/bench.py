@@ -100,6 +100,18 @@ class Bench:
             plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
         )
 
+    @property
+    def skipped_files(self) -> list[str]:
+        """Modules that were skipped as a whole and name the fixture, so that cases are missing."""
+        return self.outcomes.skipped_of_ours(self.config.rootpath)
+
+    @property
+    def why_no_case(self) -> str:
+        """Why there is no case to measure, if there is none."""
+        if self.collection.empty and self.skipped_files:
+            return f"skipped as a whole: {', '.join(self.skipped_files)}"
+        return self.collection.why_no_case
+
     @cached_property
     def collection(self) -> Collection:
         """The matrices of the collected tests."""

@@ -19,6 +19,7 @@ from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
+from pytest_ortbench.plugin.marked_tests import NAMES_US
 from pytest_ortbench.plugin.marker import AXES, MarkerError, Rejected, marker_error, marker_of
 from pytest_ortbench.plugin.model_files import OnnxFile, is_suite
 from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
@@ -311,7 +312,9 @@ class Collection:
         reasons = []
         if self.collected:
             cases = f"{self.collected} case{'s' if self.collected != 1 else ''}"
-            reasons.append(f"{cases} collected, all deselected")
+            marks = self._config.getoption("markexpr")
+            by = f" by -m {marks!r}" if NAMES_US.search(marks) else ""
+            reasons.append(f"{cases} collected, all deselected{by}")
         if self.rejected:
             tests = f"{self.rejected} test{'s' if self.rejected != 1 else ''}"
             reasons.append(f"{tests} whose marker is wrong or names no model")

@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
+from pytest_ortbench.plugin.marked_tests import NAMES_US
 from pytest_ortbench.plugin.measured import Measured
 
 if TYPE_CHECKING:
@@ -341,9 +342,13 @@ class AskedLimits:
         return left if self._insisting or self._case_ids else []
 
     def remarks(self) -> list[str]:
-        """Likewise what is only said: the limits of a project, in a run of its other tests."""
-        deselected = self._bench.collection.collected or self._bench.outcomes.modules_skipped
-        return [] if self._insisting or self._case_ids or not deselected else self._left()
+        """Likewise what is only said: the limits of a project, in a run of its other tests.
+
+        Nothing is said where no test of the run is ours, or ``-m`` chose by our marker.
+        """
+        chosen = NAMES_US.search(self._bench.config.getoption("markexpr"))
+        missing = self._bench.skipped_files or (self._bench.collection.collected and not chosen)
+        return [] if self._insisting or self._case_ids or not missing else self._left()
 
     def _left(self) -> list[str]:
         """The limits that no case was held to, and why; one that fits no case was said before."""
@@ -351,9 +356,7 @@ class AskedLimits:
             return []
         if not self._case_ids:
             texts = ", ".join(f"'{limit.text}'" for limit in self._limits)
-            return [
-                f"{self._place}: no case was held to {texts}: {self._bench.collection.why_no_case}"
-            ]
+            return [f"{self._place}: no case was held to {texts}: {self._bench.why_no_case}"]
         return [
             f"{self._place}: no case was held to '{limit.text}': none of those that it is about "
             "was measured"

@@ -5,8 +5,10 @@ The marker does nothing where a test takes no case, and its limits belong to its
 
 from __future__ import annotations
 
+import re
 import unittest
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
 
 _NAME = "ortbench"
+#: Finds the name of fixture and marker in what a user wrote.
+NAMES_US = re.compile(rf"\b{_NAME}\b")
 
 #: In words, by what pytest reports; nothing for a test that never ran.
 _WORDS = {
@@ -35,17 +39,25 @@ class Outcomes:
 
     Attributes:
         failed: Node ids of the tests that were reported as failed, in whatever phase.
-        modules_skipped: Whether a module was skipped as a whole, whatever tests it holds.
     """
 
     def __init__(self) -> None:
         self.failed: set[str] = set()
-        self.modules_skipped = False
+        self._skipped: list[str] = []
         self._outcomes: dict[str, str] = {}
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Something was collected, or not."""
-        self.modules_skipped = self.modules_skipped or report.skipped
+        if report.skipped:
+            self._skipped.append(report.nodeid)
+
+    def skipped_of_ours(self, root: Path) -> list[str]:
+        """Return the files that were skipped as a whole and hold the name of the fixture.
+
+        Args:
+            root: Folder that node ids start from.
+        """
+        return [nodeid for nodeid in self._skipped if _names_us(root / nodeid)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A phase of a test is over."""
@@ -196,6 +208,19 @@ def _written_on(item: pytest.Item) -> list[pytest.Mark]:
     callspec = getattr(item, "callspec", None)
     of_parameters = () if callspec is None else callspec.marks
     return [mark for mark in _own_marks(item) if mark not in of_parameters]
+
+
+def _names_us(path: Path) -> bool:
+    """Whether a file of tests, or one of a package, holds the name of fixture and marker."""
+    files = [path] if path.is_file() else list(path.rglob("*.py"))
+    return any(NAMES_US.search(_read(file)) for file in files)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def takes_case(item: pytest.Item) -> bool:

@@ -246,7 +246,7 @@ def settle(bench: Bench, judges: Judges) -> bool:
     problems += bench.misplaced.problems(bench.outcomes)
     # Where all that was asked for is gone, the verdicts on that are what the run says.
     if bench.collection.left_out and not (judges.gating and judges.gating.items):
-        problems.append(f"no case was measured: {bench.collection.why_no_case}")
+        problems.append(f"no case was measured: {bench.why_no_case}")
     bench.errors += problems
     bench.remarks += [*judges.judging.remarks(), *judges.asked_limits.remarks()]
     bench.remarks += bench.marked_limits.remarks(bench.outcomes)

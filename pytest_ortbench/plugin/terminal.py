@@ -87,7 +87,7 @@ def _making_lines(bench: Bench) -> list[str]:
 def _no_case_lines(bench: Bench, any_test: bool) -> list[str]:
     """Why there is nothing to measure; no line where other tests run and only keys ask for us."""
     if not bench.collection.empty:
-        return [f"ortbench: no case to measure: {bench.collection.why_no_case}"]
+        return [f"ortbench: no case to measure: {bench.why_no_case}"]
     if any_test and not is_asked_for_now(bench.config):
         return []
     return [

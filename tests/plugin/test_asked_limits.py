@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import QUICK, failed_tests
+from .conftest import QUICK, failed_tests, told
 
 ModelFile = Callable[..., Path]
 
@@ -94,3 +94,42 @@ def test_a_wrong_limit_is_one_message_before_measuring(
     errors = [line for line in result.errlines if line.startswith("ERROR: ")]
     assert errors == [f"ERROR: --ort-limits: {said}"]
     assert not (pytester.path / "results").exists()
+
+
+_TESTS = {
+    "test_other": "def test_it(): pass",
+    "test_absent": "import pytest\npytest.importorskip('a_package_that_is_not_here')",
+    "test_gone": (
+        "import pytest\npytest.importorskip('a_package_that_is_not_here')\n"
+        "@pytest.mark.ortbench(models='mlp.onnx')\ndef test_it(ortbench): pass"
+    ),
+    "test_ours": "import pytest\n@pytest.mark.ortbench(models='mlp.onnx')\n"
+    "def test_it(ortbench): pass",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "missing"),
+    [
+        (("test_other", "test_absent"), (), ""),
+        (("test_other", "test_gone"), (), "skipped as a whole: test_gone.py"),
+        (("test_other", "test_ours"), ("-m", "not ortbench"), ""),
+        (("test_other", "test_ours"), ("-k", "other"), "1 case collected, all deselected"),
+    ],
+)
+def test_limits_of_a_project_are_missed_where_tests_of_ours_are_missing(
+    pytester: pytest.Pytester,
+    model_file: ModelFile,
+    files: tuple[str, ...],
+    arguments: tuple[str, ...],
+    missing: str,
+) -> None:
+    model_file()
+    pytester.makeini("[pytest]\nort_limits = latency_p50 <= 1 s")
+    pytester.makepyfile(**{name: _TESTS[name] for name in files})
+    result = pytester.runpytest(*arguments, *QUICK)
+    assert result.ret == pytest.ExitCode.OK
+    lines = [line for line in told(result) if line.startswith("ort_limits in ")]
+    assert [line.partition("'latency_p50 <= 1 s': ")[2] for line in lines] == [missing] * bool(
+        missing
+    )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench import plugin
+
 from .conftest import QUICK as KEPT
 from .conftest import told
 
@@ -190,3 +192,39 @@ def test_another_fixture_of_the_same_name_measures_nothing_and_fails(
     result.stdout.fnmatch_lines(["*fixture*'ortbench'*"])
     pytester.makepyfile(HEAD + body.format("ortbench"))
     pytester.runpytest(*QUICK).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own", "are_models_measured"),
+    [
+        (("-m", "ortbench"), ["test_bare"], True),
+        (("-m", "not ortbench"), ["test_other"], False),
+        (("-m", "ortbench and slow"), ["test_bare"], False),
+        (("-k", "ortbench"), ["test_bare"], True),
+    ],
+)
+def test_whoever_takes_the_fixture_is_selected_by_the_marker(
+    pytester: pytest.Pytester, arguments: tuple[str, ...], own: list[str], are_models_measured: bool
+) -> None:
+    pytester.makeini("[pytest]\nmarkers = slow\nort_models = mlp.onnx")
+    pytester.makepyfile(
+        test_it=f"{HEAD}@pytest.mark.slow\ndef test_bare(ortbench): pass\ndef test_other(): pass"
+    )
+    run = ("--collect-only", "-q", "--strict-markers", "--ort-providers=cpu", *arguments)
+    items = pytester.runpytest(*run, "test_it.py", "mlp.onnx").outlines
+    names = [line.partition("::")[2] for line in items if line.startswith("test_it.py::")]
+    assert [name.partition("[")[0] for name in names] == own
+    assert any(line.startswith("mlp.onnx::") for line in items) == are_models_measured
+
+
+def test_a_choice_by_the_marker_that_leaves_nothing_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\naddopts = -m 'not ortbench'")
+    assert told(pytester.runpytest("mlp.onnx", *QUICK))[0].endswith(" by -m 'not ortbench'")
+    result = pytester.runpytest("mlp.onnx", "-m", "ortbench", "-k", "latency", *QUICK)
+    result.assert_outcomes(passed=1)
+
+
+def test_an_older_pytest_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pytest, "version_tuple", (8, 3, 5))
+    with pytest.raises(pytest.UsageError, match=r"needs pytest 8\.4 or newer"):
+        plugin.pytest_addoption(pytest.Parser(_ispytest=True))

@@ -39,6 +39,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "plugins" / "table.json"
 #: The oldest declared version of pytest, and the last three minor versions.
 PYTESTS = ("8.4.*", "9.0.*", "9.1.*", "9.2.*")
+#: An older one, which an installation without dependencies leaves in place: it is refused.
+TOO_OLD = "8.3.*"
 #: How many sets of four plugins are drawn, and from which seed.
 SETS, SEED = 5, 20261129
 #: How long one run may take, in seconds.
@@ -86,7 +88,7 @@ def trials(pythons: Sequence[str]) -> Iterator[Trial]:
     names = [plugin.name for plugin in PLUGINS]
     draw = random.Random(SEED)
     sets = [tuple(sorted(draw.sample(names, 4))) for _ in range(SETS)]
-    for python, version in itertools.product(pythons, PYTESTS):
+    for python, version in itertools.product(pythons, (TOO_OLD, *PYTESTS)):
         yield Trial(python, version, ())
     ends, between = (PYTESTS[-1], PYTESTS[0]), PYTESTS[1:-1]
     for version, name in itertools.product(ends, names):
@@ -168,7 +170,13 @@ def record(environments: Environments, trial: Trial, folder: Path) -> dict[str, 
             continue
         for side, more in {"without": ("-p", "no:ortbench"), "beside": ()}.items():
             runs[f"{name}_{side}"] = _run(python, paths, plugins, folder, (*options, *more))
-    return {**asdict(trial), "faults": _faults(runs), "version": _version(python, paths)}
+    is_refused = trial.pytest == TOO_OLD
+    return {
+        **asdict(trial),
+        "faults": _faults_of_refused(runs) if is_refused else _faults(runs),
+        "is_refused": is_refused,
+        "version": _version(python, paths),
+    }
 
 
 def _run(
@@ -228,6 +236,18 @@ def _faults(runs: dict[str, Ended]) -> list[str]:
             )
         if set(beside.ours.values()) != {"passed"}:
             faults.append(f"{name}: our items: {beside.ours}: {beside.text}")
+    return faults
+
+
+def _faults_of_refused(runs: dict[str, Ended]) -> list[str]:
+    """Return what is wrong where pytest is too old: all must end in one line, own tests run."""
+    without, beside = runs["plain_without"], runs["plain_beside"]
+    faults = []
+    if without.status or not without.own:
+        faults.append(f"own tests without us: exit {without.status}: {without.text}")
+    lines = beside.text.strip().splitlines()
+    if beside.status != 4 or len(lines) != 1:
+        faults.append(f"exit {beside.status}, {len(lines)} lines: {beside.text}")
     return faults
 
 
