@@ -203,8 +203,14 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         variant=result.case.variant,
         reference_variant=None if compared is None else compared.case.variant,
         recipe=result.case.variant.recipe,
-        notes=result.case.variant.notes,
+        notes=result.case.variant.notes + _unchecked(result),
     )
+
+
+def _unchecked(result: CaseResult) -> tuple[str, ...]:
+    """Why a variant was never run; nothing for one that was measured."""
+    reason = result.case.variant.unchecked
+    return () if result.status == "measured" or not reason else (reason,)
 
 
 def ratio_between(

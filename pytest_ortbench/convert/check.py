@@ -27,11 +27,11 @@ _PREAMBLE = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : |Load model from
 _OF_THE_FILE = frozenset({"Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf"})
 
 
-def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
+def run_once(conversion: Conversion, target: Path) -> str:
     """Load and run a variant once on the CPU.
 
     Returns:
-        Notes: what could not be checked here.
+        Why it was not run here, empty where it was.
 
     Raises:
         WorkerError: if it does not load, or if its outputs hold NaN or infinity that the source's
@@ -42,14 +42,14 @@ def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
     except Exception as error:
         if _is_missing_kernel(error):
             # Other providers may have it; on the CPU the case itself says the same.
-            return ("not run when it was made: the CPU provider has no kernel for a node of it",)
+            return "not run when it was made: the CPU provider has no kernel for a node of it"
         raise _not_valid(conversion, f"does not load: {_line(error)}") from error
     try:
         nonfinite = _nonfinite(session, conversion)
     except Exception as error:
         if _runs(conversion, conversion.source):
             raise _not_valid(conversion, f"does not run: {_line(error)}") from error
-        return ("not run when it was made: the source refuses these inputs too",)
+        return "not run when it was made: its source refuses the same inputs"
     finally:
         del session
     if nonfinite:
@@ -58,7 +58,7 @@ def run_once(conversion: Conversion, target: Path) -> tuple[str, ...]:
             raise _not_valid(
                 conversion, f"gives {nonfinite} NaN or infinite values where the source gives none"
             )
-    return ()
+    return ""
 
 
 def _session(conversion: Conversion, path: str) -> InferenceSession:

@@ -90,6 +90,11 @@ def _folding_note(stored: dict[int, int], prepared: dict[int, int]) -> tuple[str
     )
 
 
+#: Element type of a value that inference has none for, as behind an operator of another domain:
+#: float32, as all that is quantised. What is wrong of it does not load.
+_DEFAULT_TYPE = 1
+
+
 def _kind(name: str) -> object:
     from onnxruntime.quantization import QuantType
 
@@ -103,12 +108,9 @@ def _has_inner_graphs(model: onnx.ModelProto) -> bool:
 def _dynamic(
     prepared: Path, target: Path, common: dict[str, Any], *, inner: bool
 ) -> dict[str, str]:
-    import onnx
     from onnxruntime.quantization import quantize_dynamic
 
-    # Of what follows an operator that is not ONNX's own, no type can be inferred. The weights that
-    # are quantised have this type, and what is computed with them too.
-    extra: dict[str, Any] = {"DefaultTensorType": onnx.TensorProto.FLOAT}
+    extra: dict[str, Any] = {"DefaultTensorType": _DEFAULT_TYPE}
     # Branches and loop bodies may hold all the weights.
     extra |= {"EnableSubgraph": True} if inner else {}
     quantize_dynamic(str(prepared), str(target), extra_options=extra, **common)
@@ -131,6 +133,7 @@ def _static(
     # wherever values have one sign. One input set at a time, or the histogram methods keep every
     # activation of all of them.
     extra: dict[str, Any] = {"CalibTensorRangeSymmetric": False, "CalibStridedMinMax": 1}
+    extra["DefaultTensorType"] = _DEFAULT_TYPE
     if recipe.calibration == "percentile":
         extra["CalibPercentile"] = recipe.percentile
     quantize_static(

@@ -28,6 +28,7 @@ from pytest_ortbench.convert.graph import (
     load_typed,
     save_model,
 )
+from pytest_ortbench.convert.shape_guard import guarded
 from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -110,13 +111,14 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     cleaning = clean_of_weight_inputs(Path(conversion.source), clean)
     if clean.exists():
         conversion = replace(conversion, source=str(clean))
-    draft = _make(conversion, target, scratch)
     in_graph = conversion.recipe.base in GRAPH_BASES
-    changed = (
-        None
-        if in_graph
-        else census.changed(draft.before, target, conversion.recipe, Path(conversion.source))
-    )
+    with guarded() as untyped:
+        draft = _make(conversion, target, scratch)
+        changed = (
+            None
+            if in_graph
+            else census.changed(draft.before, target, conversion.recipe, Path(conversion.source))
+        )
     if changed is not None and not changed.weights:
         raise WorkerError(
             Failure(
@@ -129,9 +131,16 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     notes = (
         *cleaning,
         *draft.notes,
+        *untyped,
         *keep_versions(Path(conversion.source), target),
-        *check.run_once(conversion, target),
     )
+    try:
+        unchecked = check.run_once(conversion, target)
+    except WorkerError as error:
+        if not untyped:
+            raise
+        message = f"{error.failure.message} ({untyped[0]})"
+        raise WorkerError(replace(error.failure, message=message)) from error
     files = tuple(sorted(path.name for path in target.parent.iterdir() if path.is_file()))
     beside = tuple(name for name in files if name != target.name)
     return Converted(
@@ -145,6 +154,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
             "tools": check.tools(),
         },
         notes=notes,
+        unchecked=unchecked,
     )
 
 

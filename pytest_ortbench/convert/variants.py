@@ -81,6 +81,7 @@ class Variants:
             recipe={**case.variant.recipe, **made.facts},
             external_files=made.external_files,
             notes=(*case.variant.notes, *made.notes),
+            unchecked=made.unchecked,
         )
         return replace(case, variant=variant)
 

@@ -289,8 +289,9 @@ class Variant:
         size_bytes: That file plus external data.
         external_files: External data files of a converted variant, relative to its folder; those
             of the file as it is stand in its model.
-        notes: What a reader should know of how it was made: values that were clamped, checks that
-            could not be made.
+        notes: What a reader should know of how it was made: values that were clamped, types that
+            are not known.
+        unchecked: Why it was not run when it was made; empty where it was, or nothing was made.
         extent: Its nodes, parameters and multiply-accumulates at the sizes of the case; ``None``
             where nobody counted.
     """
@@ -302,4 +303,5 @@ class Variant:
     recipe: dict[str, str] = field(default_factory=dict)
     external_files: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unchecked: str = ""
     extent: Extent | None = None

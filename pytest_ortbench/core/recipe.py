@@ -177,7 +177,8 @@ class Converted:
         digest: SHA-256, as that of any model.
         size_bytes: File plus external data.
         facts: What came out, in order: weights that changed, nodes left in float, tools.
-        notes: What a reader should know: clamped values, checks that could not be made.
+        notes: What a reader should know: clamped values, types that are not known.
+        unchecked: Why it was not run when it was made; empty where it was.
     """
 
     file: str
@@ -186,3 +187,4 @@ class Converted:
     external_files: tuple[str, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    unchecked: str = ""

@@ -133,6 +133,14 @@ def test_how_it_was_made_comes_along() -> None:
     assert (row.recipe, row.notes) == ({"base": "fp16"}, ("clamped",))
 
 
+@pytest.mark.parametrize(("status", "notes"), [("measured", ()), ("error", ("not run",))])
+def test_a_variant_that_was_measured_was_run(status: str, notes: tuple[str, ...]) -> None:
+    made = make_result(case=make_case(precision="fp16"), status=status)
+    variant = replace(made.case.variant, unchecked="not run")
+    made = replace(made, case=replace(made.case, variant=variant))
+    assert rows(at("fp32", 4.0), made)["fp16@cpu"].notes == notes
+
+
 def test_the_same_file_is_no_faster_and_no_slower_than_itself() -> None:
     again = at("native", 4.2)
     original = at("fp32", 4.0)
