@@ -13,6 +13,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.decoders import completed, decoder_of
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.planning.engines import engines_for
 from pytest_ortbench.planning.feeds import Workload
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -47,7 +48,7 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
         request.prompt_tokens or (_default(PROMPT_TOKENS, decoder.context),),
         request.new_tokens or (_default(NEW_TOKENS, decoder.context),),
         request.depths or (0,),
-        request.engines or ("session",),
+        engines_for(decoder, request),
     ):
         asked = Generation(engine=engine, prompt_tokens=prompt, new_tokens=new, depth=depth)
         yield Workload(

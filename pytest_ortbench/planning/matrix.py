@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
@@ -23,6 +23,7 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.combinations import Combination, combinations_of
+from pytest_ortbench.planning.engines import engine_refusal, engine_skips
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
 from pytest_ortbench.planning.generations import generations, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
@@ -56,11 +57,13 @@ class Target:
         runtime: Where.
         providers: On what.
         refusal: Why nothing can be measured there; ``None`` if it can be started.
+        lacking: Why engines of language models can't be used there, by their names.
     """
 
     runtime: Runtime
     providers: tuple[Provider, ...]
     refusal: Failure | None = None
+    lacking: Mapping[str, Failure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -130,6 +133,8 @@ def build_plan(
     check_allowed(providers, [point.session for point in points])
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
     left_out = [*skips, *makers.absent(readable, request.precisions)]
+    lacking = {target.runtime.label: target.lacking for target in targets}
+    left_out += engine_skips(readable, lacking, request)
     entries: list[Planned] = []
     for model in models:
         if isinstance(model, UnreadableModel):
@@ -185,6 +190,9 @@ def _cases_of(
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
                 if sized.generation is not None and not point.is_plain:
                     continue
+                lack = target.lacking.get(sized.engine)
+                if lack is not None and not request.engines:
+                    continue
                 case = Case(
                     model=model,
                     variant=made.variant,
@@ -211,6 +219,7 @@ def _cases_of(
                     target.refusal
                     or made.refusal
                     or sized.refusal
+                    or lack
                     or refuse_capture(provider, point.io, case.callers)
                     or refuse_session(provider, point.session)
                 )
@@ -288,6 +297,11 @@ class _Sized:
     generation: Generation | None = None
     refusal: Failure | None = None
 
+    @property
+    def engine(self) -> str:
+        """What carries the request out; empty for an inference."""
+        return self.generation.engine if self.generation is not None else ""
+
     def fed_to(
         self, made: PlannedVariant, recipes: Mapping[str, Recipe]
     ) -> tuple[InputSpec, ...] | Failure:
@@ -344,8 +358,16 @@ def _sized(
         feed=named_by(preset, feed),
         labelled=labelled,
         generation=preset.generation if preset is not None else None,
-        refusal=preset.refusal if preset is not None else None,
+        refusal=_refusal(axes.model, preset, batch),
     )
+
+
+def _refusal(model: Model, preset: Workload | None, batch: int) -> Failure | None:
+    if preset is None or preset.refusal is not None:
+        return None if preset is None else preset.refusal
+    if preset.generation is None or model.decoder is None:
+        return None
+    return engine_refusal(model.decoder, preset.generation, batch)
 
 
 def _feed(

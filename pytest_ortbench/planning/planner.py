@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
@@ -24,6 +24,7 @@ from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
+from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
@@ -102,6 +103,9 @@ class Planner:
         else:
             resolved = self._resolve(request.models, originals or {})
         targets, skips = self._expand(request.providers)
+        readable = [model for model in resolved.models if isinstance(model, Model)]
+        if may_use_genai(readable, request):
+            targets = [self._with_engines(target) for target in targets]
         check_precisions(
             request.precisions,
             place="the precisions asked for",
@@ -194,6 +198,16 @@ class Planner:
                 skips += left_out
             self._targets[specs] = (targets, skips)
         return self._targets[specs]
+
+    def _with_engines(self, target: Target) -> Target:
+        """Return a target that says which engines of language models it lacks."""
+        if target.refusal is not None:
+            return target
+        try:
+            info = self._candidates.inspect(target.runtime)
+        except WorkerError:
+            return target  # its cases tell
+        return replace(target, lacking=engines_lacking(target.runtime, info))
 
 
 def named_as_later(

@@ -26,6 +26,9 @@ _LOCAL_PART = re.compile(r"(cu\d+|rocm[\d.]+|cpu|xpu|git[0-9a-f.]*|g[0-9a-f]{7,}
 #: Packages whose name starts alike, but which need ONNX Runtime instead of bringing it.
 _COMPANION = re.compile(r"onnxruntime-(extensions|genai|tools|easy|ep-)")
 
+#: What needs one certain distribution of ONNX Runtime, and so has it installed.
+_BRINGS_IT = "onnxruntime-genai"
+
 #: The first version of ONNX Runtime that is built for numpy 2.
 _FIRST_WITH_NUMPY_2 = Version("1.19")
 
@@ -133,7 +136,7 @@ def parse_requirements(
         if name in names:
             raise UsageError(f"{text!r} names {name} twice", place=place, hint="Keep one of them")
         names[name] = requirement
-    if not any(map(_is_ort, names.values())):
+    if not any(_is_ort(each) or name.startswith(_BRINGS_IT) for name, each in names.items()):
         raise _not_onnxruntime(text, names, place, configured)
     return RequirementList(
         requirements=tuple(_normalised(name, constraint) for name, constraint in names.items())

@@ -19,8 +19,8 @@ from pytest_ortbench.core.namesakes import namesake_of
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
 
-#: Distributions whose name starts alike but which bring no runtime and no provider.
-_NOT_RUNTIMES = re.compile(r"onnxruntime[-_](extensions|genai|tools|easy)")
+#: Distributions whose name starts alike but which bring no runtime, no provider and no engine.
+_NOT_RUNTIMES = re.compile(r"onnxruntime[-_](extensions|tools|easy)")
 #: Folder or file of a distribution's metadata: name and version.
 _METADATA = re.compile(
     r"((?:onnxruntime|ort[-_]nightly)[\w.]*?(?:-[a-z]\w*)*)-(\d[^-]*)(?:-py[\d.]+)?"
@@ -140,7 +140,7 @@ def describe() -> RuntimeInfo:
 
 @cache
 def distributions() -> dict[str, str]:
-    """Return the installed distributions that bring ONNX Runtime or one of its providers.
+    """Return the installed distributions that bring ONNX Runtime, a provider, or what drives it.
 
     More than one that brings the package ``onnxruntime`` itself is a broken environment: they
     overwrite each other's files. The names of their metadata folders are read, as

@@ -136,6 +136,12 @@ def test_a_wrong_specification_is_one_message(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_genai_has_onnx_runtime_installed_with_it() -> None:
+    parsed = listed("onnxruntime-genai==0.17.1")
+    assert parsed.label({"onnxruntime": "1.32.0"}) == "onnxruntime-genai-0.17.1"
+    assert parsed.to_install() == ["onnxruntime-genai==0.17.1"]
+
+
 def test_names_win_over_requirements() -> None:
     assert parse_spec(" current ", ()) == "current"
     assert parse_spec("auto", ()) == "auto"

@@ -50,6 +50,7 @@ def test_distributions_are_found_by_their_metadata(
         "onnxruntime": "1.30.0",
         "onnxruntime-directml": "1.11.0",
         "onnxruntime-ep-nv-tensorrt-rtx-cu12": "0.5.0",
+        "onnxruntime-genai": "0.18.0",
         "onnxruntime-gpu": "1.20.0+cu12",
         "onnxruntime-openvino": "1.24.1",
         "ort-nightly": "1.17.0.dev20231205004",

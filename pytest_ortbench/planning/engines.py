@@ -1,0 +1,120 @@
+"""What carries requests of language models out, where: our own loop, or onnxruntime-genai."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.generation import Decoder, Generation
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.planning.request import PlanRequest
+
+SESSION, GENAI = "session", "genai"
+#: The distribution, and what the names of those for other hardware begin with.
+_PACKAGE = "onnxruntime-genai"
+
+
+def engines_for(decoder: Decoder, request: PlanRequest) -> tuple[str, ...]:
+    """Return the engines that a model is measured under: those asked for, else those that fit it.
+
+    Args:
+        decoder: Of the model.
+        request: What was asked for.
+    """
+    if request.engines:
+        return request.engines
+    return (GENAI, SESSION) if decoder.folder else (SESSION,)
+
+
+def may_use_genai(models: Iterable[Model], request: PlanRequest) -> bool:
+    """Whether any model is to be measured under onnxruntime-genai, so that runtimes are asked.
+
+    Args:
+        models: Those of the plan.
+        request: What was asked for.
+    """
+    if request.generate == "off":
+        return False
+    decoders = [model.decoder for model in models if model.decoder is not None]
+    return any(decoder.folder and GENAI in engines_for(decoder, request) for decoder in decoders)
+
+
+def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure]:
+    """Return why engines can't be used in a runtime, by their names.
+
+    Args:
+        runtime: Where.
+        info: What it says of itself.
+    """
+    if not any(name.startswith(_PACKAGE) for name in info.distributions):
+        return {
+            GENAI: Failure(
+                kind="unavailable",
+                phase="import",
+                message=f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
+                hint="Install it with pip install 'pytest-ortbench[genai]', or measure in a "
+                f"runtime that has it: --ort-runtimes={_PACKAGE}",
+            )
+        }
+    if not runtime.shares_files:
+        return {
+            GENAI: Failure(
+                kind="unsupported",
+                phase="staging",
+                message=f"{_PACKAGE} reads a folder, and runtime {runtime.label!r} is sent single "
+                "files",
+                hint="Measure it there under --ort-engines=session",
+            )
+        }
+    return {}
+
+
+def engine_skips(
+    models: Iterable[Model], lacking: Mapping[str, Mapping[str, Failure]], request: PlanRequest
+) -> Iterator[Skip]:
+    """Yield the engines that fit a model, that nobody named, and that a runtime lacks.
+
+    Args:
+        models: Those of the plan.
+        lacking: Why engines can't be used, by the label of a runtime and their names.
+        request: What was asked for.
+    """
+    if request.engines or request.generate == "off":
+        return
+    for model, label in itertools.product(models, lacking):
+        for engine in engines_for(model.decoder, request) if model.decoder is not None else ():
+            failure = lacking[label].get(engine)
+            if failure is not None:
+                reason = f"{failure.message}. {failure.hint}"
+                yield Skip(what=f"{model.name} × engine:{engine}", reason=reason, runtime=label)
+
+
+def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure | None:
+    """Return why an engine can't carry a request out, wherever it is; ``None`` if it can.
+
+    Args:
+        decoder: Of the model.
+        asked: The request.
+        batch: Number of sequences.
+    """
+    if asked.engine != GENAI:
+        return None
+    if not decoder.folder:
+        return _unsupported(
+            "no genai_config.json names the file",
+            "Name a folder that has one, or measure it under --ort-engines=session",
+        )
+    if asked.depth and batch > 1:
+        return _unsupported(
+            f"{_PACKAGE} reads the tokens of {batch} sequences once, so there is no prompt "
+            "behind others",
+            "Measure --ort-depth at batch 1, or under --ort-engines=session",
+        )
+    return None
+
+
+def _unsupported(message: str, hint: str) -> Failure:
+    return Failure(kind="unsupported", phase="inputs", message=message, hint=hint)

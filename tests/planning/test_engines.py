@@ -1,0 +1,125 @@
+"""Engines of language models: which are measured, where, and why not elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.generation import CacheTensor, Decoder
+from pytest_ortbench.core.model import Model, TensorInfo
+from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
+from pytest_ortbench.planning.matrix import Plan, Target, build_plan
+from pytest_ortbench.planning.request import PlanRequest
+
+PAST = ("N", 2, "past", 16)
+CACHE = CacheTensor(
+    past="past_key_values.0.key", present="present.0.key", type="tensor(float)", shape=(0, 2, 0, 16)
+)
+MODEL = Model(
+    name="llm",
+    path="/models/llm/model.onnx",
+    source="file",
+    digest="d" * 64,
+    size_bytes=100,
+    inputs=(
+        TensorInfo(name="input_ids", type="tensor(int64)", shape=("N", "tokens")),
+        TensorInfo(name=CACHE.past, type="tensor(float)", shape=PAST),
+    ),
+    decoder=Decoder(
+        ids="input_ids", logits="logits", vocabulary=50, cache=(CACHE,), folder="/models/llm"
+    ),
+)
+ALONE = replace(MODEL, decoder=replace(MODEL.decoder, folder=""))  # type: ignore[type-var]  # it has one
+CPU = Provider(alias="cpu", name="CPUExecutionProvider")
+
+
+def info(**distributions: str) -> RuntimeInfo:
+    names = {name.replace("_", "-"): version for name, version in distributions.items()}
+    return RuntimeInfo(
+        distributions=names, version="1.32.0", python="3.12", numpy="2.0", executable="python"
+    )
+
+
+WITH = info(onnxruntime="1.32.0", onnxruntime_genai_cuda="0.18.0")
+WITHOUT = info(onnxruntime="1.32.0")
+
+
+def plan(
+    model: Model, what: RuntimeInfo, *, engines: Sequence[str] = (), batch: int = 1, depth: int = 0
+) -> Plan:
+    request = PlanRequest(
+        models=(), generate="only", engines=tuple(engines), batch_sizes=(batch,), depths=(depth,)
+    )
+    target = Target(runtime=Runtime(), providers=(CPU,), lacking=engines_lacking(Runtime(), what))
+    return build_plan(request, [model], [target])
+
+
+def seen(made: Plan) -> list[tuple[str, str]]:
+    """Engine and kind of the refusal of each row."""
+    return [
+        (entry.case.knobs["engine"], entry.refusal.kind if entry.refusal else "")
+        for entry in made.entries
+    ]
+
+
+def test_a_folder_is_measured_under_both_engines() -> None:
+    made = plan(MODEL, WITH)
+    assert seen(made) == [("genai", ""), ("session", "")]
+    assert made.skips == ()
+
+
+def test_an_engine_that_nobody_named_and_that_is_not_there_is_left_out_with_a_reason() -> None:
+    made = plan(MODEL, WITHOUT)
+    assert seen(made) == [("session", "")]
+    (skip,) = made.skips
+    assert (skip.what, skip.runtime) == ("llm × engine:genai", "current")
+
+
+def test_an_engine_that_was_named_and_is_not_there_is_a_row_with_a_refusal() -> None:
+    made = plan(MODEL, WITHOUT, engines=("genai", "session"))
+    assert seen(made) == [("genai", "unavailable"), ("session", "")]
+    assert made.skips == ()
+
+
+@pytest.mark.parametrize("what", [WITH, WITHOUT])
+def test_a_file_that_no_configuration_names_is_measured_under_a_session(what: RuntimeInfo) -> None:
+    made = plan(ALONE, what)
+    assert seen(made) == [("session", "")]
+    assert made.skips == ()
+
+
+def test_genai_without_a_configuration_is_refused() -> None:
+    assert seen(plan(ALONE, WITH, engines=("genai",))) == [("genai", "unsupported")]
+
+
+def test_genai_reads_no_prompt_behind_others_of_several_sequences() -> None:
+    made = plan(MODEL, WITH, batch=2, depth=32)
+    assert seen(made) == [("genai", "unsupported"), ("session", "")]
+    assert seen(plan(MODEL, WITH, batch=2)) == [("genai", ""), ("session", "")]
+
+
+def test_a_machine_that_is_sent_single_files_has_no_folder_for_genai() -> None:
+    far = Runtime(label="far", shares_files=False)
+    assert engines_lacking(far, WITH)["genai"].kind == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "asks"),
+    [
+        (MODEL, {}, True),
+        (MODEL, {"engines": ("session",)}, False),
+        (MODEL, {"generate": "off"}, False),
+        (ALONE, {}, False),
+        (ALONE, {"engines": ("genai",)}, False),
+        (replace(MODEL, decoder=None), {}, False),
+    ],
+)
+def test_runtimes_are_asked_only_where_genai_may_be_used(
+    model: Model, changes: dict[str, object], asks: bool
+) -> None:
+    request = replace(PlanRequest(models=()), **changes)
+    assert may_use_genai([model], request) is asks
