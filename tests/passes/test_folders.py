@@ -32,6 +32,8 @@ BY_CHANCE = {
     ("fleet/procurement/economics.py", "power"),
     ("fleet/procurement/power.py", "power"),
     ("fleet/procurement/machines.py", "idle_power"),
+    ("passes/load/facts.py", "ttft"),
+    ("passes/load/facts.py", "tpot"),
 }
 
 

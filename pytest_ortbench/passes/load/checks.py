@@ -22,9 +22,10 @@ def _load(load: Load) -> Iterator[tuple[str, str]]:
 def _load_test(test: LoadTest) -> Iterator[tuple[str, str]]:
     if test.min_ns is not None and test.max_ns is not None and test.min_ns > test.max_ns:
         yield "min_ns", "must not be above max_ns"
-    for percent in test.percentiles_ns:
-        if not _is_percent(percent):
-            yield "percentiles_ns", f"{percent[:40]!r} is no percentile"
+    for name in ("percentiles_ns", "first_token_percentiles_ns", "token_time_percentiles_ns"):
+        for percent in getattr(test, name):
+            if not _is_percent(percent):
+                yield name, f"{percent[:40]!r} is no percentile"
 
 
 def _is_percent(text: str) -> bool:

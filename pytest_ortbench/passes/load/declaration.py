@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import metric
 from pytest_ortbench.core.placing import Place
+from pytest_ortbench.passes.load.facts import TPOT, TTFT
 from pytest_ortbench.passes.pass_object import Pass, Phase
 
 _METRICS = (
@@ -33,6 +34,32 @@ _METRICS = (
     ),
     metric("load_p90", "load_p90_s", "s", "lower", "90th percentile of the same latencies."),
     metric("load_p99", "load_p99_s", "s", "lower", "99th percentile of the same latencies."),
+    *(
+        metric(
+            f"load_{name}_p{percent}",
+            f"load_{name}_p{percent}_s",
+            "s",
+            "lower",
+            f"{ordinal} {what} of the first load, if it bounds tokens and is VALID{counted}.",
+        )
+        for name, what, counted in (
+            (TTFT, "time to first token", ", counted from the scheduled arrival"),
+            (TPOT, "time per output token", ""),
+        )
+        for percent, ordinal in (
+            (50, "Median"),
+            (90, "90th percentile of the"),
+            (99, "99th percentile of the"),
+        )
+    ),
+    metric(
+        "load_token_rate",
+        "load_tokens_per_s",
+        "1/s",
+        "higher",
+        "Tokens of all requests written a second in the first load, likewise.",
+        counted="tokens",
+    ),
     metric(
         "load_peak",
         "load_peak_per_s",
@@ -54,6 +81,7 @@ PASS = Pass(
     bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     requested=(".facts:LoadSpec",),
+    check_cases=".planning:refuse_unwritten_tokens",
     announce=".run:announcements",
     phase=Phase(name="load", doing="putting it under load", rank=40),
     shipped_test="test_load",

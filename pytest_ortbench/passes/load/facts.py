@@ -16,6 +16,10 @@ SCENARIOS: dict[str, str] = {
     "offline": "all requests are there from the start",
     "peak": "the highest rate at which the server scenario is still VALID",
 }
+#: Limits of requests to a language model as they are written.
+TTFT, TPOT = "ttft", "tpot"
+#: What they are of.
+TOKEN_LIMITS: dict[str, str] = {TTFT: "time to first token", TPOT: "time per output token"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +33,10 @@ class LoadSpec:
             the number of queries must suffice for.
         rate_per_s: Requests a second that arrive, for ``server``.
         latency_s: The bound, for ``server`` and ``peak``.
+        first_token_s: Instead of it, the bound of the time to the first token, from the arrival;
+            ``None`` for none.
+        token_time_s: Likewise of the time per output token: that from the first token to the last,
+            by the number of tokens but the first.
     """
 
     text: str
@@ -36,6 +44,13 @@ class LoadSpec:
     percent: float
     rate_per_s: float | None = None
     latency_s: float | None = None
+    first_token_s: float | None = None
+    token_time_s: float | None = None
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether tokens are bounded, which requests to a language model alone have."""
+        return self.first_token_s is not None or self.token_time_s is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +66,8 @@ class LoadTest:
         reasons: Rules that failed and the generator's advice, in its own words.
         queries: Queries that it counted.
         requests: Requests that were answered.
-        late: Queries over the bound; ``None`` where the scenario has none.
+        late: Queries over the bound; ``None`` where the scenario has none. Of bounds of tokens:
+            over one of them, or ``None`` where single queries are not known.
         duration_s: From the first query's issue to the last answer.
         scheduled_per_s: Rate at which the arrivals really were scheduled.
         completed_per_s: Requests answered a second.
@@ -62,6 +78,12 @@ class LoadTest:
         latencies_ns: Latencies of the queries in order, thinned.
         stride: How many queries ``latencies_ns`` holds one of.
         latencies_note: Why there are none.
+        first_token_percentiles_ns: Time to the first token by percentile, where tokens are bounded.
+        token_time_percentiles_ns: Time per output token by percentile, likewise.
+        late_first_token: Queries over the bound of the first token; ``None`` where there is none,
+            or single queries are not known.
+        late_token_time: Likewise of the time per output token.
+        tokens_per_s: Tokens of all requests written a second.
         early_stopping: What the generator says on the number of queries.
         seeds: The generator's seeds by name; text, since they have 64 bits.
         version: Of the generator.
@@ -87,6 +109,11 @@ class LoadTest:
     latencies_ns: tuple[int, ...] = ()
     stride: int = 1
     latencies_note: str = ""
+    first_token_percentiles_ns: dict[str, int] = field(default_factory=dict)
+    token_time_percentiles_ns: dict[str, int] = field(default_factory=dict)
+    late_first_token: int | None = None
+    late_token_time: int | None = None
+    tokens_per_s: float | None = None
     early_stopping: str = ""
     seeds: dict[str, str] = field(default_factory=dict)
     version: str = ""

@@ -10,17 +10,24 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
+from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
     from pytest_ortbench.plugin.measured import Measured
 
 
+#: What a load has beside its verdict, without ``load_``.
+_NUMBERS = frozenset(name.removeprefix("load_") for name in PASS.metric_names) - {"valid"}
+
+
 class LoadView:
     """One load of a case: the verdict of MLPerf's generator, and its numbers if it is VALID.
 
     ``rate`` (requests answered a second), ``p50``, ``p90`` and ``p99`` (from the scheduled arrival)
-    and ``peak`` are quantities; reading one that was not measured fails the test and says why.
+    and ``peak`` are quantities, and where tokens are bounded ``token_rate`` (written a second),
+    ``ttft_p50``, ``tpot_p50`` and their other percentiles; reading one that was not measured fails
+    the test and says why.
     """
 
     def __init__(self, ortbench: Measured, facts: Load) -> None:
@@ -51,8 +58,8 @@ class LoadView:
         return self.facts.reason or "; ".join(tests[-1].reasons if tests else ())
 
     def __getattr__(self, name: str) -> Quantity:
-        if name not in ("rate", "p50", "p90", "p99", "peak"):
-            raise AttributeError(f"no metric {name!r} here; known: p50, p90, p99, peak, rate")
+        if name not in _NUMBERS:
+            raise AttributeError(f"no metric {name!r} here; known: {', '.join(sorted(_NUMBERS))}")
         collector = Collector()
         add_one_load(collector, self.facts)
         quantity = collector.quantities.get(f"load_{name}")
@@ -75,11 +82,18 @@ def load(ortbench: Measured, scenario: str = "") -> LoadView:
     text = scenario.strip() or next(iter(asked), "")
     if not text:
         pytest.skip("no load was asked for: give --ort-load=server:RATE:LATENCY")
+    case = ortbench.case
+    if text in asked and text not in fitting_loads(case):
+        pytest.skip(why_unfit(parse_load(text, place="load"), case))
     ortbench.need(PASS.name if text in asked else f"{PASS.name}:{text}")
     facts = next(facts for facts in ortbench.result.loads if facts.spec.text == text)
     return LoadView(ortbench, facts)
 
 
 def loads(ortbench: Measured) -> tuple[LoadView, ...]:
-    """Every load of ``--ort-load``, in that order; without the option the test is skipped."""
-    return tuple(load(ortbench, text) for text in ortbench.options.load or ("",))
+    """Every load of ``--ort-load`` that fits the case, in that order.
+
+    Without one the test is skipped.
+    """
+    texts = fitting_loads(ortbench.case) or ortbench.options.load or ("",)
+    return tuple(load(ortbench, text) for text in texts)

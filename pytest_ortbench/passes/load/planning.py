@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.load.numbers.plan import plan_load
-from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
 from pytest_ortbench.planning.axes import split_list
 
 
@@ -23,3 +27,23 @@ def refuse_loads_beyond_timeout(
         plan = plan_load(spec, capacity_per_s=None, timeout_s=timeout_s, official=load_official)
         if isinstance(plan, str):
             raise UsageError(plan, place=place)
+
+
+def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
+    """Refuse bounds of tokens where no case of a run writes any.
+
+    Raises:
+        UsageError: for the first of the loads.
+    """
+    for text in options.load:
+        spec = parse_load(text, place="load")
+        unfit = [why_unfit(spec, case) for case in cases]
+        if unfit and all(unfit):
+            raise UsageError(
+                f"no case of this run can have {text!r}: {unfit[0]}",
+                place=options.place_of("load"),
+                hint="Requests of a decoder are measured unless its inputs or their sizes are "
+                "given, or --ort-generate=off"
+                if cases[0].generation is None
+                else "Ask for one sequence and for two tokens at least",
+            )

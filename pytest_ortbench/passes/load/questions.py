@@ -18,6 +18,8 @@ class PutUnderLoad(CaseQuestion[LoadTest]):
         expected_per_s: Requests a second that the case can do.
         rate_per_s: Requests a second that arrive, for ``server``.
         latency_s: The bound, for ``server``.
+        first_token_s: Instead of it, the bound of the time to the first token; ``None`` for none.
+        token_time_s: Likewise of the time per output token.
         least_s: Least duration.
         least_queries: Least number of queries.
         most_outstanding: Requests in the queue at which the generator gives up; 0 for never.
@@ -30,8 +32,15 @@ class PutUnderLoad(CaseQuestion[LoadTest]):
     expected_per_s: float
     rate_per_s: float | None = None
     latency_s: float | None = None
+    first_token_s: float | None = None
+    token_time_s: float | None = None
     least_s: float
     least_queries: int
     most_outstanding: int = 0
     official: bool = False
     keep_logs: str = ""
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether tokens are bounded, and each request tells when its first one is there."""
+        return self.first_token_s is not None or self.token_time_s is not None

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.passes.load.facts import Load, LoadTest
+from pytest_ortbench.passes.load.facts import TPOT, TTFT, Load, LoadTest
+from pytest_ortbench.passes.load.numbers.loads import broken_bounds
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import markdown, markdown_row, one_line
 from pytest_ortbench.report.pass_table import PassTable
 
 #: Percentiles that every table has; one that a load is judged by comes beside them.
 _PERCENTILES = (50.0, 90.0, 99.0)
+
+#: Field of a test that a column of times reads, and the percentile, by the column's heading.
+Times = dict[str, tuple[str, str]]
 
 
 def load_tables(shown: ShownRun) -> tuple[PassTable, ...]:
@@ -52,12 +58,13 @@ def _table(result: CaseResult, case: str) -> PassTable:
     most = max(tested, key=lambda load: load.callers)
     fewer = [load for load in tested if _callers(load) != _callers(most)]
     remarks += tuple(one_line(f"{load.spec.text}: {_callers(load)}") for load in fewer)
+    times = _times(tested, percents)
     headings = (
         "load",
         "verdict",
         "asked",
         "answered",
-        *(f"p{percent:g}" for percent in percents),
+        *times,
         "late",
         "requests",
         "time",
@@ -65,11 +72,11 @@ def _table(result: CaseResult, case: str) -> PassTable:
     rows: list[tuple[str, ...]] = []
     for load in tested:
         if load.spec.scenario != "peak":
-            rows.append(_row(load, load.tests[0], load.spec.text, percents, wrong))
+            rows.append(_row(load, load.tests[0], load.spec.text, times, wrong))
             continue
         for number, test in enumerate(load.tests):
             text = f"{load.spec.text}, test {number + 1}{' *' if number == load.answer else ''}"
-            rows.append(_row(load, test, text, percents, wrong))
+            rows.append(_row(load, test, text, times, wrong))
     return PassTable(
         title=one_line(f"{name} ({_how(most)})"),
         headings=headings,
@@ -90,22 +97,29 @@ def _callers(load: Load) -> str:
     return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
 
 
-def _row(
-    load: Load, test: LoadTest, text: str, percents: list[float], wrong: str
-) -> tuple[str, ...]:
+def _times(tested: Sequence[Load], percents: Sequence[float]) -> Times:
+    """Return the columns of times, of whole requests and of tokens, as far as loads have them."""
+    of_tokens = [load for load in tested if load.spec.is_of_tokens]
+    times: Times = {}
+    if len(of_tokens) < len(tested):
+        times = {f"p{percent:g}": ("percentiles_ns", f"{percent:g}") for percent in percents}
+    for name, of in ((TTFT, "first_token_percentiles_ns"), (TPOT, "token_time_percentiles_ns")):
+        shown = sorted({50.0, *(load.spec.percent for load in of_tokens)})
+        if of_tokens:
+            times |= {f"{name} p{percent:g}": (of, f"{percent:g}") for percent in shown}
+    return times
+
+
+def _row(load: Load, test: LoadTest, text: str, times: Times, wrong: str) -> tuple[str, ...]:
     """Return the cells of one test; ``wrong`` are the flags under which its answers are no good."""
     waiting = load.spec.scenario == "offline"
-    known = {} if waiting else test.percentiles_ns
-    latencies = [
-        format_amount(known[f"{percent:g}"] * 1e-9, "s") if f"{percent:g}" in known else "-"
-        for percent in percents
-    ]
+    known = [None if waiting else getattr(test, of).get(percent) for of, percent in times.values()]
     return (
         text,
         _verdict(test.valid, wrong),
         _rate(test.rate_per_s),
         _rate(test.completed_per_s),
-        *latencies,
+        *("-" if time_ns is None else format_amount(time_ns * 1e-9, "s") for time_ns in known),
         "-" if test.late is None else f"{test.late} of {test.queries}",
         str(test.requests),
         format_amount(test.duration_s, "s"),
@@ -124,14 +138,14 @@ def _remarks(load: Load) -> list[str]:
         return [f"{text} was not tested: {load.reason}"]
     if load.spec.scenario == "peak":
         return [_peak(load)]
-    return [] if load.valid else [f"{text} is INVALID: {_reasons(load.tests[0])}"]
+    return [] if load.valid else [f"{text} is INVALID: {_reasons(load, load.tests[0])}"]
 
 
 def _peak(load: Load) -> str:
     text, count = load.spec.text, len(load.tests)
     tests = f"{count} test{'s' * (count != 1)}"
     if load.test is None:
-        return f"{text}: {load.reason} ({tests}; {_reasons(load.tests[-1])})"
+        return f"{text}: {load.reason} ({tests}; {_reasons(load, load.tests[-1])})"
     sentence = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
     if load.beyond_per_s is not None and load.test.rate_per_s:
         apart = load.beyond_per_s / load.test.rate_per_s - 1
@@ -142,8 +156,10 @@ def _peak(load: Load) -> str:
     return f"{sentence}; {tests}" + (f"; {load.note}" if load.note else "")
 
 
-def _reasons(test: LoadTest) -> str:
-    return "; ".join(reason.rstrip(".") for reason in test.reasons) or "no reason was given"
+def _reasons(load: Load, test: LoadTest) -> str:
+    """Say why a test is INVALID: which bounds it broke, then what the generator says."""
+    reasons = [*broken_bounds(load.spec, test), *(text.rstrip(".") for text in test.reasons)]
+    return "; ".join(reasons) or "no reason was given"
 
 
 def _rate(value: float | None) -> str:

@@ -29,7 +29,7 @@ from pytest_ortbench.passes.load.numbers.plan import (
     plan_load,
     queries_asked,
 )
-from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
@@ -93,8 +93,8 @@ def lacking(
 
 
 def _asked(result: CaseResult, argument: str) -> tuple[str, ...]:
-    """Return the load that a test asks for, else those of the case."""
-    return (argument,) if argument else result.case.sampling.loads
+    """Return the load that a test asks for, else those of the case that fit it."""
+    return (argument,) if argument else fitting_loads(result.case)
 
 
 def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher) -> CaseResult:
@@ -122,6 +122,9 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     except UsageError as error:
         return Load(spec=LoadSpec(text=text, scenario="", percent=0.0), reason=str(error))
     load = Load(spec=spec, official=sampling.load_official, capacity_per_s=_capacity(result))
+    unfit = why_unfit(spec, result.case)
+    if unfit:
+        return replace(load, reason=unfit)
     plan = plan_load(
         spec,
         capacity_per_s=load.capacity_per_s,
@@ -263,7 +266,7 @@ def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -
     outstanding = 0
     if rate_per_s is not None:
         length_s = max(plan.least_s, plan.least_queries / rate_per_s)
-        bound_s = spec.latency_s or 0.0
+        bound_s = spec.latency_s or spec.first_token_s or 0.0
         backlog_s = max(_BACKLOG_S, _BACKLOG_BOUNDS * bound_s, _BACKLOG_SHARE * length_s)
         outstanding = math.ceil(backlog_s * capacity) + load.callers
     return PutUnderLoad(
@@ -272,6 +275,8 @@ def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -
         expected_per_s=capacity,
         rate_per_s=rate_per_s,
         latency_s=spec.latency_s,
+        first_token_s=spec.first_token_s,
+        token_time_s=spec.token_time_s,
         least_s=plan.least_s,
         least_queries=plan.least_queries,
         most_outstanding=outstanding,

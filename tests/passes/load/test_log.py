@@ -5,7 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
+from pytest_ortbench.passes.load.worker.log import (
+    percentile_ns,
+    read_detail,
+    read_latencies,
+    read_summary,
+    read_token_times,
+)
 
 
 def entry(key: str, value: object, *, error: bool = False, warning: bool = False) -> str:
@@ -79,6 +85,66 @@ def test_where_only_queries_are_missing_it_says_how_many() -> None:
         "Processed 100 queries.",
         "Would need 13 more.",
     )
+
+
+def test_times_of_tokens_and_what_is_said_of_each_limit() -> None:
+    found = read_detail(
+        [
+            entry("result_validity", "INVALID"),
+            entry("early_stopping_met", False),
+            entry("early_stopping_ttft_result", " * Fine."),
+            entry("early_stopping_tpot_result", " * Not fine.\n * Saw 5."),
+            entry("result_first_token_90.00_percentile_latency_ns", 7),
+            entry("result_first_token_99.90_percentile_latency_ns", 9),
+            entry("result_time_per_output_token_90.00_percentile_ns", 3),
+            entry("result_90.00_percentile_latency_ns", 50),
+        ]
+    )
+    assert found.percentiles_ns == {"90": 50}
+    assert found.first_token_percentiles_ns == {"90": 7, "99.9": 9}
+    assert found.token_time_percentiles_ns == {"90": 3}
+    assert found.reasons[1:] == ("TTFT: Fine.", "TPOT: Not fine.", "Saw 5.")
+
+
+def test_both_limits_are_advised_on_without_bullets() -> None:
+    found = read_detail([entry("result_invalid_reason", "TTFT: less.  * TPOT: less. ")])
+    assert found.reasons == ("TTFT: less.", "TPOT: less.")
+
+
+def test_tokens_in_the_trace_count_from_the_arrival_and_belong_to_their_query(
+    tmp_path: Path,
+) -> None:
+    first = (
+        '{{"name":"Token_Latency","ph": "C","pid":1,"ts":{},'
+        '"args":{{ "issue_delay":{},"issue_to_done":{}}}}},'
+    )
+    whole = (
+        '{{"name":"Sample","cat":"d","ph":"b","pid":1,"id":0,"ts":{},'
+        '"args":{{"query_seq":0,"complete_ns":{}}}}},'
+    )
+    path = tmp_path / "trace.json"
+    path.write_text(
+        "\n".join(
+            [
+                first.format(2.5, 5, 95),
+                first.format(1.5, 0, 40),
+                whole.format(1.5, 100),
+                '{"name":"Sample","cat":"d","ph":"e", "pid":1,"id":0,"ts":9.5},',
+                whole.format(2.5, 400),
+                whole.format(3.5, 70),
+            ]
+        )
+    )
+    times = read_token_times(path, 4)
+    # The third query told of no first token.
+    assert times.first_ns == (40, 100)
+    assert times.later_ns == ((100 - 40) // 3, (400 - 100) // 3)
+
+
+def test_percentiles_are_those_of_the_generator() -> None:
+    times = [*range(57, 0, -1)]
+    assert [percentile_ns(times, percent) for percent in (50, 90, 99, 99.9)] == [29, 52, 57, 57]
+    assert percentile_ns((), 90) is None
 
 
 def test_a_log_that_is_cut_off_has_no_verdict() -> None:

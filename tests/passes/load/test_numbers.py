@@ -10,15 +10,16 @@ import pytest
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.rows import COLUMNS
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.judgement import Outcome
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import OutputCheck
 from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load, LoadTest
-from pytest_ortbench.passes.load.numbers.loads import main_reason
-from pytest_ortbench.passes.load.numbers.spec import parse_load
-from tests.results_factory import make_result, make_run
+from pytest_ortbench.passes.load.numbers.loads import broken_bounds, main_reason
+from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
+from tests.results_factory import make_case, make_result, make_run
 from tests.summarised import row_of
 
 GOOD = LoadTest(
@@ -65,6 +66,70 @@ def test_numbers_of_a_valid_load() -> None:
     assert found.quantities["load_p99"].samples == 700
     assert "no search for the peak" in found.missing["load_peak"]
     assert {METRICS[name].unit for name in PASS.metric_names} == {"1", "1/s", "s"}
+
+
+TOKENS = replace(
+    GOOD,
+    first_token_percentiles_ns={"50": 100_000_000, "90": 400_000_000, "99": 900_000_000},
+    token_time_percentiles_ns={"50": 20_000_000, "90": 30_000_000, "99": 40_000_000},
+    tokens_per_s=396.0,
+)
+
+
+def test_numbers_of_a_load_that_bounds_tokens() -> None:
+    found = summary(load("server:50:ttft=1s:tpot=50ms", TOKENS))
+    assert values(found) == pytest.approx(
+        {
+            "load_valid": 1.0,
+            "load_rate": 49.5,
+            "load_p50": 0.003,
+            "load_p90": 0.005,
+            "load_p99": 0.012,
+            "load_ttft_p50": 0.1,
+            "load_ttft_p90": 0.4,
+            "load_ttft_p99": 0.9,
+            "load_tpot_p50": 0.02,
+            "load_tpot_p90": 0.03,
+            "load_tpot_p99": 0.04,
+            "load_token_rate": 396.0,
+        }
+    )
+    assert set(values(summary(load("server:50:20ms", GOOD)))) == {
+        "load_valid", "load_rate", "load_p50", "load_p90", "load_p99",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("server:50:ttft=1s:tpot=50ms", []),
+        ("server:50:ttft=250ms:tpot=50ms", ["first"]),
+        ("server:50:ttft=1s:tpot=20ms", ["later"]),
+        ("server:50:ttft=250ms:tpot=20ms", ["first", "later"]),
+        # The bound is that of p90 where nothing else is asked for.
+        ("server:50:ttft=500ms:tpot=35ms", []),
+        ("server:50:ttft=500ms:tpot=35ms:p99", ["first", "later"]),
+        ("server:50:tpot=35ms:p99", ["later"]),
+    ],
+)
+def test_which_bound_of_tokens_was_broken(text: str, broken: list[str]) -> None:
+    names = {"first": "time to first token", "later": "time per output token"}
+    sentences = broken_bounds(parse_load(text, place=""), TOKENS)
+    assert len(sentences) == len(broken)
+    assert all(names[name] in text for name, text in zip(broken, sentences, strict=True))
+
+
+def test_a_broken_bound_says_by_how_much() -> None:
+    spec = parse_load("server:50:ttft=250ms:tpot=25ms", place="")
+    shares = [sentence.rpartition(": ")[2] for sentence in broken_bounds(spec, TOKENS)]
+    assert shares == ["60.0 % over", "20.0 % over"]
+
+
+def test_a_row_without_tokens_says_why_it_has_no_load_of_them() -> None:
+    text = "server:2:ttft=2s:tpot=200ms"
+    case = make_case(sampling=Sampling(loads=(text,)))
+    found = summarise(make_result(case=case))
+    assert found.missing["load_valid"] == why_unfit(parse_load(text, place=""), case)
 
 
 def test_an_invalid_load_has_its_verdict_and_no_number() -> None:
@@ -157,6 +222,8 @@ def test_numbers_of_several_loads_are_not_mixed_in_a_row() -> None:
         "p50_s": pytest.approx(0.003),
         "p90_s": pytest.approx(0.005),
         "p99_s": pytest.approx(0.012),
+        **{f"{name}_p{n}_s": None for name in ("ttft", "tpot") for n in (50, 90, 99)},
+        "tokens_per_s": None,
         "peak_per_s": None,
         "reason": None,
     }
@@ -173,8 +240,8 @@ def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() 
     assert outcome.judgement.is_bad
     assert outcome.judgement.reason == (
         "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "
-        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms); offline is INVALID: "
-        "Performance constraints satisfied: NO"
+        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms: 9.0 times as long); "
+        "offline is INVALID: Performance constraints satisfied: NO"
     )
     assert main_reason(loads[0]) == ""
     assert summary(load("server:50:20ms", GOOD)).notes == {}

@@ -55,6 +55,30 @@ def table(*loads: Load) -> PassTable:
     return found
 
 
+TOKENS = replace(
+    BAD,
+    first_token_percentiles_ns={"50": 100_000_000, "90": 400_000_000, "99": 900_000_000},
+    token_time_percentiles_ns={"50": 20_000_000, "90": 30_000_000},
+)
+
+
+def test_a_table_of_bounds_of_tokens_has_their_times() -> None:
+    found = table(load("server:50:ttft=250ms:tpot=50ms", TOKENS))
+    assert found.headings[4:8] == ("ttft p50", "ttft p90", "tpot p50", "tpot p90")
+    assert found.rows[0][4:8] == ("100 ms", "400 ms", "20.0 ms", "30.0 ms")
+    (remark,) = found.remarks
+    # Which bound, then what the generator says.
+    assert remark.index("first token") < remark.index(WHY)
+
+
+def test_a_table_of_both_kinds_has_the_times_of_both() -> None:
+    found = table(load("server:50:20ms", GOOD), load("server:50:ttft=1s:p99", TOKENS))
+    times = ("p50", "p90", "p99", "ttft p50", "ttft p99", "tpot p50", "tpot p99")
+    assert found.headings[4:11] == times
+    assert found.rows[0][4:11] == (*LATENCIES, "-", "-", "-", "-")
+    assert found.rows[1][4:11] == (*LATENCIES, "100 ms", "900 ms", "20.0 ms", "-")
+
+
 def test_a_row_says_verdict_rates_latencies_and_how_many() -> None:
     found = table(load("server:50:20ms", GOOD))
     assert found.title == (
@@ -113,7 +137,8 @@ def test_a_search_that_found_nothing_and_a_load_that_was_not_tested() -> None:
     none = load("peak:p99:1ms", BAD, answer=None, reason="no rate was VALID down to 200/s")
     found = table(none, load("offline", reason="it is missing"))
     assert found.remarks == (
-        f"peak:p99:1ms: no rate was VALID down to 200/s (1 test; {WHY})",
+        f"peak:p99:1ms: no rate was VALID down to 200/s (1 test; p99 is 12.0 ms, the bound is "
+        f"1.00 ms: 12.0 times as long; {WHY})",
         "offline was not tested: it is missing",
     )
     bare = table(load("offline", reason="it is missing"))

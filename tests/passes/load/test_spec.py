@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
-from pytest_ortbench.passes.load.numbers.spec import parse_load
+from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
+from tests.results_factory import make_case
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,72 @@ def test_each_form(text: str, expected: tuple[str, float, float | None, float | 
     found = (spec.scenario, spec.percent, spec.rate_per_s, spec.latency_s)
     assert found == pytest.approx(expected)
     assert spec.text == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("server:2:ttft=2s:tpot=200ms", ("server", 90.0, 2.0, 2.0, 0.2)),
+        ("server:2:tpot=200ms:ttft=2s", ("server", 90.0, 2.0, 2.0, 0.2)),
+        ("server:ttft=2s:2:tpot=200ms:p99", ("server", 99.0, 2.0, 2.0, 0.2)),
+        (" server : 0.5/s : TTFT = 500 ms ", ("server", 90.0, 0.5, 0.5, None)),
+        ("server:2:tpot=50ms", ("server", 90.0, 2.0, None, 0.05)),
+        ("peak:ttft=2s:tpot=200ms", ("peak", 90.0, None, 2.0, 0.2)),
+        ("peak:p95:ttft=2s", ("peak", 95.0, None, 2.0, None)),
+    ],
+)
+def test_each_form_of_limits_of_tokens(
+    text: str, expected: tuple[str, float, float | None, float | None, float | None]
+) -> None:
+    spec = parse_load(text, place="--ort-load")
+    bounds = (spec.first_token_s, spec.token_time_s)
+    assert (spec.scenario, spec.percent, spec.rate_per_s, *bounds) == expected
+    assert spec.is_of_tokens
+    assert spec.latency_s is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "server:ttft=2s",
+        "server:2:3s:ttft=2s:p90",
+        "server:2:3s:ttft=2s",
+        "server:2:ttft=2",
+        "server:2:ttft=",
+        "server:2:ttft=0s",
+        "server:2:ttft=2MB",
+        "server:2:first=2s",
+        "server:2:ttft=2s:ttft=3s",
+        "server:0:ttft=2s",
+        "peak:2:ttft=2s",
+        "peak:p90:p99:ttft=2s",
+        "offline:ttft=2s",
+        "single-stream:ttft=2s",
+        "multi-stream:p99:tpot=2s",
+    ],
+)
+def test_wrong_limits_of_tokens_are_refused_with_the_next_step(text: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_load(text, place="--ort-load")
+    assert error.value.hint
+
+
+def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
+    text = "server:2:ttft=2s:tpot=200ms"
+    spec, whole = parse_load(text, place=""), parse_load("server:2:2s", place="")
+    asked = Generation(engine="session", prompt_tokens=16, new_tokens=8)
+    inference = make_case(sampling=Sampling(loads=(text, "server:2:2s")))
+    request = replace(inference, generation=asked)
+    fits = [request]
+    others = [inference, replace(request, batch=2)]
+    one_token = replace(request, generation=replace(asked, new_tokens=1))
+    assert [bool(why_unfit(spec, case)) for case in (*fits, *others, one_token)] == [
+        False,
+        *[True] * 3,
+    ]
+    assert not any(why_unfit(whole, case) for case in (*fits, *others, one_token))
+    assert fitting_loads(request) == (text, "server:2:2s")
+    assert [fitting_loads(case) for case in others] == [("server:2:2s",)] * 2
 
 
 @pytest.mark.parametrize(

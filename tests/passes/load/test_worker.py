@@ -13,10 +13,17 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.numbers.plan import queries_needed
 from pytest_ortbench.passes.load.questions import PutUnderLoad
-from pytest_ortbench.passes.load.worker.generator import NoGenerator, _settings, put_under_load
+from pytest_ortbench.passes.load.worker.generator import (
+    MISSING,
+    TOO_OLD,
+    NoGenerator,
+    _settings,
+    put_under_load,
+)
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.measured import MeasuredCase
@@ -102,6 +109,74 @@ def test_too_few_queries_are_invalid_by_early_stopping_however_good_they_are() -
     missing = queries_needed(99.0, late=0) - found.queries
     assert more.startswith(f"Would need to run at least {missing} more queries, ")
     assert found.early_stopping == " ".join(found.reasons[1:])
+
+
+def answered(at_first: Callable[[], object]) -> GeneratedRequest:
+    """A request of 5 tokens: the first after 4 ms, each later one after 2 ms."""
+    time.sleep(0.004)
+    at_first()
+    time.sleep(0.008)
+    return GeneratedRequest(steps_ns=(4, 2, 2, 2, 2), wall_ns=12, prompt_tokens=9, new_tokens=5)
+
+
+OF_TOKENS = replace(
+    ASKED, rate_per_s=40.0, latency_s=None, first_token_s=2.0, token_time_s=0.5, least_s=0.2
+)
+
+
+@pytest.mark.timed
+def test_requests_in_time_are_valid_and_the_first_token_is_none_of_the_later_ones() -> None:
+    found = put_under_load([answered], OF_TOKENS)
+    assert (found.valid, found.reasons) == (True, ())
+    assert (found.late, found.late_first_token, found.late_token_time) == (0, 0, 0)
+    first, later = found.first_token_percentiles_ns, found.token_time_percentiles_ns
+    assert set(first) == set(later) == {"50", "90", "95", "97", "99", "99.9"}
+    assert first["50"] >= 4_000_000
+    # 8 ms over four tokens: neither over five, nor with the first one.
+    assert 2_000_000 <= later["50"] < 4_000_000
+    assert found.percentiles_ns["50"] >= 12_000_000
+    assert found.tokens_per_s == pytest.approx(5 * (found.completed_per_s or 0), rel=0.1)
+    assert from_plain(LoadTest, to_plain(found)) == found
+
+
+@pytest.mark.parametrize("broken", ["first_token_s", "token_time_s"])
+def test_requests_over_one_bound_are_invalid_and_counted(broken: str) -> None:
+    found = put_under_load([answered], replace(OF_TOKENS, percent=80.0, **{broken: 1e-4}))
+    assert found.valid is False
+    late = {"first_token_s": found.late_first_token, "token_time_s": found.late_token_time}
+    assert late.pop(broken) == found.queries == found.late
+    assert late.popitem()[1] == 0
+    # The generator reports no p80; it is read from the trace.
+    assert found.first_token_percentiles_ns["50"] <= found.first_token_percentiles_ns["80"]
+
+
+def test_one_bound_alone_is_judged_alone() -> None:
+    found = put_under_load([answered], replace(OF_TOKENS, first_token_s=None))
+    assert found.valid is True
+    assert (found.late_first_token, found.late_token_time) == (None, 0)
+
+
+def test_requests_that_never_told_of_a_token_are_not_valid() -> None:
+    """The generator itself calls them VALID."""
+
+    def silent(_at_first: Callable[[], object]) -> GeneratedRequest:
+        return answered(lambda: None)
+
+    found = put_under_load([silent], OF_TOKENS)
+    assert found.valid is False
+    assert found.first_token_percentiles_ns == found.token_time_percentiles_ns == {}
+    assert found.reasons
+
+
+def test_a_generator_without_bounds_of_tokens_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import mlperf_loadgen
+
+    monkeypatch.delattr(mlperf_loadgen, "FirstTokenComplete")
+    with pytest.raises(NoGenerator) as error:
+        put_under_load([answered], OF_TOKENS)
+    assert str(error.value) == TOO_OLD
 
 
 @pytest.mark.timed
@@ -239,13 +314,14 @@ def test_without_the_generator_the_reason_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    with pytest.raises(NoGenerator, match="pip install mlcommons-loadgen there"):
+    with pytest.raises(NoGenerator) as error:
         put_under_load([rest], ASKED)
+    assert str(error.value).startswith(MISSING)
     measured = MeasuredCase(case_of(relu(tmp_path / "m.onnx")), lambda _: None)
     measured.open()
     found = ask(measured, ASKED)
     assert found.valid is None
-    assert "not installed in this runtime" in found.reasons[0]
+    assert found.reasons[0].startswith(MISSING)
 
 
 @pytest.mark.live

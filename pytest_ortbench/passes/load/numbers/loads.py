@@ -10,9 +10,23 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.load.declaration import PASS
-from pytest_ortbench.passes.load.facts import Load
+from pytest_ortbench.passes.load.facts import TOKEN_LIMITS, TPOT, TTFT, Load, LoadSpec, LoadTest
+from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
 
-_PERCENTILES = {"load_p50": "50", "load_p90": "90", "load_p99": "99"}
+#: Field of a test that each metric of a percentile reads, and the percentile.
+_PERCENTILES = {
+    f"load_{name}p{percent}": (of, percent)
+    for name, of in (
+        ("", "percentiles_ns"),
+        (f"{TTFT}_", "first_token_percentiles_ns"),
+        (f"{TPOT}_", "token_time_percentiles_ns"),
+    )
+    for percent in ("50", "90", "99")
+}
+
+
+#: Why a load has no times of tokens.
+_UNBOUNDED_TOKENS = "tokens are told apart where they are bounded: server:RATE:ttft=TIME:tpot=TIME"
 
 
 def add_load(collector: Collector, result: CaseResult) -> None:
@@ -21,7 +35,9 @@ def add_load(collector: Collector, result: CaseResult) -> None:
     Answers with NaN are no service, however fast they come: no load of such a case counts as VALID.
     """
     if not result.loads:
-        collector.reject(PASS.metric_names, "no load was asked for")
+        asked = result.case.sampling.loads
+        unfit = why_unfit(parse_load(asked[0], place="load"), result.case) if asked else ""
+        collector.reject(PASS.metric_names, unfit or "no load was asked for")
         return
     add_one_load(collector, result.loads[0])
     verdicts = [load.valid for load in result.loads]
@@ -53,15 +69,20 @@ def add_one_load(collector: Collector, load: Load) -> None:
     else:
         collector.add("load_valid", None, reason=f"{text}: {load.reason}")
     _add_peak(collector, load)
-    names = ["load_rate", *_PERCENTILES]
+    names = ["load_rate", *_PERCENTILES, "load_token_rate"]
     if test is None or not test.valid:
         collector.reject(names, f"{text}: {_why_not(load)}")
         return
     collector.add("load_rate", test.completed_per_s, samples=test.requests)
-    for name, percent in _PERCENTILES.items():
-        latency_ns = test.percentiles_ns.get(percent)
+    collector.add(
+        "load_token_rate", test.tokens_per_s, reason=_UNBOUNDED_TOKENS, samples=test.requests
+    )
+    for name, (of, percent) in _PERCENTILES.items():
+        latency_ns = getattr(test, of).get(percent)
         if load.spec.scenario == "offline":
             collector.add(name, None, reason="offline: latencies only tell the waiting")
+        elif of != "percentiles_ns" and not load.spec.is_of_tokens:
+            collector.add(name, None, reason=_UNBOUNDED_TOKENS)
         else:
             collector.add(
                 name,
@@ -108,15 +129,36 @@ def main_reason(load: Load) -> str:
         return ""
     if load.reason or not load.tests:
         return load.reason
-    test, bound_s = load.tests[-1], load.spec.latency_s
+    test = load.tests[-1]
     reason = test.reasons[0].rstrip(".") if test.reasons else "no reason was given"
-    latency_ns = test.percentiles_ns.get(f"{load.spec.percent:g}")
-    if bound_s is None or latency_ns is None or latency_ns * 1e-9 <= bound_s:
-        return reason
-    return (
-        f"{reason} (p{load.spec.percent:g} is {format_amount(latency_ns * 1e-9, 's')}, "
-        f"the bound is {format_amount(bound_s, 's')})"
+    broken = "; ".join(broken_bounds(load.spec, test))
+    return f"{reason} ({broken})" if broken else reason
+
+
+def broken_bounds(spec: LoadSpec, test: LoadTest) -> list[str]:
+    """Say which bounds of a load a test broke, and by how much."""
+    own = f"{spec.percent:g}"
+    bounds = (
+        (f"p{own}", test.percentiles_ns, spec.latency_s),
+        (
+            f"p{own} of the {TOKEN_LIMITS[TTFT]}",
+            test.first_token_percentiles_ns,
+            spec.first_token_s,
+        ),
+        (f"p{own} of the {TOKEN_LIMITS[TPOT]}", test.token_time_percentiles_ns, spec.token_time_s),
     )
+    broken = []
+    for name, percentiles, bound_s in bounds:
+        time_s = percentiles.get(own, 0) * 1e-9
+        if bound_s is not None and time_s > bound_s:
+            took, bound = format_amount(time_s, "s"), format_amount(bound_s, "s")
+            broken.append(f"{name} is {took}, the bound is {bound}: {_over(time_s / bound_s)}")
+    return broken
+
+
+def _over(ratio: float) -> str:
+    """Say how far a time is beyond its bound."""
+    return f"{ratio:.1f} times as long" if ratio >= 2 else f"{100 * (ratio - 1):.1f} % over"
 
 
 def _add_peak(collector: Collector, load: Load) -> None:

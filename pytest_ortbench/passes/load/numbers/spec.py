@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
-from pytest_ortbench.passes.load.facts import SCENARIOS, LoadSpec
+from pytest_ortbench.passes.load.facts import SCENARIOS, TOKEN_LIMITS, TPOT, TTFT, LoadSpec
 
 #: How each scenario is written.
 FORMS: dict[str, str] = {
     "single-stream": "single-stream or single-stream:p90",
     "multi-stream": "multi-stream or multi-stream:p99",
-    "server": "server:RATE:LATENCY or server:RATE:LATENCY:p99, e.g. server:100:20ms",
+    "server": "server:RATE:LATENCY or server:RATE:LATENCY:p99, e.g. server:100:20ms; for a "
+    "language model server:RATE:ttft=TIME:tpot=TIME",
     "offline": "offline",
-    "peak": "peak:pNN:LATENCY, e.g. peak:p99:20ms",
+    "peak": "peak:pNN:LATENCY, e.g. peak:p99:20ms; for a language model peak:ttft=TIME:tpot=TIME",
 }
 
 #: Percentiles of MLPerf's rules.
 _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline": 90.0}
+#: Of limits of tokens, where nobody says it: requests take seconds, and p99 asks for 700 of them.
+_USUAL_OF_TOKENS = 90.0
 _LONGEST_S = 86400.0
 _FASTEST_PER_S = 1e6
 
@@ -33,13 +37,17 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
     Raises:
         UsageError: for an unknown scenario, a part too many or too few, and a number that can't be.
     """
-    scenario, *parts = (part.strip() for part in text.strip().split(":"))
+    scenario, *every = (part.strip() for part in text.strip().split(":"))
     if scenario not in SCENARIOS:
         raise UsageError(
             f"{scenario!r} in {text!r} is no load scenario",
             place=place,
             hint=did_you_mean(scenario, SCENARIOS),
         )
+    parts = [part for part in every if not is_of_tokens(part)]
+    if len(parts) < len(every):
+        limits = [part for part in every if is_of_tokens(part)]
+        return _of_tokens(text, scenario, parts, limits, place)
     least, most = {"server": (2, 3), "peak": (2, 2), "offline": (0, 0)}.get(scenario, (0, 1))
     if not least <= len(parts) <= most:
         few = "few" if len(parts) < least else "many"
@@ -62,6 +70,71 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         percent=percent,
         rate_per_s=_rate(parts[0], text, place),
         latency_s=_latency(parts[1], text, place),
+    )
+
+
+def why_unfit(spec: LoadSpec, case: Case) -> str:
+    """Return why a load can't be had of a case; empty if it can."""
+    if not spec.is_of_tokens:
+        return ""
+    if case.generation is None:
+        return (
+            "ttft and tpot bound requests to a language model, and this row times single "
+            "inferences: server:RATE:LATENCY bounds these"
+        )
+    if case.generation.new_tokens < 2:
+        return "a request writes one token, and the time per output token begins with the second"
+    if case.batch > 1:
+        return f"tokens are bounded for one sequence at a time, and requests here have {case.batch}"
+    return ""
+
+
+def fitting_loads(case: Case) -> tuple[str, ...]:
+    """Return the loads that a case was asked for, without those of tokens that it can't have."""
+    has_tokens = case.generation is not None and case.batch == 1
+    return tuple(text for text in case.sampling.loads if has_tokens or not is_of_tokens(text))
+
+
+def is_of_tokens(text: str) -> bool:
+    """Return whether a load is written with limits of tokens, however well."""
+    return "=" in text
+
+
+def _of_tokens(
+    text: str, scenario: str, parts: list[str], limits: list[str], place: str
+) -> LoadSpec:
+    """Read a load whose bounds are those of tokens: ``server:2:ttft=2s:tpot=200ms``."""
+    least = {"server": 1, "peak": 0}.get(scenario)
+    if least is None:
+        raise UsageError(
+            f"{text!r} bounds tokens, and {scenario} has no bound",
+            place=place,
+            hint=f"Write {FORMS['server']}",
+        )
+    if not least <= len(parts) <= least + 1:
+        few = "few" if len(parts) < least else "many"
+        raise UsageError(
+            f"{text!r} has too {few} parts", place=place, hint=f"Write {FORMS[scenario]}"
+        )
+    bounds: dict[str, float] = {}
+    for limit in limits:
+        name, _, amount = (part.strip() for part in limit.partition("="))
+        if name.lower() not in TOKEN_LIMITS or name.lower() in bounds:
+            is_known = name.lower() in TOKEN_LIMITS
+            raise UsageError(
+                f"{limit!r} in {text!r} {'is there twice' if is_known else 'is no limit'}",
+                place=place,
+                hint="Write each once: ttft=2s for the time to first token, tpot=200ms for that "
+                "per output token",
+            )
+        bounds[name.lower()] = _latency(amount, text, place)
+    return LoadSpec(
+        text=text.strip(),
+        scenario=scenario,
+        percent=_percent(parts[least], text, place) if parts[least:] else _USUAL_OF_TOKENS,
+        rate_per_s=_rate(parts[0], text, place) if least else None,
+        first_token_s=bounds.get(TTFT),
+        token_time_s=bounds.get(TPOT),
     )
 
 

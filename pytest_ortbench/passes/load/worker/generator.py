@@ -3,6 +3,9 @@
 The generator calls :meth:`_System.issue` at each arrival, which only puts the request into a queue;
 the callers take from there, one inference at a time each. In the single-stream scenario there is
 one request at a time, so the generator's own thread runs it and no hand-over is timed.
+
+Where tokens are bounded, a request is one to a language model: it tells the generator when its
+first token is there, and with the last one how many they are.
 """
 
 from __future__ import annotations
@@ -10,15 +13,25 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
-from pytest_ortbench.passes.load.worker.log import read_detail, read_latencies, read_summary
+from pytest_ortbench.passes.load.worker.log import (
+    Logged,
+    TokenTimes,
+    percentile_ns,
+    read_detail,
+    read_latencies,
+    read_summary,
+    read_token_times,
+)
 
 if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
@@ -39,6 +52,11 @@ _OFFLINE_SURPLUS = 1.2
 #: Queries are made beforehand; where they run out, the test is INVALID.
 _QUERIES_SURPLUS = 2.0
 _PREFIX = "mlperf_log_"
+#: Stands for a bound of tokens that was not asked for: a day.
+_NO_BOUND_S = 86400.0
+#: How versions of the generator call the settings of these bounds.
+_FIRST_TOKEN_NAMES = ("ttft_latency", "server_ttft_latency")
+_TOKEN_TIME_NAMES = ("tpot_latency", "server_tpot_latency")
 
 MISSING = (
     "MLPerf's load generator is not installed in this runtime: pip install mlcommons-loadgen there "
@@ -46,8 +64,14 @@ MISSING = (
 )
 
 
+TOO_OLD = (
+    "MLPerf's load generator in this runtime knows no bounds of tokens: "
+    "pip install -U mlcommons-loadgen there"
+)
+
+
 class NoGenerator(Exception):
-    """The load generator is not installed here."""
+    """The load generator is not installed here, or lacks what is asked of it."""
 
 
 def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
@@ -59,11 +83,12 @@ def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
         return LoadTest(reasons=(str(error),))
 
 
-def put_under_load(calls: Sequence[Callable[[], object]], asked: PutUnderLoad) -> LoadTest:
+def put_under_load(calls: Sequence[Callable[..., object]], asked: PutUnderLoad) -> LoadTest:
     """Run one test.
 
     Args:
-        calls: One a caller: runs one inference to its end.
+        calls: One a caller: runs one inference to its end. Where tokens are bounded, it takes what
+            is to be called at the first token, and returns what the request took.
         asked: The test.
 
     Raises:
@@ -75,10 +100,12 @@ def put_under_load(calls: Sequence[Callable[[], object]], asked: PutUnderLoad) -
     with OwnFolder("load") as scratch:
         folder = str(scratch if keep is None else keep)
         Path(folder).mkdir(parents=True, exist_ok=True)
-        system = _System(generator, calls, inline=asked.scenario == "single-stream")
+        settings = _settings(generator, asked)
+        kind = _TokenSystem if asked.is_of_tokens else _System
+        system = kind(generator, calls, inline=asked.scenario == "single-stream")
         traced = _expected_per_s(asked) <= _TRACED_PER_S
         try:
-            _run(generator, system, _settings(generator, asked), folder, traced=traced)
+            _run(generator, system, settings, folder, traced=traced)
         finally:
             system.close()
         if system.error is not None:
@@ -115,6 +142,10 @@ def _settings(generator: ModuleType, asked: PutUnderLoad) -> Any:
         settings.server_target_latency_ns = round((asked.latency_s or 0.0) * 1e9)
         settings.server_target_latency_percentile = share
         settings.server_max_async_queries = asked.most_outstanding
+        if asked.is_of_tokens:
+            settings.use_token_latencies = True
+            _set(settings, _FIRST_TOKEN_NAMES, asked.first_token_s)
+            _set(settings, _TOKEN_TIME_NAMES, asked.token_time_s)
     elif asked.scenario == "single-stream":
         settings.single_stream_expected_latency_ns = max(1, round(1e9 / fastest_per_s))
         settings.single_stream_target_latency_percentile = share
@@ -125,6 +156,18 @@ def _settings(generator: ModuleType, asked: PutUnderLoad) -> Any:
     else:
         settings.offline_expected_qps = _OFFLINE_SURPLUS * asked.expected_per_s
     return settings
+
+
+def _set(settings: Any, names: Sequence[str], bound_s: float | None) -> None:
+    """Set the bound of a time of tokens by the first of its names that the generator knows.
+
+    Raises:
+        NoGenerator: if it knows none.
+    """
+    known = next((name for name in names if hasattr(settings, name)), None)
+    if known is None:
+        raise NoGenerator(TOO_OLD)
+    setattr(settings, known, round((bound_s or _NO_BOUND_S) * 1e9))
 
 
 def _run(
@@ -167,7 +210,7 @@ class _System:
     """
 
     def __init__(
-        self, generator: ModuleType, calls: Sequence[Callable[[], object]], *, inline: bool
+        self, generator: ModuleType, calls: Sequence[Callable[..., object]], *, inline: bool
     ) -> None:
         self.error: Exception | None = None
         self.first_ns = 0
@@ -211,19 +254,57 @@ class _System:
         for thread in self._threads:
             thread.join()
 
-    def _serve(self, call: Callable[[], object], done: list[int]) -> None:
+    def _respond(self, call: Callable[..., object], sample: int) -> object:
+        """Run one request, and return what the generator is told of it."""
+        call()
+        return self._response(sample, 0, 0)
+
+    def _serve(self, call: Callable[..., object], done: list[int]) -> None:
         while (sample := self._queue.get()) is not None:
             self._answer(call, done, sample)
 
-    def _answer(self, call: Callable[[], object], done: list[int], sample: int) -> None:
+    def _answer(self, call: Callable[..., object], done: list[int], sample: int) -> None:
+        response: object = None
         if self.error is None:
             try:
-                call()
+                response = self._respond(call, sample)
             except Exception as error:  # noqa: BLE001 - raised once the generator has ended
                 self.error = error
-        self._complete([self._response(sample, 0, 0)])
+        self._complete([response or self._response(sample, 0, 0)])
         done[0] += 1
         done[1] = perf_counter_ns()
+
+
+class _TokenSystem(_System):
+    """A system whose requests tell of their first token, and how many tokens they wrote.
+
+    Attributes:
+        new_tokens: Tokens of the last request.
+        told: Requests that told of their first token.
+    """
+
+    def __init__(
+        self, generator: ModuleType, calls: Sequence[Callable[..., object]], *, inline: bool
+    ) -> None:
+        first = getattr(generator, "FirstTokenComplete", None)
+        if first is None:
+            raise NoGenerator(TOO_OLD)
+        self._first: Callable[[list[object]], object] = first
+        self.new_tokens = 2
+        self.told = 0
+        super().__init__(generator, calls, inline=inline)
+
+    def _respond(self, call: Callable[..., object], sample: int) -> object:
+        """Run one request, and return what the generator is told of it."""
+
+        def tell() -> None:
+            self._first([self._response(sample, 0, 0, 1)])
+            self.told += 1
+
+        request = call(tell)
+        assert isinstance(request, GeneratedRequest)
+        self.new_tokens = request.new_tokens
+        return self._response(sample, 0, 0, request.new_tokens)
 
 
 def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -> LoadTest:
@@ -243,7 +324,7 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
     completed = logged.number("result_completed_samples_per_sec", "result_samples_per_second")
     if completed is None and duration_s > 0:
         completed = system.answered / duration_s
-    return LoadTest(
+    test = LoadTest(
         rate_per_s=asked.rate_per_s,
         least_s=(logged.number("effective_min_duration_ms") or 0.0) / 1000,
         least_queries=logged.integer("effective_min_query_count") or 0,
@@ -263,8 +344,58 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
         latencies_ns=tuple(kept),
         stride=stride,
         latencies_note=note,
-        early_stopping=logged.text("early_stopping_result"),
+        early_stopping=logged.early_stopping,
         seeds=logged.seeds,
         version=logged.text("loadgen_version").partition(" ")[0],
         log=read_summary(folder / f"{_PREFIX}summary.txt"),
     )
+    if not isinstance(system, _TokenSystem):
+        return test
+    if system.told < system.answered:
+        # The generator calls such a test VALID, with times of 0.
+        return replace(test, valid=False, reasons=logged.reasons, late=None)
+    times = None
+    if traced:
+        times = read_token_times(folder / f"{_PREFIX}trace.json", system.new_tokens)
+    return _with_tokens(test, asked, logged, times)
+
+
+def _with_tokens(
+    test: LoadTest, asked: PutUnderLoad, logged: Logged, times: TokenTimes | None
+) -> LoadTest:
+    """Return a test with what is known of its tokens.
+
+    Args:
+        test: What is known of whole requests.
+        asked: What was asked for.
+        logged: The log.
+        times: Those of each query; ``None`` where it was not traced.
+    """
+    first, later = logged.first_token_percentiles_ns, logged.token_time_percentiles_ns
+    late_first = late_later = late = None
+    if times is not None:
+        own = f"{asked.percent:g}"
+        for known, times_ns in ((first, times.first_ns), (later, times.later_ns)):
+            percentile = percentile_ns(times_ns, asked.percent)
+            if percentile is not None:
+                # The generator reports some percentiles only.
+                known.setdefault(own, percentile)
+        over_first = _over(times.first_ns, asked.first_token_s)
+        over_later = _over(times.later_ns, asked.token_time_s)
+        late_first = None if asked.first_token_s is None else sum(over_first)
+        late_later = None if asked.token_time_s is None else sum(over_later)
+        late = sum(map(max, over_first, over_later))
+    return replace(
+        test,
+        late=late,
+        first_token_percentiles_ns=first,
+        token_time_percentiles_ns=later,
+        late_first_token=late_first,
+        late_token_time=late_later,
+        tokens_per_s=logged.number("result_completed_tokens_per_second"),
+    )
+
+
+def _over(times_ns: Sequence[int], bound_s: float | None) -> list[bool]:
+    bound_ns = (_NO_BOUND_S if bound_s is None else bound_s) * 1e9
+    return [time_ns > bound_ns for time_ns in times_ns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,19 @@ _RULES = {
 _NOISE = ("Logging allocation", "TLS loggers")
 _GAVE_UP, _MORE_QUERIES = "Too many outstanding queries", "pre-generates more queries"
 _PERCENTILE = re.compile(r"result_(\d+\.\d+)_percentile_(?:per_query_)?latency_ns")
+_FIRST_TOKEN = re.compile(r"result_first_token_(\d+\.\d+)_percentile_latency_ns")
+_TOKEN_TIME = re.compile(r"result_time_per_output_token_(\d+\.\d+)_percentile_ns")
+#: What is said of the number of queries: of requests, or of each limit of tokens.
+_EARLY_STOPPING = {
+    "early_stopping_result": "",
+    "early_stopping_ttft_result": "TTFT: ",
+    "early_stopping_tpot_result": "TPOT: ",
+}
 _LATENCY = re.compile(rb'"name":"Sample".*?"query_seq":(\d+).*?"complete_ns":(-?\d+)')
+_FIRST = re.compile(
+    rb'"name":"Token_Latency".*?"ts":([\d.]+),.*?"issue_delay":(-?\d+),"issue_to_done":(-?\d+)'
+)
+_WHOLE = re.compile(rb'"name":"Sample".*?"ph":"b".*?"ts":([\d.]+),.*?"complete_ns":(-?\d+)')
 _SENTENCE = re.compile(r"(?<=\.)\s+")
 
 
@@ -48,14 +60,14 @@ class Logged:
     def reasons(self) -> tuple[str, ...]:
         """Rules that failed, advice, and what went wrong, in the generator's words."""
         failed = [words for key, words in _RULES.items() if self.values.get(key) is False]
-        advice = str(self.values.get("result_invalid_reason") or "").strip()
+        advice = self.text("result_invalid_reason")
         sentences = _SENTENCE.split(advice) if advice else []
         if any(_GAVE_UP in problem for problem in self.problems):
             # It advises more queries for a test that it cut short itself.
             sentences = [sentence for sentence in sentences if _MORE_QUERIES not in sentence]
         if self.values.get("early_stopping_met") is False and not advice:
             # In time, but too few queries to vouch for it: it says how many more it takes.
-            sentences = _SENTENCE.split(self.text("early_stopping_result"))
+            sentences = _SENTENCE.split(self.early_stopping)
         problems = self.problems
         if failed:
             # Without a failed rule one of them must be what made it INVALID.
@@ -65,10 +77,30 @@ class Logged:
     @property
     def percentiles_ns(self) -> dict[str, int]:
         """Latency by percentile: ``{"99": 1234}``."""
+        return self._percentiles(_PERCENTILE)
+
+    @property
+    def first_token_percentiles_ns(self) -> dict[str, int]:
+        """Time to the first token by percentile; empty where no request told it."""
+        return self._percentiles(_FIRST_TOKEN)
+
+    @property
+    def token_time_percentiles_ns(self) -> dict[str, int]:
+        """Time per output token by percentile; likewise."""
+        return self._percentiles(_TOKEN_TIME)
+
+    @property
+    def early_stopping(self) -> str:
+        """What it says on the number of queries, of each limit."""
+        return " ".join(
+            start + self.text(key) for key, start in _EARLY_STOPPING.items() if self.text(key)
+        )
+
+    def _percentiles(self, pattern: re.Pattern[str]) -> dict[str, int]:
         percentiles: dict[str, int] = {}
         # Where a query has several requests, the times of whole queries come last.
         for key, value in sorted(self.values.items(), key=lambda entry: "per_query" in entry[0]):
-            match = _PERCENTILE.fullmatch(key)
+            match = pattern.fullmatch(key)
             if match is not None:
                 percentiles[f"{float(match[1]):g}"] = int(str(value))
         return percentiles
@@ -138,3 +170,44 @@ def read_latencies(path: Path) -> list[int]:
                 query, latency = int(match[1]), int(match[2])
                 latencies[query] = max(latency, latencies.get(query, 0))
     return [latencies[query] for query in sorted(latencies)]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTimes:
+    """When the tokens of each query were there.
+
+    Attributes:
+        first_ns: Time to the first token, from the scheduled arrival.
+        later_ns: Time per output token: that from the first to the last, by the number of tokens
+            but the first.
+    """
+
+    first_ns: tuple[int, ...]
+    later_ns: tuple[int, ...]
+
+
+def read_token_times(path: Path, tokens: int) -> TokenTimes:
+    """Return what the trace says of tokens; a query without its first token is left out.
+
+    Args:
+        path: The trace.
+        tokens: Tokens of each request, at least two.
+    """
+    first: dict[bytes, int] = {}
+    later: dict[bytes, int] = {}
+    with path.open("rb") as file:
+        for line in file:
+            # Both are known by the time of the scheduled arrival.
+            if (match := _FIRST.search(line)) is not None:
+                first[match[1]] = int(match[2]) + int(match[3])
+            elif (match := _WHOLE.search(line)) is not None and match[1] in first:
+                later[match[1]] = (int(match[2]) - first[match[1]]) // (tokens - 1)
+    return TokenTimes(tuple(first[at] for at in later), tuple(later.values()))
+
+
+def percentile_ns(times_ns: Sequence[int], percent: float) -> int | None:
+    """Return a percentile as the generator reads it; ``None`` of nothing."""
+    ordered = sorted(times_ns)
+    if not ordered:
+        return None
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
