@@ -21,7 +21,7 @@ from pytest_ortbench.core.errors import (
 from pytest_ortbench.core.model import Model, ValueHint
 from pytest_ortbench.core.model_spec import ONNX, ONNX_FILES, is_model_file, is_onnx_file
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
-from pytest_ortbench.models.builders.registry import BUILDERS
+from pytest_ortbench.models.builders.registry import BUILDERS, NAMED_ONLY
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
     DEFAULT_SET,
@@ -160,7 +160,9 @@ class _Resolver:
         self, spec: str, name: str, entries: Mapping[str, CatalogueEntry], kind: str
     ) -> Iterator[_Found]:
         if name == "all":
-            for entry in (entry for entry in entries.values() if "canary" not in entry.tags):
+            for entry in entries.values():
+                if NAMED_ONLY.intersection(entry.tags):
+                    continue
                 yield self._from_entry(entry, f"{kind}:{entry.name}")
         elif name in entries:
             yield self._from_entry(entries[name], spec)

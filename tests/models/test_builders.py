@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import onnx
@@ -19,8 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders import BUILDERS, build, building
-from pytest_ortbench.models.builders.graph_writer import ML_DOMAIN, GraphWriter
+from pytest_ortbench.models.builders.graph_writer import ML_DOMAIN, GraphWriter, WeightsFile
+from pytest_ortbench.models.builders.registry import NAMED_ONLY
 from pytest_ortbench.models.builders.weights import (
     DRAW_VARIANCE,
     Draws,
@@ -139,6 +142,74 @@ def test_writer_shares_constants_and_scopes_names() -> None:
     )
 
 
+def test_large_weights_lie_beside_the_model(tmp_path: Path) -> None:
+    """Each from a page of its own, in the order of the graph; small ones stay in the model."""
+    model = tmp_path / "m.onnx"
+    with (tmp_path / "m.onnx.data").open("wb") as stream:
+        writer = GraphWriter("g", version=1, beside=WeightsFile(stream, "m.onnx.data"))
+        first = writer.drawn("a", (33, 50), Fraction(1))
+        second = writer.drawn("b", (2000,), Fraction(1))
+        writer.near("c", 4, 1)
+        model.write_bytes(writer.serialise())
+    plain = GraphWriter("g", version=1)
+    expected = onnx.load_from_string(_three(plain)).graph.initializer
+    assert (tmp_path / "m.onnx.data").stat().st_size == 8192 + 8000
+    apart = onnx.load(str(model), load_external_data=False).graph.initializer
+    places = [{e.key: e.value for e in tensor.external_data} for tensor in apart]
+    assert places == [
+        {"location": "m.onnx.data", "offset": "0", "length": "6600"},
+        {"location": "m.onnx.data", "offset": "8192", "length": "8000"},
+        {},
+    ]
+    loaded = onnx.load(str(model)).graph.initializer
+    for tensor, other in zip(loaded, expected, strict=True):
+        np.testing.assert_array_equal(
+            onnx.numpy_helper.to_array(tensor), onnx.numpy_helper.to_array(other)
+        )
+    assert [tensor.name for tensor in loaded] == [first, second, "c"]
+
+
+def _three(writer: GraphWriter) -> bytes:
+    writer.drawn("a", (33, 50), Fraction(1))
+    writer.drawn("b", (2000,), Fraction(1))
+    writer.near("c", 4, 1)
+    return writer.serialise()
+
+
+@pytest.mark.parametrize("damage", ["weights gone", "weights changed", "model gone"])
+def test_both_files_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    info = replace(BUILDERS["bert_tiny"], external=True)
+    monkeypatch.setitem(building.BUILDERS, "bert_tiny", info)
+    with refused(ModelError, "SHA-256"):  # the digest is that of the model file alone
+        build("bert_tiny", tmp_path)
+    assert not [path for path in tmp_path.iterdir() if path.suffix != ".lock"]
+    with (tmp_path / "w").open("wb") as stream:
+        (tmp_path / "m").write_bytes(building.serialised(info, stream))
+    right = file_digest(tmp_path / "m", ((info.weights_name, tmp_path / "w"),))
+    monkeypatch.setitem(building.BUILDERS, "bert_tiny", replace(info, digest=right))
+    path = build("bert_tiny", tmp_path)
+    weights = path.with_name("bert_tiny-v1.onnx.data")
+    before = weights.read_bytes()
+    if damage == "weights gone":
+        weights.unlink()
+    elif damage == "weights changed":
+        weights.write_bytes(before[:-1] + b"x")
+    else:
+        path.unlink()
+    assert build("bert_tiny", tmp_path) == path
+    assert weights.read_bytes() == before
+    assert path.is_file()
+
+
+def test_all_builtin_models_are_those_that_are_meant_for_everybody() -> None:
+    """The canary is no model, and gigabytes are built where they are named."""
+    named_only = {name for name, info in BUILDERS.items() if NAMED_ONLY.intersection(info.tags)}
+    assert named_only == {"canary", "llm_1b"}
+    assert {name for name, info in BUILDERS.items() if info.external} == {"llm_1b"}
+
+
 def test_writer_types_every_kind_of_attribute() -> None:
     writer = GraphWriter("g", version=1)
     writer.node(
@@ -192,7 +263,7 @@ def test_build_makes_folder_and_file(tmp_path: Path) -> None:
 def test_build_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = build("linear", tmp_path)
     before = path.stat()
-    monkeypatch.setattr(building, "serialised", lambda _: pytest.fail("built again"))
+    monkeypatch.setattr(building, "serialised", lambda *_: pytest.fail("built again"))
     assert build("linear", tmp_path) == path
     assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
@@ -240,9 +311,9 @@ def test_parallel_callers_build_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     calls: list[str] = []
     real = building.serialised
 
-    def counted(info: building.BuilderInfo) -> bytes:
+    def counted(info: building.BuilderInfo, weights: BinaryIO | None) -> bytes:
         calls.append(info.name)
-        return real(info)
+        return real(info, weights)
 
     monkeypatch.setattr(building, "serialised", counted)
     with ThreadPoolExecutor(4) as pool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -15,8 +14,10 @@ import pytest
 from _pytest.mark import ParameterSet
 from numpy.typing import NDArray
 
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders import BUILDERS, build
 from pytest_ortbench.models.builders.graph_writer import BLOCK_OUTPUT, CONSTANT_PREFIX
+from tests.generation.decoding import continued, difference
 
 pytestmark = pytest.mark.live
 
@@ -35,7 +36,10 @@ PARAMETERS = {
     "decoder": 5_518_848,
     "llm_15m": 2 * 8192 * 384 + 6 * (384 * (2 * 384 + 2 * 128 + 3 * 1024) + 2 * 384) + 384,
     "llm_125m": 2 * 32_000 * 768 + 12 * (768 * (2 * 768 + 2 * 256 + 3 * 2048) + 2 * 768) + 768,
+    "llm_1b": 2 * 32_000 * 2048 + 22 * (2048 * (2 * 2048 + 2 * 256 + 3 * 5632) + 2 * 2048) + 2048,
     "llm_long": 2 * 4096 * 256 + 2 * (256 * (2 * 256 + 2 * 256 + 3 * 768) + 2 * 256) + 256,
+    "speech_encoder": 2_485_760,
+    "speech_decoder": 4_056_064,
     "lstm_tagger": 1_548_561,
     "gbdt": 200 * (63 + 64),
     "linear": 10 * 32 + 10,
@@ -71,6 +75,15 @@ def _present(*, layers: int, heads: int) -> dict[str, tuple[int | str, ...]]:
     }
 
 
+def _caches(when: str, role: str, length: str) -> dict[str, tuple[int | str, ...]]:
+    """A cache of the two networks for speech."""
+    return {
+        f"{when}_{kind}_{role}_{layer}": ("batch_size", 4, length, 64)
+        for layer in range(2)
+        for kind in ("key", "value")
+    }
+
+
 INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
     "mobilenet_v2": IMAGE,
     "resnet50": IMAGE,
@@ -86,7 +99,14 @@ INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
     },
     "llm_15m": {**PROMPT, **_past(layers=6, heads=2)},
     "llm_125m": {**PROMPT, **_past(layers=12, heads=4)},
+    "llm_1b": {**PROMPT, **_past(layers=22, heads=4)},
     "llm_long": {**PROMPT, **_past(layers=2, heads=4)},
+    "speech_encoder": {"audio_features": ("batch_size", 80, "num_frames")},
+    "speech_decoder": {
+        "input_ids": ("batch_size", "sequence_length"),
+        **_caches("past", "self", "past_sequence_length"),
+        **_caches("past", "cross", "encoder_sequence_length"),
+    },
     "lstm_tagger": {"input_ids": ("batch", "seq")},
     "gbdt": {"features": ("batch", 32)},
     "linear": {"features": ("batch", 32)},
@@ -107,7 +127,16 @@ OUTPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
     },
     "llm_15m": {"logits": (*PROMPT["input_ids"], 8192), **_present(layers=6, heads=2)},
     "llm_125m": {"logits": (*PROMPT["input_ids"], 32_000), **_present(layers=12, heads=4)},
+    "llm_1b": {"logits": (*PROMPT["input_ids"], 32_000), **_present(layers=22, heads=4)},
     "llm_long": {"logits": (*PROMPT["input_ids"], 4096), **_present(layers=2, heads=4)},
+    "speech_encoder": {
+        "hidden_states": ("batch_size", "num_frames / 2", 256),
+        **_caches("present", "cross", "num_frames / 2"),
+    },
+    "speech_decoder": {
+        "logits": ("batch_size", "sequence_length", 4096),
+        **_caches("present", "self", "total_sequence_length"),
+    },
     "lstm_tagger": {"logits": ("batch", "seq", 17)},
     "gbdt": {"label": ("batch",), "probabilities": ("batch", 10)},
     "linear": {"label": ("batch",), "probabilities": ("batch", 10)},
@@ -120,6 +149,8 @@ VOCABULARY = {
     "decoder": 8192,
     "llm_15m": 8192,
     "llm_125m": 32_000,
+    "llm_1b": 32_000,
+    "speech_decoder": 4096,
     "llm_long": 4096,
     "lstm_tagger": 10000,
 }
@@ -132,6 +163,8 @@ SIZES = {
     "sequence_length": 32,
     "past_sequence_length": 0,
     "total_sequence_length": 32,
+    "num_frames": 60,
+    "encoder_sequence_length": 30,
     "height": 256,
     "width": 192,
 }
@@ -140,13 +173,16 @@ SIZES = {
 IMPLIED = {"batch", "batch_size", "past + seq", "total_sequence_length"}
 
 #: Of half a gigabyte and more.
-LARGE = {"llm_125m"}
+LARGE = {"llm_125m", "llm_1b"}
+
+#: Those with operators of ONNX Runtime's own.
+LANGUAGE = ("llm_15m", "llm_125m", "llm_1b", "llm_long", "speech_decoder")
 
 #: Sets of operators beside ONNX's own.
 OPSETS = {
     "gbdt": {"ai.onnx.ml": 3},
     "linear": {"ai.onnx.ml": 3},
-    **{name: {"com.microsoft": 1} for name in ("llm_15m", "llm_125m", "llm_long")},
+    **{name: {"com.microsoft": 1} for name in LANGUAGE},
 }
 
 
@@ -166,7 +202,8 @@ def _feeds(name: str, batch: int, *, seed: int = 0, sizes: dict[str, int] | None
     for key, axes in INPUTS[name].items():
         shape = [known[axis] if isinstance(axis, str) else axis for axis in axes]
         if key == "input_ids":
-            feeds[key] = rng.integers(0, VOCABULARY[name], shape)
+            element = np.int32 if name == "speech_decoder" else np.int64
+            feeds[key] = rng.integers(0, VOCABULARY[name], shape, dtype=element)
         elif key == "attention_mask":
             feeds[key] = np.ones(shape, dtype=np.int64)
         elif key == "token_type_ids":
@@ -232,10 +269,10 @@ def _each(*left_out: str) -> list[ParameterSet]:
 @pytest.mark.parametrize("name", _each())
 def test_file_is_what_the_registry_says(name: str, built: Built) -> None:
     path = built(name)
-    content = path.read_bytes()
-    assert hashlib.sha256(content).hexdigest() == BUILDERS[name].digest
-    model = onnx.load_from_string(content)
-    del content
+    weights = BUILDERS[name].weights_name
+    beside = ((weights, path.with_name(weights)),) if weights else ()
+    assert file_digest(path, beside) == BUILDERS[name].digest
+    model = onnx.load(str(path), load_external_data=False)
     if "com.microsoft" not in OPSETS.get(name, {}):  # it knows none of their operators
         onnx.checker.check_model(str(path))
     assert _parameters(model) == PARAMETERS[name] == BUILDERS[name].parameters
@@ -252,7 +289,8 @@ def test_file_is_what_the_registry_says(name: str, built: Built) -> None:
 @pytest.mark.parametrize("name", _each("gbdt", "linear"))
 def test_activations_stay_in_range(name: str, built: Built) -> None:
     """Every block's deviation within 0.1 … 10, and all far from what float16 can't hold."""
-    model = onnx.load(str(built(name)))
+    path = built(name)
+    model = onnx.load(str(path), load_external_data=False)
     blocks = [
         output
         for node in model.graph.node
@@ -262,8 +300,12 @@ def test_activations_stay_in_range(name: str, built: Built) -> None:
     assert blocks
     for block in blocks:
         model.graph.output.add().name = block
-    batch = 1 if name in ("canary", "vit_b16", "bert_base", "llm_125m") else 2
-    for tensor, values in _run(_session(model.SerializeToString()), _feeds(name, batch)).items():
+    batch = 1 if name in ("canary", "vit_b16", "bert_base", *LARGE) else 2
+    shown = path.with_name(f"{name}-blocks.onnx")
+    shown.write_bytes(model.SerializeToString())
+    session = _session(shown)
+    shown.unlink()
+    for tensor, values in _run(session, _feeds(name, batch)).items():
         assert np.isfinite(values).all(), tensor
         assert np.abs(values).max() < 1024, tensor
         if tensor.endswith(BLOCK_OUTPUT):
@@ -349,6 +391,39 @@ def test_decoding_token_by_token_equals_prefill(built: Built) -> None:
         expected = whole["logits"][:, position : position + 1]
         np.testing.assert_allclose(step["logits"], expected, rtol=1e-3, atol=1e-3)
         cache = {f"past.{part}": step[f"present.{part}"] for part in CACHE}
+
+
+def test_writing_token_by_token_equals_writing_at_once(built: Built) -> None:
+    """What the encoder calls present is what the decoder calls past; the sound counts."""
+    listener, writer = _session(built("speech_encoder")), _session(built("speech_decoder"))
+    feeds = _feeds("speech_decoder", 2, sizes={"sequence_length": 6})
+    own = {key: values for key, values in feeds.items() if "_self_" in key}
+    logits = []
+    for seed in (0, 1):
+        heard = {
+            key.replace("present", "past"): values
+            for key, values in _run(listener, _feeds("speech_encoder", 2, seed=seed)).items()
+            if "_cross_" in key
+        }
+        assert set(heard) | set(own) | {"input_ids"} == set(INPUTS["speech_decoder"])
+        logits.append(_run(writer, {"input_ids": feeds["input_ids"], **own, **heard})["logits"])
+    assert np.abs(logits[0] - logits[1]).max() > 0.1 * np.abs(logits[0]).max()
+    cache = own
+    for position in range(6):
+        ids = feeds["input_ids"][:, position : position + 1]
+        step = _run(writer, {"input_ids": ids, **cache, **heard})
+        expected = logits[1][:, position : position + 1]
+        assert np.abs(step["logits"] - expected).max() < 1e-5 * np.abs(expected).max()
+        cache = {key: step[key.replace("past", "present")] for key in cache}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", sorted(LARGE))
+def test_large_models_write_with_a_cache_what_they_read_without(name: str, built: Built) -> None:
+    session = _session(built(name))
+    ids = np.random.default_rng(0).integers(0, VOCABULARY[name], (1, 12))
+    whole, parts = (continued(session, ids, lengths) for lengths in ([12], [8, 1, 1, 1, 1]))
+    assert (difference(parts["logits"], whole["logits"]) < 1e-5).all()
 
 
 def test_hidden_tokens_do_not_count(built: Built) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pkgutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders.registry import BUILDERS, BuilderInfo
-
-_BLOCK = 1 << 20
 
 
 def build(name: str, folder: Path) -> Path:
@@ -25,7 +25,7 @@ def build(name: str, folder: Path) -> Path:
         folder: Where the file goes; made if it is missing.
 
     Returns:
-        Path of the file, ``<name>-v<version>.onnx``.
+        Path of the file, ``<name>-v<version>.onnx``; large weights lie beside it.
 
     Raises:
         UsageError: No builder has that name.
@@ -52,12 +52,18 @@ def build(name: str, folder: Path) -> Path:
     return target
 
 
-def serialised(info: BuilderInfo) -> bytes:
-    """The bytes of a network's model file."""
-    # numpy and onnx cost more than the whole start of pytest may.
-    from pytest_ortbench.models.builders.graph_writer import GraphWriter
+def serialised(info: BuilderInfo, weights: BinaryIO | None = None) -> bytes:
+    """Return the bytes of a network's model file.
 
-    graph = GraphWriter(info.name, version=info.version)
+    Args:
+        info: The network.
+        weights: Takes what lies beside the model file.
+    """
+    # numpy and onnx cost more than the whole start of pytest may.
+    from pytest_ortbench.models.builders.graph_writer import GraphWriter, WeightsFile
+
+    beside = None if weights is None else WeightsFile(weights, info.weights_name)
+    graph = GraphWriter(info.name, version=info.version, beside=beside)
     write: Callable[[GraphWriter], None] = pkgutil.resolve_name(info.writer)
     write(graph)
     return graph.serialise()
@@ -70,33 +76,52 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
     with FileLock(target.with_name(f".{target.name}.lock")):
         if _is_right(target, info):  # built while this caller waited
             return
-        content = serialised(info)
-        digest = hashlib.sha256(content).hexdigest()
-        if digest != info.digest:
-            raise ModelError(
-                f"the bytes built here have SHA-256 {digest[:16]}…, version {info.version} of "
-                f"this model has {info.digest[:16]}…, so results would not compare",
-                place=f"builtin:{info.name}",
-                hint="Please report it with the versions of numpy, onnx and protobuf",
-            )
         # One name for every attempt, so that a killed process leaves nothing that piles up.
         part = target.with_name(f".{target.name}.part")
+        weights = _weights(info, part)
         try:
-            with part.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            with ExitStack() as stack:
+                beside = stack.enter_context(weights.open("wb")) if weights else None
+                with part.open("wb") as file:
+                    file.write(serialised(info, beside))
+                    _put_on_disk(file)
+                if beside is not None:
+                    _put_on_disk(beside)
+            digest = _digest(info, part)
+            if digest != info.digest:
+                raise ModelError(
+                    f"the bytes built here have SHA-256 {digest[:16]}…, version {info.version} of "
+                    f"this model has {info.digest[:16]}…, so results would not compare",
+                    place=f"builtin:{info.name}",
+                    hint="Please report it with the versions of numpy, onnx and protobuf",
+                )
+            if weights:
+                weights.replace(target.with_name(info.weights_name))
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)
+            if weights:
+                weights.unlink(missing_ok=True)
+
+
+def _put_on_disk(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _weights(info: BuilderInfo, path: Path) -> Path | None:
+    """Return the file beside a model file, if its network has one."""
+    return path.with_name(f"{path.name}.data") if info.external else None
+
+
+def _digest(info: BuilderInfo, path: Path) -> str:
+    weights = _weights(info, path)
+    return file_digest(path, ((info.weights_name, weights),) if weights else ())
 
 
 def _is_right(path: Path, info: BuilderInfo) -> bool:
-    """Whether the file is there, whole and of this version."""
-    if not path.is_file():
+    """Whether the files are there, whole and of this version."""
+    weights = _weights(info, path)
+    if not path.is_file() or (weights and not weights.is_file()):
         return False
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest() == info.digest
+    return _digest(info, path) == info.digest

@@ -77,6 +77,7 @@ class LlmSizes:
 
 LLM_15M = LlmSizes(layers=6, width=384, key_heads=2, inner=1024, vocabulary=8192, context=8192)
 LLM_125M = LlmSizes(layers=12, width=768, key_heads=4, inner=2048, vocabulary=32_000, context=8192)
+LLM_1B = LlmSizes(layers=22, width=2048, key_heads=4, inner=5632, vocabulary=32_000, context=8192)
 LLM_LONG = LlmSizes(
     layers=2,
     width=256,
@@ -96,6 +97,11 @@ def llm_15m(writer: GraphWriter) -> None:
 def llm_125m(writer: GraphWriter) -> None:
     """12 layers of width 768; 124,668,672 parameters."""
     write_language_model(writer, LLM_125M)
+
+
+def llm_1b(writer: GraphWriter) -> None:
+    """22 layers of width 2048; 1,100,048,384 parameters."""
+    write_language_model(writer, LLM_1B)
 
 
 def llm_long(writer: GraphWriter) -> None:

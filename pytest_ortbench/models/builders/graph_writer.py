@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,41 @@ BLOCK_OUTPUT = "/out"
 #: Starts the name of every initialiser that is no trainable parameter.
 CONSTANT_PREFIX = "constant/"
 
+#: Weights of at least so many bytes lie beside the model, where one has such a file.
+_PAGE = 4096
+
 Shape: TypeAlias = Sequence[int | str]
 Attribute: TypeAlias = (
     int | float | str | Sequence[int] | Sequence[float] | Sequence[str] | GraphProto
 )
+
+
+class WeightsFile:
+    """A file beside a model that holds its large weights, each from a page of its own.
+
+    Args:
+        stream: Where they go.
+        location: Name of the file as it stands in the model.
+    """
+
+    def __init__(self, stream: BinaryIO, location: str) -> None:
+        self._stream = stream
+        self._location = location
+        self._end = 0
+
+    def hold(self, tensor: TensorProto, values: NDArray[np.generic]) -> None:
+        """Write the values of a tensor, and say in the tensor where they are."""
+        gap = -self._end % _PAGE
+        self._stream.write(bytes(gap))
+        self._stream.write(values.data)
+        tensor.data_location = TensorProto.EXTERNAL
+        for key, value in (
+            ("location", self._location),
+            ("offset", str(self._end + gap)),
+            ("length", str(values.nbytes)),
+        ):
+            tensor.external_data.add(key=key, value=value)
+        self._end += gap + values.nbytes
 
 
 class GraphWriter:
@@ -54,9 +85,11 @@ class GraphWriter:
     Args:
         name: Of the graph; together with the version it is the seed of the weights.
         version: Of the builder, recorded as the model's version.
+        beside: Takes the large weights; ``None`` to have all in the model file.
     """
 
-    def __init__(self, name: str, *, version: int) -> None:
+    def __init__(self, name: str, *, version: int, beside: WeightsFile | None = None) -> None:
+        self._beside = beside
         self._draws = Draws(f"{name}-v{version}")
         self._model = ModelProto(ir_version=IR_VERSION, producer_name="pytest-ortbench")
         self._model.model_version = version
@@ -218,7 +251,12 @@ class GraphWriter:
         return self._constants[key]
 
     def _initialise(self, name: str, element: int, values: NDArray[np.generic]) -> None:
-        _fill_tensor(self._graph.initializer.add(), name, element, values)
+        tensor = self._graph.initializer.add()
+        if self._beside is None or values.nbytes < _PAGE:
+            _fill_tensor(tensor, name, element, values)
+            return
+        _describe_tensor(tensor, name, element, values.shape)
+        self._beside.hold(tensor, np.ascontiguousarray(values))
 
     def _add(
         self,
@@ -261,11 +299,15 @@ def constants_graph(name: str, tables: Mapping[str, NDArray[np.float32]]) -> Gra
 
 
 def _fill_tensor(tensor: TensorProto, name: str, element: int, values: NDArray[np.generic]) -> None:
-    tensor.dims.extend(values.shape)
+    _describe_tensor(tensor, name, element, values.shape)
+    tensor.raw_data = values.tobytes()
+
+
+def _describe_tensor(tensor: TensorProto, name: str, element: int, shape: tuple[int, ...]) -> None:
+    tensor.dims.extend(shape)
     tensor.data_type = element
     if name:
         tensor.name = name
-    tensor.raw_data = values.tobytes()
 
 
 def _declare(info: ValueInfoProto, name: str, element: str, shape: Shape) -> None:

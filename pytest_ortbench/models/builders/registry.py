@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+#: Tags of networks that are built where they are named, and not for ``builtin:all``.
+NAMED_ONLY = frozenset({"canary", "large"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuilderInfo:
@@ -22,6 +25,7 @@ class BuilderInfo:
             (``past + seq``) follows from its terms.
         workloads: Presets of sizes by name, of a network that is documented to take an empty
             cache; the first one is the default.
+        external: Whether its weights lie in a file beside it; the digest is that of both.
     """
 
     name: str
@@ -33,17 +37,29 @@ class BuilderInfo:
     tags: tuple[str, ...]
     default_dims: dict[str, int] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
+    external: bool = False
 
     @property
     def file_name(self) -> str:
         """Of the file that is built."""
         return f"{self.name}-v{self.version}.onnx"
 
+    @property
+    def weights_name(self) -> str:
+        """Of the file with its weights; empty where there is none."""
+        return f"{self.file_name}.data" if self.external else ""
+
 
 #: Reading a prompt, and the next token after as many, in the words of onnxruntime-genai's builder.
 _GENERATION = {
     "decode": {"sequence_length": 1, "past_sequence_length": 127},
     "prefill": {"sequence_length": 128, "past_sequence_length": 0},
+}
+
+#: The first tokens of a text, and the next one after some, for three seconds of sound.
+_WRITING = {
+    "decode": {"sequence_length": 1, "past_sequence_length": 31, "encoder_sequence_length": 150},
+    "prefill": {"sequence_length": 4, "past_sequence_length": 0, "encoder_sequence_length": 150},
 }
 
 #: By name; the order is that of listings.
@@ -151,6 +167,18 @@ BUILDERS: dict[str, BuilderInfo] = {
             workloads=_GENERATION,
         ),
         BuilderInfo(
+            name="llm_1b",
+            writer="pytest_ortbench.models.builders.generative.llm_1b",
+            version=1,
+            digest="d420277f204eaa7e4ba4bf59c9b6f8f4b842b8c607760a67c0209bacac0bf8d5",
+            parameters=1_100_048_384,
+            description="Language model likewise, 22 layers of width 2048; takes 4.4 GB of disk",
+            tags=("text", "generation", "transformer", "large"),
+            default_dims=_GENERATION["decode"],
+            workloads=_GENERATION,
+            external=True,
+        ),
+        BuilderInfo(
             name="llm_long",
             writer="pytest_ortbench.models.builders.generative.llm_long",
             version=1,
@@ -160,6 +188,27 @@ BUILDERS: dict[str, BuilderInfo] = {
             tags=("text", "generation", "transformer"),
             default_dims=_GENERATION["decode"],
             workloads=_GENERATION,
+        ),
+        BuilderInfo(
+            name="speech_encoder",
+            writer="pytest_ortbench.models.builders.speech.speech_encoder",
+            version=1,
+            digest="28ad93e73f7331746a6b7b7be994d6a86c1ce75ff94d7268ee31f91ed4962283",
+            parameters=2_485_760,
+            description="Whisper-like encoder: sound to what the layers of speech_decoder look at",
+            tags=("audio", "encoder", "transformer"),
+            default_dims={"num_frames": 300},
+        ),
+        BuilderInfo(
+            name="speech_decoder",
+            writer="pytest_ortbench.models.builders.speech.speech_decoder",
+            version=1,
+            digest="150d3e1dd6169ee292a5ba053196947f4d17558e112cb844e9ae7b3173b3c301",
+            parameters=4_056_064,
+            description="Whisper-like decoder with two caches: of its text, and of speech_encoder",
+            tags=("audio", "generation", "transformer"),
+            default_dims=_WRITING["decode"],
+            workloads=_WRITING,
         ),
         BuilderInfo(
             name="lstm_tagger",

@@ -75,7 +75,7 @@ def layer_norm(
 def feed_forward(
     writer: GraphWriter, source: str, width: int, inner: int, *, variance: Fraction
 ) -> str:
-    """Two dense layers with the exact GELU, x (1 + erf(x/√2)) / 2, between them.
+    """Two dense layers with GELU between them.
 
     Args:
         writer: Of the graph.
@@ -84,12 +84,16 @@ def feed_forward(
         inner: Length between the layers.
         variance: Of the second layer for an input of variance 1.
     """
-    hidden = dense(writer, source, width, inner, name="inner")
+    active = gelu(writer, dense(writer, source, width, inner, name="inner"))
+    return dense(writer, active, inner, width, name="outer", variance=variance, mean=_GELU_MEAN)
+
+
+def gelu(writer: GraphWriter, hidden: str) -> str:
+    """The exact GELU, x (1 + erf(x/√2)) / 2."""
     error = writer.node("Erf", writer.node("Div", hidden, writer.number(math.sqrt(2.0))))
     gate = writer.node("Add", error, writer.number(1.0))
     product = writer.node("Mul", hidden, gate)
-    active = writer.node("Mul", product, writer.number(0.5))
-    return dense(writer, active, inner, width, name="outer", variance=variance, mean=_GELU_MEAN)
+    return writer.node("Mul", product, writer.number(0.5))
 
 
 def heads(writer: GraphWriter, source: str, count: int) -> str:
