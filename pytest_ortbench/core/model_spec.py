@@ -16,6 +16,9 @@ SUFFIXES = (ONNX, ORT)
 #: Files of ONNX in one folder, for globs and :mod:`fnmatch`: both heed the letter case.
 ONNX_FILES = "*.[oO][nN][nN][xX]"
 
+#: What onnxruntime-genai's builder writes beside a language model; it stands for its folder.
+GENAI_CONFIG = "genai_config.json"
+
 
 def is_onnx_file(path: PurePath) -> bool:
     """Whether a path ends as files of ONNX do."""

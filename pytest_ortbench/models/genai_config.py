@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, did_you_mean
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import GENAI_CONFIG
 
-GENAI_CONFIG = "genai_config.json"
 #: A configuration is a page of text.
 _MOST_BYTES = 4 * 2**20
 #: No decoder has as many layers.
@@ -21,9 +22,9 @@ _MOST_LAYERS = 1_000
 #: Templates of inputs of a cache, each with that of the outputs that go on with them, and what
 #: the library takes where a configuration has none.
 _TEMPLATES = (
-    ("past_key_names", "past_key_values.%d.key", "present_key_names", "present.%d.key"),
-    ("past_value_names", "past_key_values.%d.value", "present_value_names", "present.%d.value"),
-    ("past_names", "", "present_names", ""),
+    ("past_key_names", "present_key_names", "present.%d.key"),
+    ("past_value_names", "present_value_names", "present.%d.value"),
+    ("past_names", "present_names", ""),
 )
 
 
@@ -61,22 +62,51 @@ class GenaiConfig:
     @property
     def cache_names(self) -> tuple[tuple[str, str], ...]:
         """Names of inputs and outputs of the cache, written out layer by layer."""
+        return tuple(pair for rows in self._cache_by_kind() for pair in rows)
+
+    def refuse_misnamed(self, model: Model) -> None:
+        """Refuse names of inputs and outputs that the decoder does not have.
+
+        Some layers may have no cache; a kind of which none has one is misnamed.
+
+        Args:
+            model: The decoder as it was read.
+
+        Raises:
+            ModelError: for the first of them.
+        """
+        inputs = {info.name for info in model.inputs}
+        outputs = {info.name for info in model.outputs}
+        named = [("input", self.name_of("input_ids"), inputs)]
+        named.append(("output", self.name_of("logits"), outputs))
+        for rows in self._cache_by_kind():
+            for index, kind, known in ((0, "input", inputs), (1, "output", outputs)):
+                if rows and not any(row[index] in known for row in rows):
+                    named.append((kind, rows[0][index], known))
+        for kind, name, known in named:
+            if name and name not in known:
+                raise ModelError(
+                    f"it names {kind} {name!r}, and {self.files['decoder']} has no such {kind}",
+                    place=str(self.folder / GENAI_CONFIG),
+                    hint=did_you_mean(name, known),
+                )
+
+    def _cache_by_kind(self) -> list[list[tuple[str, str]]]:
         before, after = self.decoder.get("inputs"), self.decoder.get("outputs")
         layers = self.decoder.get("num_hidden_layers")
         if not isinstance(before, dict) or not isinstance(after, dict):
-            return ()
+            return []
         if not isinstance(layers, int) or not 0 < layers <= _MOST_LAYERS:
-            return ()
-        pairs = []
-        for past, _, present, usual in _TEMPLATES:
+            return []
+        kinds = []
+        for past, present, usual in _TEMPLATES:
             templates = before.get(past), after.get(present, usual)
             if all(isinstance(text, str) and text.count("%d") == 1 for text in templates):
-                pairs.append(templates)
-        return tuple(
-            (str(past).replace("%d", str(layer)), str(present).replace("%d", str(layer)))
-            for layer in range(layers)
-            for past, present in pairs
-        )
+                kinds.append([str(text) for text in templates])
+        return [
+            [(past.replace("%d", str(n)), present.replace("%d", str(n))) for n in range(layers)]
+            for past, present in kinds
+        ]
 
 
 def has_genai_config(folder: Path) -> bool:

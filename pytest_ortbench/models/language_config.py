@@ -13,13 +13,9 @@ from typing import Any
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import ToldSize
+from pytest_ortbench.core.model_spec import GENAI_CONFIG
 from pytest_ortbench.models.files_beside import folders_beside, object_in
-from pytest_ortbench.models.genai_config import (
-    GENAI_CONFIG,
-    GenaiConfig,
-    has_genai_config,
-    read_genai_config,
-)
+from pytest_ortbench.models.genai_config import GenaiConfig, has_genai_config, read_genai_config
 
 _CONFIG = "config.json"
 _GENERATION = "generation_config.json"

@@ -58,6 +58,18 @@ class Naming:
         inner = name.lower().endswith(SUFFIXES) or name.endswith("/") or not name
         return place if inner or name in self.taken else name
 
+    def name_of_folder(self, folder: Path) -> str:
+        """Return the name of a model that is a folder: where that lies.
+
+        A slash at its end tells it from a file beside it, or from a name that does not come from a
+        path.
+        """
+        place = self.place_of(folder)
+        if place in (".", ""):
+            place = folder.resolve().name
+        is_taken = place in self.taken or folder.with_name(f"{folder.name}{ONNX}").exists()
+        return f"{place}/" if is_taken else place
+
 
 def _below(path: Path, folder: Path) -> PurePath | None:
     """The path relative to a folder that it lies in; ``None`` for one outside."""

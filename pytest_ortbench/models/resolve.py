@@ -19,7 +19,13 @@ from pytest_ortbench.core.errors import (
     nearest,
 )
 from pytest_ortbench.core.model import Model, ValueHint
-from pytest_ortbench.core.model_spec import ONNX, ONNX_FILES, is_model_file, is_onnx_file
+from pytest_ortbench.core.model_spec import (
+    GENAI_CONFIG,
+    ONNX,
+    ONNX_FILES,
+    is_model_file,
+    is_onnx_file,
+)
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.models.builders.registry import BUILDERS, NAMED_ONLY
 from pytest_ortbench.models.cache import cache_folder
@@ -31,8 +37,11 @@ from pytest_ortbench.models.catalogue import (
     project_start,
     shipped_catalogue,
 )
+from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.fetch import Notify, fetch_model
+from pytest_ortbench.models.genai_config import has_genai_config, read_genai_config
 from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 
@@ -76,9 +85,10 @@ def resolve_models(
 ) -> list[Model | BrokenModel]:
     """Find and read the models that specifications stand for.
 
-    A specification is a file, a glob (``**`` included), a folder (all ``.onnx`` files in it and
-    below, sorted), ``zoo:NAME``, ``zoo:all``, ``builtin:NAME``, ``builtin:all``, or the name of an
-    entry of the project's ``models/catalogue.toml``. A path that exists wins over a name.
+    A specification is a file, a glob (``**`` included), a folder (with ``genai_config.json`` the
+    model that this names, else all ``.onnx`` files in it and below, sorted), ``zoo:NAME``,
+    ``zoo:all``, ``builtin:NAME``, ``builtin:all``, or the name of an entry of the project's
+    ``models/catalogue.toml``. A path that exists wins over a name.
 
     Args:
         specs: What was typed; empty for the default set: mobilenet_v2, bert_tiny, gbdt and
@@ -178,6 +188,8 @@ class _Resolver:
         exists = _exists(path)
         if exists and path.is_dir() and not is_onnx_file(path):
             yield from self._in_folder(spec, path)
+        elif exists and path.name == GENAI_CONFIG:
+            yield from self._in_genai_folder(path.parent)
         elif exists:
             yield self._from_file(path)
         elif spec in self._project:
@@ -193,7 +205,34 @@ class _Resolver:
                 hint=_advice(spec, path, self._project),
             )
 
+    def _in_genai_folder(self, folder: Path) -> Iterator[_Found]:
+        """The decoder, under the name of its folder; where there are other parts, each file."""
+        folder = Path(os.path.abspath(folder))  # noqa: PTH100  # resolve() would follow links
+        name = self._naming.name_of_folder(folder)
+        try:
+            config = read_genai_config(folder)
+        except ModelError:
+            # Read again where what is wrong becomes a row.
+            place = folder / GENAI_CONFIG
+            yield _Found(
+                name=name, path=str(place), read=partial(_read_genai_folder, folder, name=name)
+            )
+            return
+        if len(set(config.files.values())) > 1:
+            for file in dict.fromkeys(config.files.values()):
+                yield self._from_file(folder / file)
+            return
+        yield _Found(
+            name=name,
+            path=os.path.abspath(config.decoder_file),  # noqa: PTH100
+            read=partial(_read_genai_folder, folder, name=name),
+            place=self._naming.place_of(config.decoder_file),
+        )
+
     def _in_folder(self, spec: str, folder: Path) -> Iterator[_Found]:
+        if has_genai_config(folder):
+            yield from self._in_genai_folder(folder)
+            return
         files = [file for file in sorted(folder.rglob(ONNX_FILES)) if not _hidden(file, folder)]
         if not files:
             message = f"the folder {spec!r} holds no {ONNX} file"
@@ -251,6 +290,19 @@ def _read_file(path: Path, *, name: str, source: str) -> Model:
     )
     note = f"the file of zoo:{entry.name}, by its SHA-256: fed as the catalogue says"
     return replace(known, workloads=entry.workloads, notes=(*known.notes, note))
+
+
+def _read_genai_folder(folder: Path, *, name: str) -> Model:
+    """Read the decoder that a folder's ``genai_config.json`` names, and hold the two together."""
+    config = read_genai_config(folder)
+    model = _read_file(config.decoder_file, name=name, source="file")
+    config.refuse_misnamed(model)
+    if model.decoder is not None:
+        return model
+    told = language_config(config.decoder_file)
+    reason = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason
+    note = f"{GENAI_CONFIG} lies beside it, and it is not known to write text: {reason}"
+    return replace(model, notes=(*model.notes, note))
 
 
 def _exists(path: Path) -> bool:

@@ -236,7 +236,13 @@ def _as_later(model: Model | UnreadableModel, later: Model) -> Model | Unreadabl
     )
     if not _takes_the_same(model.inputs, later.inputs):
         return model
-    return replace(model, inputs=later.inputs, implied_dims=later.implied_dims)
+    # Configurations beside it belong to the working tree.
+    return replace(
+        model,
+        inputs=later.inputs,
+        implied_dims=later.implied_dims,
+        decoder=later.decoder if model.decoder is not None else None,
+    )
 
 
 def _takes_the_same(inputs: Sequence[TensorInfo], others: Sequence[TensorInfo]) -> bool:

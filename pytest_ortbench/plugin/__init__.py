@@ -35,6 +35,7 @@ from pytest_ortbench.plugin.model_files import (
     holds_named,
     how_to_measure,
     is_named,
+    is_named_model,
     is_suite,
     keep_from_testmon,
     note_passed_over,
@@ -143,7 +144,8 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect a model file that was named on the command line, and a shipped suite anyhow."""
     collectors = yield
-    if is_model_file(file_path) and is_named(file_path, parent.config):
+    is_asked = is_model_file(file_path) and is_named(file_path, parent.config)
+    if is_asked or is_named_model(file_path, parent.config):
         return [*collectors, _shipped(OnnxFile, parent, file_path)]
     if is_model_file(file_path):
         note_passed_over(file_path, parent.config)

@@ -1,5 +1,8 @@
 """``pytest model.onnx``: the file is an item of its own, and the shipped suites are applied to it.
 
+A folder with ``genai_config.json`` is one model; that file stands for it, since pytest gives ids to
+tests of files alone.
+
 Files are collected only when they are named on the command line (or with the ini key
 ``ort_collect``): a bare ``pytest`` must not start to benchmark every model below it.
 
@@ -22,7 +25,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from pytest_ortbench.core.model_spec import is_model_file
+from pytest_ortbench.core.model_spec import GENAI_CONFIG, is_model_file
 
 _SUITES = Path(__file__).parents[1] / "suites"
 
@@ -115,10 +118,25 @@ def is_suite(path: Path) -> bool:
 
 
 def is_named(path: Path, config: pytest.Config) -> bool:
-    """Whether the user named ``path`` itself on the command line, or asked for all by ini."""
-    if config.getini("ort_collect"):
+    """Whether the user named ``path`` itself on the command line, or asked for all by ini.
+
+    All are not the files of a folder that is named and is one model.
+    """
+    if config.getini("ort_collect") and not is_named_model(path.parent / GENAI_CONFIG, config):
         return True
     return path in _named_paths(config)
+
+
+def is_named_model(path: Path, config: pytest.Config) -> bool:
+    """Whether a file is the configuration of a language model that was named, or its folder was.
+
+    A folder that pytest takes of itself, from its ini file or where it was called, is not named.
+    """
+    if path.name != GENAI_CONFIG or not path.is_file():
+        return False
+    named = _named_paths(config)
+    is_folder = config.args_source is pytest.Config.ArgsSource.ARGS and path.parent in named
+    return path in named or is_folder
 
 
 def holds_named(folder: Path, config: pytest.Config) -> bool:
@@ -126,6 +144,11 @@ def holds_named(folder: Path, config: pytest.Config) -> bool:
     if config.getini("ort_collect"):
         return True
     named = [path for path in _named_paths(config) if is_model_file(path)]
+    named += [
+        path / GENAI_CONFIG
+        for path in _named_paths(config)
+        if is_named_model(path / GENAI_CONFIG, config)
+    ]
     return any(folder in path.parents for path in named)
 
 
@@ -139,8 +162,12 @@ def refuse_uncollected(config: pytest.Config) -> None:
     left = [
         str(argument)
         for argument in config.args
-        for path in [config.invocation_params.dir / str(argument).split("::", 1)[0]]
-        if is_model_file(path) and path.exists() and path.resolve() not in seen
+        for named in [config.invocation_params.dir / str(argument).split("::", 1)[0]]
+        for path in [
+            named / GENAI_CONFIG if is_named_model(named / GENAI_CONFIG, config) else named
+        ]
+        if path.name == GENAI_CONFIG or is_model_file(path)
+        if path.exists() and path.resolve() not in seen
     ]
     if left:
         raise pytest.UsageError(
@@ -201,8 +228,10 @@ def keep_from_testmon(report: pytest.TestReport) -> None:
     """
     lines = getattr(report, "nodes_files_lines", None)
     if isinstance(lines, dict):
-        for nodeid in [nodeid for nodeid in lines if is_model_file(_path_of(nodeid))]:
-            del lines[nodeid]
+        files = {nodeid: _path_of(nodeid) for nodeid in lines}
+        for nodeid, file in files.items():
+            if is_model_file(file) or file.name == GENAI_CONFIG:
+                del lines[nodeid]
 
 
 def _path_of(nodeid: str) -> Path:
