@@ -64,4 +64,4 @@ def test_a_wrong_configuration_fails_with_one_message(
     (folder / "model.onnx").unlink()
     result = pytester.runpytest("llm", "-k", "latency", "--ort-time=0.1")
     assert result.parseoutcomes() == {"failed": 1, "deselected": 5}
-    result.stdout.fnmatch_lines(["*genai_config.json: model.decoder.filename names 'model.onnx'*"])
+    assert "'model.onnx'" in result.stdout.str()
