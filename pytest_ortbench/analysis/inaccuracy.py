@@ -26,6 +26,7 @@ from pytest_ortbench.core.judgement import DRAWN_INPUTS, Judgement, bad, good, u
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.core.precision import FLOOR, Floor, floor_of
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.passes.registry import PASSES
 
 ACCURACY = "accuracy"
 
@@ -71,12 +72,16 @@ def evidence_of(result: CaseResult) -> AnswerEvidence:
     labels = judge_labels(result)
     own_floor = FLOOR in result.case.variant.recipe
     missing = _why_not_compared(result)
+    floor = _floor(result.case, by_labels=labels.is_good)
     wrong: list[str] = []
+    doubts: list[str] = []
     if result.accuracy is not None and not missing:
-        floor = _floor(result.case, by_labels=labels.is_good)
         wrong, doubts = _against_reference(result, result.accuracy, floor)
-        if not wrong and doubts:
-            missing = "; ".join(dict.fromkeys(doubts))
+    for missed, doubt in _seen_by_passes(result, floor):
+        wrong += [missed] if missed else []
+        doubts += [doubt] if doubt else []
+    if not wrong and not missing:
+        missing = "; ".join(dict.fromkeys(doubts))
     if labels.is_bad:
         wrong.append(labels.reason)
     return AnswerEvidence(
@@ -85,6 +90,11 @@ def evidence_of(result: CaseResult) -> AnswerEvidence:
         missing=missing,
         by_labels=labels.is_good and not own_floor,
     )
+
+
+def _seen_by_passes(result: CaseResult, floor: Floor) -> list[tuple[str, str]]:
+    """Return how answers that passes saw miss the floor, and why that can't be told."""
+    return [entry.load(entry.misses)(result, floor) for entry in PASSES if entry.misses]
 
 
 def needs_spread(result: CaseResult) -> bool:

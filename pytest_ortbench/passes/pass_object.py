@@ -161,7 +161,8 @@ class Pass:
             none.
         about_answers: ``(result)`` to a sentence about its answers, which may be empty; empty for
             a pass that looks at none.
-        unit: What its cases time instead of inferences, ``None`` where they time these.
+        unit: What its cases time instead of inferences, ``None`` where they time these. Such cases
+            ask for the pass by themselves.
         report_rank: Order of lines and tables among those of other passes; the default comes last.
         facts_of_case: ``(result)`` to sentences about how one case was measured; empty for none.
         command: Its command of ``ortbench``, ``None`` without one.
@@ -169,6 +170,9 @@ class Pass:
             change between two runtimes; empty for none.
         judge_labels: ``(facts)``, which may be ``None``, to a judgement of the answers by labels;
             empty for a pass without labels.
+        misses: ``(result, floor)`` to how its answers miss the floor of their precision, empty
+            where they keep it, and to why that can't be told, likewise; empty for a pass that holds
+            none against a reference.
         nonfinite: ``(result)`` to how many values of its answers are NaN or infinite, in words,
             and to how many such values it was fed; empty for a pass that counts none.
         compare_sides: ``(baseline, contender, launcher, scratch)`` of two cases to the facts of the
@@ -226,6 +230,7 @@ class Pass:
     command: PassCommand | None = None
     explain_change: str = ""
     judge_labels: str = ""
+    misses: str = ""
     nonfinite: str = ""
     compare_sides: str = ""
 

@@ -269,4 +269,9 @@ def passes_of(
     case = planned.case
     holders = {"": options, "request": case, "case": case, "sampling": case.sampling}
     passes |= {asked for room, name, asked in _ASKING if getattr(holders[room], name)}
+    passes |= {
+        entry.name
+        for entry in PASSES
+        if entry.unit is not None and getattr(case, entry.unit.case_field) is not None
+    }
     return passes

@@ -8,6 +8,7 @@ import pytest
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.passes.stages.planning import StageFile
 from pytest_ortbench.planning.matrix import Planned
@@ -125,6 +126,11 @@ def test_a_test_needs_the_passes_of_its_limits() -> None:
         ({"load": ("offline",)}, {"sampling": Sampling(loads=("offline",))}, {"load"}),
         ({"dataset": Dataset(path="d.npz")}, {"dataset": Dataset(path="d.npz")}, {"task"}),
         ({"stages": (StageFile(path="s.py"),)}, {"stages": "s.py"}, {"stages"}),
+        (
+            {},
+            {"generation": Generation(engine="session", prompt_tokens=8, new_tokens=4)},
+            {"generation"},
+        ),
         # The file is for other cases.
         ({"stages": (StageFile(path="s.py", pattern="x"),)}, {}, set()),
     ],

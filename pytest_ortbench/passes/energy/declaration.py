@@ -31,6 +31,14 @@ _METRICS = (
         "Energy of the device per inference above what it takes idle.",
         reach=ANY,
     ),
+    metric(
+        "energy_per_token",
+        "energy_per_token_j",
+        "J",
+        "lower",
+        "Gross energy of the device per token that a language model writes, of all sequences: that "
+        "of requests, the reading of their prompts included, by their new tokens.",
+    ),
 )
 
 _FLAGS = (
@@ -76,7 +84,10 @@ PASS = Pass(
     metrics_place=Place(after="cpu_per_inference"),
     columns=(
         (Place(after="cpu_s_per_inference"), ("power_w", "energy_per_inference_j")),
-        (Place(after="run_id"), ("idle_power_w", "energy_net_per_inference_j")),
+        (
+            Place(after="run_id"),
+            ("idle_power_w", "energy_net_per_inference_j", "energy_per_token_j"),
+        ),
     ),
     shown_columns=".report:COLUMNS",
     figures=(

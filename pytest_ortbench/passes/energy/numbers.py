@@ -34,6 +34,12 @@ def add_energy(collector: Collector, result: CaseResult) -> None:
     idle = [window.idle_w for window in windows]
     _add_rate(collector, "power", gross, seconds)
     _add_rate(collector, "energy_per_inference", gross, inferences)
+    asked = result.case.generation
+    if asked is None:
+        collector.reject(("energy_per_token",), "single inferences were measured, and no requests")
+    else:
+        tokens = [count * asked.new_tokens * result.case.batch for count in inferences]
+        _add_rate(collector, "energy_per_token", gross, tokens)
     for name, values, per in (
         ("idle_power", idle, [1.0] * len(windows)),
         ("energy_net_per_inference", net, inferences),

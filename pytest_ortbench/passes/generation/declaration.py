@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.metric import metric
+from pytest_ortbench.core.metric import FROM_ZERO, metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass, TimedUnit
+from pytest_ortbench.passes.pass_object import Pass, Phase, TimedUnit
 
 _METRICS = (
     metric(
@@ -63,6 +63,60 @@ _METRICS = (
         "Tokens of all sequences of a batch a second, likewise.",
         counted="tokens",
     ),
+    metric(
+        "logits_sqnr",
+        "logits_sqnr_db",
+        "dB",
+        "higher",
+        "Signal to noise ratio of the logits against the fp32 reference's, less the mean of each "
+        "token's, after the tokens that the reference writes.",
+    ),
+    metric(
+        "logits_kl",
+        "logits_kl_nats",
+        "1",
+        "lower",
+        "Mean Kullback-Leibler divergence from the reference's tokens, in nats, likewise.",
+        reach=FROM_ZERO,
+    ),
+    metric(
+        "logits_top1",
+        "logits_top1",
+        "ratio",
+        "higher",
+        "Share of these places where the likeliest token is the reference's.",
+    ),
+    metric(
+        "greedy_agreement",
+        "greedy_agreement",
+        "ratio",
+        "higher",
+        "Share of tokens, written greedily, that the reference writes at the same place.",
+    ),
+    metric(
+        "greedy_prefix",
+        "greedy_prefix_tokens",
+        "1",
+        "higher",
+        "Tokens, written greedily, before the first that the reference does not write: the fewest "
+        "of all sequences.",
+        reach=FROM_ZERO,
+    ),
+    metric(
+        "cache_bytes",
+        "cache_bytes",
+        "bytes",
+        "lower",
+        "Keys and values of all sequences at the end of a request, as they are bound.",
+    ),
+    metric(
+        "cache_computed",
+        "cache_computed_bytes",
+        "bytes",
+        "lower",
+        "The same by the shapes of keys and values, at the length that is bound or, where an "
+        "engine keeps its cache to itself, at that of the request.",
+    ),
 )
 
 #: Columns of flat rows that say what was asked of a request.
@@ -73,7 +127,15 @@ PASS = Pass(
     result_field="generation",
     measure=".run:measure",
     lacking=".facts:GenerationCheck",
-    add_numbers=".numbers:add_generation",
+    phase=Phase(name="generation", doing="looking at what it writes", rank=60),
+    questions=(
+        (".questions:WriteContinuation", ".worker.reference:write_continuation"),
+        (".questions:CheckGeneration", ".worker.check:check_generation"),
+    ),
+    bounds=".checks:BOUNDS",
+    relations=".checks:RELATIONS",
+    add_numbers=".numbers.requests:add_generation",
+    misses=".numbers.quality:miss_of_tokens",
     metrics=_METRICS,
     metrics_place=Place(rank=5),
     columns=(

@@ -1,4 +1,4 @@
-"""The generation pass: whether what a decoder writes is right, and what its cache takes."""
+"""Whether what a decoder writes is right, and what its cache takes. Raw facts only."""
 
 from __future__ import annotations
 
@@ -6,15 +6,57 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """Scores of tokens against those of the reference, both after the reference's own tokens.
+
+    Attributes:
+        sequences: How many there are.
+        tokens: Tokens of each that were scored: those that the reference writes.
+        sqnr_db: Signal to noise ratio over all of them, each token's scores less their mean; 300
+            where there is no difference, -200 where one side holds NaN or infinity.
+        kl_nats: Mean divergence of the case from the reference (Kullback and Leibler); ``None``
+            where one side holds NaN or infinity everywhere.
+        kl_uniform_nats: That of a model that knows nothing, to which all tokens are as likely.
+        same_top: Scores whose likeliest token is the reference's.
+        same_greedy: Tokens that the case writes by itself as the reference does, of all sequences.
+        same_until: Tokens of each sequence that are the reference's before the first that is not.
+    """
+
+    sequences: int
+    tokens: int
+    sqnr_db: float
+    kl_nats: float | None
+    kl_uniform_nats: float | None
+    same_top: int
+    same_greedy: int
+    same_until: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationCheck:
     """What a language model was seen to write, or why it was not looked at.
 
     Attributes:
-        cache_bytes: Bytes of the cache at the end of a request, as it is bound.
+        after: After how many tokens its scores were compared with its own of one run over all.
+        consistent_db: How near they are, for each of these, of the worst sequence.
+        reference: What is right, for people.
+        likeness: How near it is to the reference; ``None`` without one.
+        reference_reason: Why there is none; empty otherwise.
+        cache_bytes: Bytes of the cache at the end of a request, as it is bound; ``None`` where the
+            engine keeps it to itself.
+        cache_tokens: Tokens of a sequence that it has room for then; likewise.
+        cache_computed_bytes: Bytes that so many tokens take by the shapes of keys and values.
         reason: Why nothing was looked at; empty otherwise.
         interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
 
+    after: tuple[int, ...] = ()
+    consistent_db: tuple[float, ...] = ()
+    reference: str = ""
+    likeness: Likeness | None = None
+    reference_reason: str = ""
     cache_bytes: int | None = None
+    cache_tokens: int | None = None
+    cache_computed_bytes: int | None = None
     reason: str = ""
     interrupted: bool = False

@@ -1,13 +1,91 @@
-"""The generation pass on the host's side."""
+"""The generation pass on the host's side: the reference writes first, then the case is compared."""
 
 from __future__ import annotations
 
-from pytest_ortbench.core.outcome import CaseResult
+import time
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.generation import Decoder, Generation
+from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult
 from pytest_ortbench.engine.means import Means
+from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.generation.facts import GenerationCheck
+from pytest_ortbench.passes.generation.questions import CheckGeneration, WriteContinuation
+
+#: Tokens of a sequence that are read at once and written where there is room for so many. Every row
+#: of a model gets the same, whatever its request, so that one reference serves them all.
+PROMPT_TOKENS, NEW_TOKENS = 16, 32
+#: Scores of the reference that are kept, in bytes.
+_MOST_BYTES = 1 << 28
 
 
 def measure(result: CaseResult, means: Means) -> GenerationCheck:
-    """Look at what a case writes."""
-    del result, means
-    return GenerationCheck(reason="not looked at yet")
+    """Look at what a case writes.
+
+    Raises:
+        WorkerError: if its worker fails.
+    """
+    case = result.case
+    decoder, asked = case.model.decoder, case.generation
+    if decoder is None or asked is None:
+        return GenerationCheck(reason="single inferences were measured, and no requests")
+    looked_at = checked_request(decoder, asked, case.batch)
+    reference, why_none = _reference(case, looked_at, means.launcher)
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
+        check = worker.ask(
+            CheckGeneration(
+                reference=reference,
+                prompt_tokens=looked_at.prompt_tokens,
+                new_tokens=looked_at.new_tokens,
+            )
+        )
+    return replace(check, reference_reason=why_none)
+
+
+def _reference(case: Case, looked_at: Generation, launcher: Launcher) -> tuple[str, str]:
+    """Return a file of what the reference writes, or why there is none.
+
+    Raises:
+        WorkerError: if a file of the case turns out to be another one by now.
+    """
+    if case.model.random_ops:
+        return "", f"the graph draws random numbers ({', '.join(case.model.random_ops)})"
+    try:
+        path = launcher.written_by_reference(
+            _about_tokens(case, looked_at),
+            f"continuation-{looked_at.prompt_tokens}-{looked_at.new_tokens}",
+            lambda right, path: WriteContinuation(case=right, path=str(path)),
+        )
+    except WorkerError as error:
+        if error.failure.phase == CHANGED_FILE:
+            raise
+        return "", error.failure.message
+    return str(path), ""
+
+
+def checked_request(decoder: Decoder, asked: Generation, batch: int) -> Generation:
+    """Return the request that is looked at: short, from an empty cache, within the context.
+
+    Args:
+        decoder: Its context may be unknown; then the request that was timed is one that fits.
+        asked: What was timed.
+        batch: Number of sequences.
+    """
+    room = decoder.context or asked.length
+    prompt = max(1, min(PROMPT_TOKENS, room // 2))
+    most = max(2, _MOST_BYTES // (4 * batch * decoder.vocabulary))
+    new = max(1, min(NEW_TOKENS, most, room - prompt))
+    return replace(asked, engine="session", prompt_tokens=prompt, new_tokens=new, depth=0)
+
+
+def _about_tokens(case: Case, looked_at: Generation) -> Case:
+    """Return a case with the tokens as its only input, alike for all rows of a model."""
+    assert case.model.decoder is not None
+    ids = [spec for spec in case.inputs if spec.name == case.model.decoder.ids]
+    shape = (case.batch, looked_at.prompt_tokens)
+    inputs = tuple(replace(spec, shape=shape, resolved=()) for spec in ids)
+    return replace(case, inputs=inputs, generation=looked_at)

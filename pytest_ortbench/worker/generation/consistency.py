@@ -15,7 +15,13 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.worker.generation.requests import Prompts, generation_in
-from pytest_ortbench.worker.generation.scoring import Scorer, at_once, sqnr_db, step_by_step
+from pytest_ortbench.worker.generation.scoring import (
+    NOISE_DB,
+    Scorer,
+    at_once,
+    sqnr_db,
+    step_by_step,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +113,7 @@ def consistency(scorer: Scorer, ids: Ids, prompt: int, least_db: float) -> Consi
         own = _worst_median(sqnr_db(whole[:, 1:], alone))
     return Consistency(
         after=after,
-        sqnr_db=tuple(float(ratio) for ratio in ratios.min(axis=0)),
+        sqnr_db=tuple(float(ratio) for ratio in np.nan_to_num(ratios, nan=NOISE_DB).min(axis=0)),
         median_db=median,
         own_db=own,
         least_db=least_db,

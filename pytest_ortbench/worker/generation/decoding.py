@@ -6,11 +6,13 @@ to the host, where the likeliest token is chosen: outside the time of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.outcome import Failure
@@ -28,6 +30,27 @@ if TYPE_CHECKING:
 _CHUNK = 512
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64"}
 _WHOLE = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
+
+
+def cache_bytes(
+    cache: Sequence[CacheTensor], batch: int, tokens: int, types: Mapping[str, str]
+) -> int:
+    """Return the bytes of keys and values by their shapes.
+
+    For equal layers that is 2 x layers x heads of keys x head size x tokens x bytes of a number
+    x sequences.
+
+    Args:
+        cache: Its tensors.
+        batch: Number of sequences.
+        tokens: Of each.
+        types: Types of inputs by name, where they are others than the decoder's file has.
+    """
+    bits = 0
+    for tensor in cache:
+        name = types.get(tensor.past, tensor.type)[len("tensor(") : -1]
+        bits += prod(tensor.sized(batch, tokens)) * ELEMENT_TYPES[name].bits
+    return bits // 8
 
 
 class SessionDecoder:
@@ -77,6 +100,16 @@ class SessionDecoder:
     def cache_bytes(self) -> int:
         """Bytes of the bound cache."""
         return sum(value.tensor_size_in_bytes() for value in self._cache)
+
+    @property
+    def cache_tokens(self) -> int:
+        """Tokens of a sequence that the bound cache has room for."""
+        return self._length if self._decoder.shares_buffers else self._past
+
+    @property
+    def computed_cache_bytes(self) -> int:
+        """Bytes of so many tokens by the shapes of keys and values, not by what is bound."""
+        return cache_bytes(self._decoder.cache, self._batch, self.cache_tokens, self._types)
 
     def fill(self, ids: Ids) -> None:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from pytest_ortbench.worker.called import Declared
-    from pytest_ortbench.worker.generation.scoring import Ids, Scores
+    from pytest_ortbench.worker.generation.scoring import Ids, Logits
 
 
 class GenaiOutputs:
@@ -126,12 +126,12 @@ class GenaiScorer:
         self._length = length + 1
         self._generator: Any = None
 
-    def begin(self, ids: Ids) -> Scores:
+    def begin(self, ids: Ids) -> Logits:
         """Forget all tokens and read these at once."""
         self._read(ids)
         return self._after_last()
 
-    def follow(self, ids: Ids) -> Scores:
+    def follow(self, ids: Ids) -> Logits:
         """Read one more token of each sequence, with the cache fed back.
 
         genai reads what it has chosen itself, so it is made to choose these tokens.
@@ -145,12 +145,12 @@ class GenaiScorer:
         generator.generate_next_token()
         return self._after_last()
 
-    def every(self, ids: Ids) -> Scores | None:
+    def every(self, ids: Ids) -> Logits | None:
         """Forget all tokens and read these at once."""
         import numpy as np
 
         self._read(ids)
-        scores: Scores = np.array(self._generator.get_output(self._logits))
+        scores: Logits = np.array(self._generator.get_output(self._logits))
         return scores if scores.shape[1] == ids.shape[1] else None
 
     def _read(self, ids: Ids) -> None:
@@ -158,8 +158,8 @@ class GenaiScorer:
         self._generator = self._model.generator(length=self._length, batch=ids.shape[0])
         self._generator.append_tokens(ids.astype("int32"))
 
-    def _after_last(self) -> Scores:
+    def _after_last(self) -> Logits:
         import numpy as np
 
-        scores: Scores = np.array(self._generator.get_logits())
+        scores: Logits = np.array(self._generator.get_logits())
         return scores[:, -1]

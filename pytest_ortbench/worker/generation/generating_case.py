@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.generation import GeneratedRequest
@@ -24,6 +25,21 @@ from pytest_ortbench.worker.measured import MeasuredCase
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheUse:
+    """What the cache of all sequences takes.
+
+    Attributes:
+        tokens: Tokens of a sequence that it has room for.
+        bound_bytes: What the bound values take.
+        computed_bytes: What so many tokens take by the shapes of keys and values.
+    """
+
+    tokens: int
+    bound_bytes: int
+    computed_bytes: int
 
 
 class RequestCase(MeasuredCase, ABC):
@@ -56,6 +72,10 @@ class RequestCase(MeasuredCase, ABC):
             length: The most tokens of a sequence; by default those of a request.
         """
 
+    def cache(self) -> CacheUse | None:
+        """Return what the cache takes at the end of a request; ``None`` where nobody can see it."""
+        return None
+
     def _first_request(self, engine: RequestEngine) -> int:
         """Time the first request, and refuse a decoder that is fed wrongly."""
         prompts = Prompts(self.case, seed=os.getpid())
@@ -70,8 +90,16 @@ class GeneratingCase(RequestCase):
 
     def _first_inference(self) -> int:
         """Time the first request."""
-        decoder = self._decoder(self.live(), generation_in(self.case).length)
-        return self._first_request(SessionEngine(decoder, self.case))
+        self._timed = self._decoder(self.live(), generation_in(self.case).length)
+        return self._first_request(SessionEngine(self._timed, self.case))
+
+    def cache(self) -> CacheUse:
+        """Return what the cache takes at the end of a request."""
+        return CacheUse(
+            tokens=self._timed.cache_tokens,
+            bound_bytes=self._timed.cache_bytes,
+            computed_bytes=self._timed.computed_cache_bytes,
+        )
 
     def scorer(self, length: int | None = None) -> Scorer:
         """Return what scores tokens with a cache of its own.

@@ -96,6 +96,27 @@ def known_tokens(case: Case) -> int:
     return decoder.vocabulary
 
 
+class TokenChoice:
+    """Chooses tokens greedily, of those that a model knows and that end no text.
+
+    Args:
+        case: Its model.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._known = known_tokens(case)
+        self._ends = [end for end in decoder_in(case).end_tokens if end < self._known]
+
+    def likeliest(self, scores: npt.NDArray[Any]) -> Ids:
+        """Return the likeliest token of each row of scores, ``[..., vocabulary]``."""
+        scores = scores[..., : self._known]
+        if self._ends:
+            scores = scores.copy()
+            scores[..., self._ends] = -float("inf")
+        chosen: Ids = scores.argmax(axis=-1)
+        return chosen
+
+
 class RequestLoop:
     """The timed loop of a case that generates: fills durations with one request each.
 
@@ -145,8 +166,7 @@ class SessionEngine:
 
     def __init__(self, decoder: SteppedDecoder, case: Case) -> None:
         self._decoder = decoder
-        self._known = known_tokens(case)
-        self._ends = list(decoder_in(case).end_tokens)
+        self._choice = TokenChoice(case)
         self._written: list[Ids] = []
 
     def fill(self, ids: Ids) -> None:
@@ -192,13 +212,8 @@ class SessionEngine:
         return np.concatenate(self._written, axis=1)
 
     def _likeliest(self) -> Ids:
-        """Return the likeliest next token of each sequence that ends no text, ``[batch, 1]``."""
-        scores = self._decoder.scores()[:, -1:, : self._known]
-        if self._ends:
-            scores = scores.copy()
-            scores[:, :, [end for end in self._ends if end < self._known]] = -float("inf")
-        chosen: Ids = scores.argmax(axis=-1)
-        return chosen
+        """Return the likeliest next token of each sequence, ``[batch, 1]``."""
+        return self._choice.likeliest(self._decoder.scores()[:, -1:])
 
 
 class SteppedDecoder(Protocol):

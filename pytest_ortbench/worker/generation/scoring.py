@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ids = npt.NDArray[np.integer[Any]]
-    #: Logits, in the type that the model gives them.
-    Scores = npt.NDArray[Any]
+    #: Scores of all tokens that there are, in the type that the model gives them.
+    Logits = npt.NDArray[Any]
 
 #: A signal to noise ratio of values that do not differ at all, and of those that are no numbers.
 EXACT_DB, NOISE_DB = 300.0, -200.0
@@ -25,16 +25,16 @@ EXACT_DB, NOISE_DB = 300.0, -200.0
 class Scorer(Protocol):
     """A decoder that is asked for the scores of its tokens; it has a cache of its own."""
 
-    def begin(self, ids: Ids) -> Scores:
+    def begin(self, ids: Ids) -> Logits:
         """Forget all tokens, read ``[batch, tokens]`` at once; return the scores after the last.
 
         The cache is empty before, and the scores are ``[batch, vocabulary]``, here and below.
         """
 
-    def follow(self, ids: Ids) -> Scores:
+    def follow(self, ids: Ids) -> Logits:
         """Read one more token of each sequence, ``[batch, 1]``, with the cache fed back."""
 
-    def every(self, ids: Ids) -> Scores | None:
+    def every(self, ids: Ids) -> Logits | None:
         """Forget all tokens, read ``[batch, tokens]`` at once; return the scores after each.
 
         They are ``[batch, tokens, vocabulary]``; ``None`` where only those after the last token are
@@ -52,18 +52,18 @@ class SessionScorer:
     def __init__(self, decoder: SessionDecoder) -> None:
         self.decoder = decoder
 
-    def begin(self, ids: Ids) -> Scores:
+    def begin(self, ids: Ids) -> Logits:
         """Forget all tokens and read these at once."""
         self.decoder.rewind()
         return self.follow(ids)
 
-    def follow(self, ids: Ids) -> Scores:
+    def follow(self, ids: Ids) -> Logits:
         """Read further tokens with the cache fed back."""
         self.decoder.read(ids)
-        scores: Scores = self.decoder.scores()[:, -1].copy()
+        scores: Logits = self.decoder.scores()[:, -1].copy()
         return scores
 
-    def every(self, ids: Ids) -> Scores | None:
+    def every(self, ids: Ids) -> Logits | None:
         """Forget all tokens and read these at once."""
         self.decoder.rewind()
         self.decoder.read(ids)
@@ -71,7 +71,7 @@ class SessionScorer:
         return scores.copy() if scores.shape[1] == ids.shape[1] else None
 
 
-def step_by_step(scorer: Scorer, ids: Ids, prompt: int) -> Scores:
+def step_by_step(scorer: Scorer, ids: Ids, prompt: int) -> Logits:
     """Return the scores after a prompt and after each later token, which is read by itself.
 
     Args:
@@ -89,7 +89,7 @@ def step_by_step(scorer: Scorer, ids: Ids, prompt: int) -> Scores:
     return np.stack(scores, axis=1)
 
 
-def at_once(scorer: Scorer, ids: Ids, lengths: Sequence[int]) -> Scores:
+def at_once(scorer: Scorer, ids: Ids, lengths: Sequence[int]) -> Logits:
     """Return the scores after so many tokens, all of which are read at once.
 
     Args:
@@ -104,12 +104,12 @@ def at_once(scorer: Scorer, ids: Ids, lengths: Sequence[int]) -> Scores:
 
     every = scorer.every(ids)
     if every is not None:
-        scores: Scores = every[:, [length - 1 for length in lengths]]
+        scores: Logits = every[:, [length - 1 for length in lengths]]
         return scores
     return np.stack([scorer.begin(ids[:, :length]) for length in lengths], axis=1)
 
 
-def centred(scores: Scores) -> npt.NDArray[np.float64]:
+def centred(scores: Logits) -> npt.NDArray[np.float64]:
     """Return scores less their mean, which no probability depends on."""
     import numpy as np
 
@@ -118,7 +118,7 @@ def centred(scores: Scores) -> npt.NDArray[np.float64]:
     return less
 
 
-def sqnr_db(right: Scores, other: Scores) -> npt.NDArray[np.float64]:
+def sqnr_db(right: Logits, other: Logits) -> npt.NDArray[np.float64]:
     """Return the signal to noise ratio of each row of scores, 20·log10(‖right‖ ÷ ‖difference‖).
 
     Both are centred. A row that holds NaN or infinity on one side only is noise; on both sides it

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto as Types
 from onnx import helper, numpy_helper
 
-LAYERS, HEADS, SHARED, SIZE, VOCABULARY, CONTEXT = 2, 4, 2, 16, 97, 256
+LAYERS, HEADS, HEADS_OF_CACHE, SIZE, VOCABULARY, CONTEXT = 2, 4, 2, 16, 97, 256
 WIDTH = HEADS * SIZE
 
 #: What a file may expect beside the convention, once there is a cache.
@@ -99,9 +99,13 @@ def tiny_decoder(
         normed = _normed(nodes, trunk, f"{layer}.norm")
         parts = [
             product(f"{layer}.{name}", normed, WIDTH, columns, f"{layer}.{name}.out")
-            for name, columns in (("q", WIDTH), ("k", SHARED * SIZE), ("v", SHARED * SIZE))
+            for name, columns in (
+                ("q", WIDTH),
+                ("k", HEADS_OF_CACHE * SIZE),
+                ("v", HEADS_OF_CACHE * SIZE),
+            )
         ]
-        for index, heads in ((0, HEADS), (1, SHARED)):
+        for index, heads in ((0, HEADS), (1, HEADS_OF_CACHE)):
             parts[index] = node(
                 "RotaryEmbedding",
                 [parts[index], positions, "cosines", "sines"],
@@ -118,7 +122,7 @@ def tiny_decoder(
                 [f"{layer}.mixed", f"present.{layer}.key", f"present.{layer}.value"],
                 domain="com.microsoft",
                 num_heads=HEADS,
-                kv_num_heads=SHARED,
+                kv_num_heads=HEADS_OF_CACHE,
             )
         )
         mixed = product(f"{layer}.o", f"{layer}.mixed", WIDTH, WIDTH, f"{layer}.o.out")
@@ -145,7 +149,7 @@ def tiny_decoder(
             value("attention_mask", Types.INT64, ["batch", "total"]),
             value("position_ids", Types.INT64, ["batch", "tokens"]),
             *(
-                value(n, kind, ["batch", SHARED, "past", SIZE])
+                value(n, kind, ["batch", HEADS_OF_CACHE, "past", SIZE])
                 for n in whole
                 if n.startswith("past")
             ),
@@ -153,7 +157,7 @@ def tiny_decoder(
         [
             value("logits", kind, ["batch", "tokens", VOCABULARY]),
             *(
-                value(n, kind, ["batch", SHARED, "total", SIZE])
+                value(n, kind, ["batch", HEADS_OF_CACHE, "total", SIZE])
                 for n in whole
                 if n.startswith("present")
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.model import TensorInfo, ValueHint
-from pytest_ortbench.models.decoders import decoder_of
+from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.worker.generation.consistency import (
     LEAST_DB,
     Consistency,
@@ -70,15 +69,9 @@ def scorer_of(
 ) -> SessionScorer:
     """A scorer on the CPU."""
     session = onnxruntime.InferenceSession(str(path), providers=[CPU.name])
-    decoder = decoder_of(infos(session.get_inputs()), infos(session.get_outputs()))
+    decoder = read_model(path, name="m", source="file").decoder
     assert decoder is not None
     return SessionScorer(kind(session, decoder, CPU, batch=batch, length=length))
-
-
-def infos(values: Sequence[Any]) -> list[TensorInfo]:
-    return [
-        TensorInfo(name=value.name, type=value.type, shape=tuple(value.shape)) for value in values
-    ]
 
 
 def case_of(*, batch: int = 2) -> Case:

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.order import interval_ranks, samples_needed
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.generation.declaration import PASS
+from pytest_ortbench.passes.generation.numbers.quality import add_check
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,7 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
     if not of_workers:
         collector.reject(PASS.metric_names, "no request was measured")
         return
+    add_check(collector, result)
     batch = case.batch
     for name, number in (
         ("ttft", ttft_s),

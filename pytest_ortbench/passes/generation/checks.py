@@ -1,0 +1,41 @@
+"""What facts of generation must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound
+
+BOUNDS: dict[tuple[type, str], Bound] = {
+    (Likeness, "sequences"): FROM_ONE,
+    (Likeness, "tokens"): FROM_ONE,
+}
+
+
+def _check(check: GenerationCheck) -> Iterator[tuple[str, str]]:
+    if len(check.after) != len(check.consistent_db):
+        yield "consistent_db", f"must be as many as the {len(check.after)} in after"
+
+
+def _likeness(likeness: Likeness) -> Iterator[tuple[str, str]]:
+    places = likeness.sequences * likeness.tokens
+    for name in ("same_top", "same_greedy"):
+        if getattr(likeness, name) > places:
+            yield name, f"must not be above {places}, the tokens of all sequences"
+    if len(likeness.same_until) != likeness.sequences:
+        yield "same_until", f"must be as many as the {likeness.sequences} sequences"
+    elif max(likeness.same_until) > likeness.tokens:
+        yield "same_until", f"must not be above {likeness.tokens}, the tokens of a sequence"
+    for name in ("kl_nats", "kl_uniform_nats"):
+        value = getattr(likeness, name)
+        if value is not None and value < 0:
+            yield name, "must not be below 0"
+
+
+#: What must agree within each type: the field that does not, and the rule that it breaks.
+RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
+    GenerationCheck: _check,
+    Likeness: _likeness,
+}

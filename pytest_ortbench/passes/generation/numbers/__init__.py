@@ -1,0 +1,1 @@
+"""What requests took, and whether what is written is right, in numbers."""

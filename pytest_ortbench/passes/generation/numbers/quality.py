@@ -1,0 +1,94 @@
+"""How near a decoder writes to its reference, what its cache takes, and when it is inaccurate.
+
+Of the figures only the signal to noise ratio of the logits is held against a floor. Agreement of
+tokens and divergence depend on how sure a model is: where logits are flat, as those of random
+weights are, the likeliest token changes with the smallest noise, and a distribution of noise is as
+near as any other; where they are steep, neither sees much. The ratio is that of powers, so that
+flat and steep models are held to the same, and a mean that all tokens share counts on neither side.
+"""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.order import proportion_interval
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.precision import Floor
+from pytest_ortbench.core.units import counted
+from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+
+#: Metrics that a reference is needed for.
+OF_REFERENCE = (
+    "logits_sqnr",
+    "logits_kl",
+    "logits_top1",
+    "greedy_agreement",
+    "greedy_prefix",
+)
+OF_CACHE = ("cache_bytes", "cache_computed")
+
+#: A signal to noise ratio that stands for no difference at all.
+_EXACT_DB = 300.0
+
+
+def add_check(collector: Collector, result: CaseResult) -> None:
+    """Add what a case was seen to write, and what its cache takes."""
+    check = result.generation
+    if check is None or check.reason:
+        reason = "it was not looked at" if check is None else check.reason
+        collector.reject((*OF_REFERENCE, *OF_CACHE), reason)
+        return
+    _add_likeness(collector, check)
+    unseen = "the engine keeps its cache to itself"
+    collector.add("cache_bytes", check.cache_bytes, reason=unseen)
+    collector.add("cache_computed", check.cache_computed_bytes, reason=unseen)
+
+
+def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
+    """Say how what a case writes misses its floor, and why that can't be told; empty if neither.
+
+    Args:
+        result: The case.
+        floor: What it must keep.
+    """
+    check = result.generation
+    if check is None:
+        return "", ""
+    if check.reason:
+        return "", f"what it writes was not looked at: {check.reason}"
+    if check.likeness is None:
+        reason = check.reference_reason or "there is no reference"
+        return "", f"what it writes has nothing to be held against: {reason}"
+    if check.likeness.sqnr_db >= floor.sqnr_db:
+        return "", ""
+    return (
+        f"logits of {_places(check.likeness)} that were written one by one: "
+        f"SQNR {check.likeness.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB",
+        "",
+    )
+
+
+def _places(likeness: Likeness) -> str:
+    return counted(likeness.sequences * likeness.tokens, "token")
+
+
+def _add_likeness(collector: Collector, check: GenerationCheck) -> None:
+    likeness = check.likeness
+    if likeness is None:
+        collector.reject(OF_REFERENCE, check.reference_reason or "there is no reference")
+        return
+    places = likeness.sequences * likeness.tokens
+    if likeness.sqnr_db >= _EXACT_DB:
+        collector.reject(("logits_sqnr",), "exact: no difference from the reference")
+    else:
+        collector.add("logits_sqnr", likeness.sqnr_db, samples=places)
+    collector.add(
+        "logits_kl",
+        likeness.kl_nats,
+        reason="logits hold NaN or infinity everywhere",
+        samples=places,
+    )
+    low, high = proportion_interval(likeness.same_top, places)
+    collector.add("logits_top1", likeness.same_top / places, low=low, high=high, samples=places)
+    # Tokens of one sequence follow from each other: no interval can be had of them.
+    collector.add("greedy_agreement", likeness.same_greedy / places, samples=likeness.sequences)
+    collector.add("greedy_prefix", min(likeness.same_until), samples=likeness.sequences)

@@ -1,0 +1,1 @@
+"""What a decoder writes, looked at inside a worker."""

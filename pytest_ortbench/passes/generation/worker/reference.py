@@ -1,0 +1,97 @@
+"""What the reference of a decoder writes: its own likeliest tokens, and their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.passes.generation.questions import WriteContinuation
+from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.requests import (
+    Prompts,
+    TokenChoice,
+    decoder_in,
+    generation_in,
+)
+from pytest_ortbench.worker.generation.scoring import SessionScorer, at_once
+from pytest_ortbench.worker.reference import reference_label, reference_session
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from pytest_ortbench.worker.state import WorkerState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """A prompt and what the reference writes after it.
+
+    Attributes:
+        label: What the reference is, for people.
+        ids: The prompt and all written tokens, ``[batch, prompt + new]``.
+        scores: After the prompt, and after each written token but the last,
+            ``[batch, new, vocabulary]``.
+    """
+
+    label: str
+    ids: npt.NDArray[np.integer[Any]]
+    scores: npt.NDArray[np.floating[Any]]
+
+
+def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
+    """Let the reference choose its tokens one by one, and score them all in one run."""
+    import numpy as np
+
+    state.import_runtime()
+    state.enter("reference")
+    case = question.case
+    asked = generation_in(case)
+    scorer = SessionScorer(
+        SessionDecoder(
+            reference_session(case),
+            decoder_in(case),
+            Provider(alias="cpu", name=CPU),
+            batch=case.batch,
+            length=asked.length,
+        )
+    )
+    choice = TokenChoice(case)
+    ids = Prompts(case, seed=0).draw(asked.prompt_tokens)
+    scores = scorer.begin(ids)
+    for _ in range(asked.new_tokens - 1):
+        ids = np.concatenate([ids, choice.likeliest(scores)[:, None]], axis=1)
+        scores = scorer.follow(ids[:, -1:])
+    # One run over all tokens: no cache can make these wrong.
+    lengths = range(asked.prompt_tokens, asked.prompt_tokens + asked.new_tokens)
+    whole = at_once(scorer, ids, lengths)
+    ids = np.concatenate([ids, choice.likeliest(whole[:, -1:])], axis=1)
+    path = Path(question.path)
+    unfinished = path.with_name(f"{path.name}.part")
+    with unfinished.open("wb") as file:
+        np.savez(file, ids=ids, scores=whole, label=np.array(reference_label(case)))
+    unfinished.replace(path)  # it appears when it is complete
+
+
+def read_continuation(path: Path) -> Continuation:
+    """Read what :func:`write_continuation` wrote.
+
+    Raises:
+        WorkerError: if it can't be read.
+    """
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return Continuation(
+                label=str(stored["label"]), ids=stored["ids"], scores=stored["scores"]
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise WorkerError(
+            Failure(kind="error", phase="reference", message=f"{path} can't be read: {error}")
+        ) from error
