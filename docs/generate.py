@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import typing
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -660,6 +661,7 @@ def other_plugins_page() -> str:
         for fault in found
     ]
     faults += [f"- Too old: {_one_cell(fault)}" for trial in refused for fault in trial["faults"]]
+    products = Counter(trial.get("product", "an earlier one") for trial in recorded["trials"])
     too_old = ", ".join(sorted({trial["version"]["pytest"] for trial in refused}))
     blocks = [
         f"A small project with tests of its own and items of ours, in {len(trials)} "
@@ -667,7 +669,8 @@ def other_plugins_page() -> str:
         "loads). *Good*: its own tests end in the same way with and without us, with and without "
         "the options of the other plugins; our items are measured; the exit status is the same.",
         "Made by `python -m tests.plugins.driver WORK --python=…`, which can be stopped and "
-        "resumed, and `… --write`.",
+        "resumed, and `… --write`. Trials by the commit of this product: "
+        f"{', '.join(f'{commit} ({count})' for commit, count in products.items())}.",
         *(
             [
                 f"pytest {too_old} is too old and refused in one line, on {len(refused)} versions "

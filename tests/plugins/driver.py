@@ -104,11 +104,15 @@ class Environments:
 
     Args:
         folder: The work folder.
+
+    Attributes:
+        product: The commit of this product.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._refreshed: set[str] = set()
+        self.product = _commit()
 
     def interpreter(self, python: str) -> Path:
         """Return the interpreter of the environment with this product."""
@@ -134,6 +138,11 @@ class Environments:
             _install(self.interpreter(python), "--target", str(place), *requirements)
             (place / "made").touch()
         return place
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _install(python: Path, *arguments: str) -> None:
@@ -175,6 +184,7 @@ def record(environments: Environments, trial: Trial, folder: Path) -> dict[str, 
         **asdict(trial),
         "faults": _faults_of_refused(runs) if is_refused else _faults(runs),
         "is_refused": is_refused,
+        "product": environments.product,
         "version": _version(python, paths),
     }
 
