@@ -5,6 +5,7 @@ and a bound, and its limit by a search for the highest rate that still keeps the
 
     pytest model.onnx --ort-load=server:100:20ms
     pytest model.onnx --ort-load=peak:p99:20ms
+    pytest llm/ --ort-load=server:2:ttft=2s:tpot=200ms
 
 A test can name its own load, and limits take the metrics of the first load of a case:
 

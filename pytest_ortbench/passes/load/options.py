@@ -15,7 +15,8 @@ class LoadOptions:
         kind="list",
         metavar="SCENARIO[:K:V]",
         help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
-        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID",
+        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID; of a "
+        "language model also server:2:ttft=2s:tpot=200ms and peak:ttft=2s:tpot=200ms",
         reader="pytest_ortbench.passes.load.planning:read_loads",
         rule="pytest_ortbench.passes.load.planning:refuse_loads_beyond_timeout",
         to="sampling.loads",

@@ -35,15 +35,17 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
     Raises:
         UsageError: for the first of the loads.
     """
+    nearest = next((case for case in cases if case.generation is not None), None)
     for text in options.load:
         spec = parse_load(text, place="load")
-        unfit = [why_unfit(spec, case) for case in cases]
-        if unfit and all(unfit):
+        if cases and all(why_unfit(spec, case) for case in cases):
             raise UsageError(
-                f"no case of this run can have {text!r}: {unfit[0]}",
+                f"no case of this run can have {text!r}: {why_unfit(spec, nearest or cases[0])}",
                 place=options.place_of("load"),
                 hint="Requests of a decoder are measured unless its inputs or their sizes are "
                 "given, or --ort-generate=off"
-                if cases[0].generation is None
-                else "Ask for one sequence and for two tokens at least",
+                if nearest is None
+                else "Add 1 to --ort-batch-sizes"
+                if nearest.batch > 1
+                else "Write two tokens at least (--ort-new-tokens)",
             )
