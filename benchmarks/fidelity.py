@@ -120,12 +120,12 @@ def _compare(
         contrasts.append(contrast(ours_ns, bare_ns))
         levels.append(bare_ns)
         if len(contrasts) >= _MIN_ROUNDS:
-            found = _median(contrasts)
+            found = median_of(contrasts)
             if found.half_width <= known_to or len(contrasts) == _MAX_ROUNDS:
                 return statistics.median(levels), len(contrasts), found
 
 
-def _median(values: list[float]) -> Estimate:
+def median_of(values: list[float]) -> Estimate:
     """Ranks n/2 -+ 0.98 sqrt(n): the normal approximation, good from 80 values on."""
     ordered = sorted(values)
     n = len(ordered)
