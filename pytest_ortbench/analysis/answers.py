@@ -160,7 +160,7 @@ class _Candidate:
 
     @property
     def speed(self) -> Quantity:
-        return self.summary.quantities[_speed(self.summary.case)]
+        return self.summary.quantities[speed_metric(self.summary.case)]
 
     @property
     def blurred_by(self) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         [candidate for candidate in candidates if candidate.batch == batch] for batch in batches
     ]
     unit = unit_of(case)
-    fastest = _best_of_batches(candidates, _speed(case))
+    fastest = _best_of_batches(candidates, speed_metric(case))
     precisions = {result.case.variant.precision for result, _ in members}
     advice, withheld = _recommended(candidates, fastest, several=len(precisions) > 1)
     return ModelAnswer(
@@ -243,8 +243,8 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
     )
 
 
-def _speed(case: Case) -> str:
-    """The metric by which cases like this one are ranked."""
+def speed_metric(case: Case) -> str:
+    """Return the metric by which cases like this one are ranked and compared."""
     unit = unit_of(case)
     return "latency_p50" if unit is None else unit.speed[0]
 
@@ -279,7 +279,7 @@ def _recommended(
         return advice, None
     sound = [candidate for candidate in candidates if not needs_real_inputs(candidate.summary)]
     return (
-        _advice(sound, _best_of_batches(sound, _speed(sound[0].summary.case)), rivals)
+        _advice(sound, _best_of_batches(sound, speed_metric(sound[0].summary.case)), rivals)
         if sound
         else None,
         _withheld(unproven[0], candidates, fastest, sound),
@@ -306,7 +306,9 @@ def _withheld(
         variant=variant,
         label=best.label,
         batch=best.batch,
-        factor=None if next_best is None else _factor(best, next_best, _speed(best.summary.case)),
+        factor=None
+        if next_best is None
+        else _factor(best, next_best, speed_metric(best.summary.case)),
         error=None if ratio_db is None else 10 ** (-ratio_db.value / 20),
     )
 
@@ -344,7 +346,7 @@ def _runner_up(same_batch: Sequence[_Candidate], fastest: Winner) -> Factor | No
         return None
     best = next(candidate for candidate in same_batch if candidate.label == fastest.label)
     second = min(beaten, key=lambda candidate: candidate.speed.value)
-    return _factor(best, second, _speed(best.summary.case))
+    return _factor(best, second, speed_metric(best.summary.case))
 
 
 def _why_not(summary: Summary) -> str:
@@ -354,7 +356,7 @@ def _why_not(summary: Summary) -> str:
     barred = " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
     if barred:
         return barred
-    return summary.missing.get(_speed(summary.case), "")
+    return summary.missing.get(speed_metric(summary.case), "")
 
 
 def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:

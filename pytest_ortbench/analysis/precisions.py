@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.analysis.answers import is_tie
+from pytest_ortbench.analysis.answers import is_tie, speed_metric
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.model import Variant
@@ -58,7 +58,7 @@ class PrecisionRow:
         case_id: Full id.
         status: ``measured`` or the kind of the failure.
         is_reference: Whether the others are compared with this one.
-        latency: Its median, ``None`` if not measured.
+        latency: Its median, of requests that of the time per token; ``None`` if not measured.
         latency_ratio: Against the reference on the same provider.
         size_ratio: Likewise, of the model's size.
         memory_ratio: Likewise, of the peak resident memory.
@@ -186,8 +186,8 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         status=summary.status,
         result=result,
         is_reference=itself,
-        latency=quantities.get("latency_p50"),
-        latency_ratio=ratio_between(compared, summary, "latency_p50"),
+        latency=quantities.get(speed_metric(result.case)),
+        latency_ratio=ratio_between(compared, summary, speed_metric(result.case)),
         size_ratio=ratio_between(compared, summary, "model_size"),
         memory_ratio=ratio_between(compared, summary, "peak_rss"),
         sqnr_db=None if sqnr is None else sqnr.value,

@@ -40,14 +40,19 @@ class Keyword:
         help: What it takes, for people.
         takes: ``texts`` for a text or a list of them, ``models`` for a specification of models, a
             text or a path, or a list of them, ``numbers`` for a positive whole number or a list of
-            them, ``sizes`` for a mapping from a name to such numbers, ``data`` for what the option
-            itself takes: a text or a path, or a mapping of settings.
+            them, ``choice`` for one of some texts, ``sizes`` for a mapping from a name to such
+            numbers, ``data`` for what the option itself takes: a text or a path, or a mapping of
+            settings.
         may_be_empty: Whether an empty list is a value.
+        least: The smallest number.
+        choices: The texts of a choice.
     """
 
     help: str
-    takes: Literal["texts", "models", "numbers", "sizes", "data"]
+    takes: Literal["texts", "models", "numbers", "choice", "sizes", "data"]
     may_be_empty: bool = False
+    least: int = 1
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,6 @@ class TimedUnit:
         speed: Metric by which its cases are ranked, and what sentences call it.
         first: Metric of which the best is named beside that, likewise.
         rate: Metric of how much is done a second.
-        judged: Metrics that a gate judges beside the latency, which is that of a whole unit.
         columns: ``(entries)`` to the columns of a table of its cases.
         about: ``(cases)`` to a sentence that says what the numbers include.
     """
@@ -71,7 +70,6 @@ class TimedUnit:
     speed: tuple[str, str]
     first: tuple[str, str]
     rate: str
-    judged: tuple[str, ...]
     columns: str
     about: str
 
@@ -122,7 +120,8 @@ class Pass:
         questions: What it asks a worker: the class of each question, and the function that answers.
         takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
         shipped_test: Name of the shipped test of a pass that takes long; it is collected only where
-            something asks for the pass. Empty where there is none, or it is always collected.
+            something asks for the pass; that of a pass with a unit, for cases that time it, and
+            only for these. Empty where there is none, or it is always collected.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
         asked_by: Further names by which a test asks for it: what it calls of the fixture.
         offers: ``(ortbench, …)`` that the fixture offers to tests by the function's own name, and

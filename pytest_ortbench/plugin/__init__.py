@@ -83,7 +83,8 @@ def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
     """Return the collector of shipped tests at a path."""
     suite = kind.from_parent(parent, path=path)
     if not _are_left_out(parent.config):
-        suite.unasked = Bench.of(parent.config).collection.unasked_tests()
+        collection = Bench.of(parent.config).collection
+        suite.unasked, suite.is_idle = collection.unasked_tests(), collection.is_idle
     return suite
 
 

@@ -14,7 +14,7 @@ from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.registry import PASSES, owner_of
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -123,11 +123,22 @@ class Collection:
         return frozenset(
             entry.shipped_test
             for entry in PASSES
-            if entry.name not in asked
+            if entry.unit is None
+            and entry.name not in asked
             and limited.isdisjoint(entry.metric_names)
             and entry.shipped_test not in named
             and entry.shipped_test.removeprefix("test_") not in keyword
         )
+
+    def is_idle(self, test: pytest.Item | pytest.Collector) -> bool:
+        """Whether a shipped test is about a unit that no case times, and nobody names the test."""
+        callspec, name = getattr(test, "callspec", None), getattr(test, "originalname", "")
+        is_about_unit = any(
+            entry.unit is not None and entry.shipped_test == name for entry in PASSES
+        )
+        if callspec is None or not is_about_unit or name in _named_tests(self._config.args):
+            return False
+        return not isinstance(callspec.params.get("ortbench"), Planned)
 
     def _request(self, item: pytest.Item) -> PlanRequest:
         """The options as a request; a model file's own tests measure that file only."""
@@ -254,7 +265,7 @@ class Collection:
         raised here, where pytest would show a traceback.
         """
         try:
-            return self._plan_for(definition).entries
+            return _for_test(definition, self._plan_for(definition).entries)
         except OrtbenchError as error:
             message = marker_error(error, definition)
             if message is not None:
@@ -350,6 +361,16 @@ def _is_shipped(item: pytest.Item) -> bool:
     """Whether a test is one of the shipped suites, wherever it was collected."""
     code = getattr(getattr(item, "function", None), "__code__", None)
     return code is not None and is_suite(Path(code.co_filename))
+
+
+def _for_test(item: pytest.Item, entries: Sequence[Planned]) -> Sequence[Planned]:
+    """Return the cases of a test: of a shipped one about a unit, those that time it."""
+    if not _is_shipped(item):
+        return entries
+    for owner in PASSES:
+        if owner.unit is not None and owner.shipped_test == item.name:
+            return [entry for entry in entries if owner_of(entry.case) is owner]
+    return entries
 
 
 def _named_tests(arguments: Sequence[str]) -> set[str]:

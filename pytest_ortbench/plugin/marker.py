@@ -140,7 +140,9 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
 def _value(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     keyword = MARKER_KEYWORDS[name]
     if keyword.takes == "numbers":
-        return _numbers(name, value, place)
+        return _numbers(name, value, place, least=keyword.least)
+    if keyword.takes == "choice":
+        return _choice(name, value, keyword.choices, place)
     if keyword.takes == "sizes":
         return _sizes(name, value, place)
     if keyword.takes == "models":
@@ -176,15 +178,22 @@ def _specs(name: str, value: object, place: str) -> tuple[str, ...]:
         raise _misfit(name, value, rule, place) from None
 
 
-def _numbers(name: str, value: object, place: str) -> tuple[int, ...]:
+def _choice(name: str, value: object, choices: Sequence[str], place: str) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise _misfit(name, value, f"one of {', '.join(choices)}", place)
+    return value
+
+
+def _numbers(name: str, value: object, place: str, *, least: int = 1) -> tuple[int, ...]:
     items = (value,) if isinstance(value, int) else value
     if (
         not isinstance(items, list | tuple)
         or not items
         or not all(isinstance(item, int) and not isinstance(item, bool) for item in items)
-        or any(item < 1 for item in items)
+        or any(item < least for item in items)
     ):
-        raise _misfit(name, value, "a positive whole number or a list of them", place)
+        kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+        raise _misfit(name, value, f"{kind} or a list of them", place)
     return tuple(dict.fromkeys(items))
 
 

@@ -18,7 +18,7 @@ import importlib
 import os
 import pkgutil
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -35,9 +35,11 @@ class Suite(pytest.Module):
 
     Attributes:
         unasked: Names of tests that take long, and that nothing asks for.
+        is_idle: Whether a test is about cases that are not there.
     """
 
     unasked: frozenset[str] = frozenset()
+    is_idle: Callable[[pytest.Item | pytest.Collector], bool] = staticmethod(lambda _: False)
 
     def istestfunction(self, obj: object, name: str) -> bool:
         """Whether something in the module is a test; ``python_functions`` has no say."""
@@ -46,6 +48,10 @@ class Suite(pytest.Module):
     def istestclass(self, _obj: object, _name: str) -> bool:
         """Whether something in the module is a class of tests: suites have none."""
         return False
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        """Return the tests, but for those that are about cases that are not there."""
+        return [test for test in super().collect() if not self.is_idle(test)]
 
 
 class OnnxFile(Suite):

@@ -20,7 +20,7 @@ from pytest_ortbench.analysis.sentences import agreement_words
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.registry import PASSES, unit_of
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, markdown, one_line
 from pytest_ortbench.report.extent import extent_words
@@ -229,8 +229,10 @@ def _extent(row: PrecisionRow) -> str:
 
 def _title(block: PrecisionBlock) -> str:
     at = f" ({block.at})" if block.at else ""
+    unit = unit_of(block.rows[0].result.case)
     return one_line(
         f"{block.model}{at}: precisions against {_reference(block)} on the same provider"
+        + ("" if unit is None else f", latency: {unit.speed[1]}")
         + (f", accuracy on {DRAWN_INPUTS}" if _all_on_drawn(block) else "")
     )
 

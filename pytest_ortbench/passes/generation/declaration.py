@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.core.metric import FROM_ZERO, metric
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.passes.pass_object import Pass, Phase, TimedUnit
+from pytest_ortbench.passes.pass_object import Pass, PassFigure, Phase, TimedUnit
 
 _METRICS = (
     metric(
@@ -136,12 +136,41 @@ PASS = Pass(
     relations=".checks:RELATIONS",
     add_numbers=".numbers.requests:add_generation",
     misses=".numbers.quality:miss_of_tokens",
+    shipped_test="test_generation",
+    offers=((Place(after="throughput", rank=10), ".fixture:generation"),),
+    view="generation",
     metrics=_METRICS,
     metrics_place=Place(rank=5),
     columns=(
         (
             Place(after="session_create_warm_s", rank=5),
             (*_ASKED, *(own.column for own in _METRICS)),
+        ),
+    ),
+    figures=(
+        PassFigure(
+            name="generation-prompt",
+            description="Time to first token and prefill rate against the length of the prompt",
+            draw=".figures:draw_prompt",
+            place=Place(after="accuracy", rank=1),
+        ),
+        PassFigure(
+            name="generation-depth",
+            description="Tokens of a sequence a second against the depth of the cache",
+            draw=".figures:draw_depth",
+            place=Place(after="accuracy", rank=2),
+        ),
+        PassFigure(
+            name="generation-tokens",
+            description="Time between tokens by their position in what a request writes",
+            draw=".figures:draw_positions",
+            place=Place(after="accuracy", rank=3),
+        ),
+        PassFigure(
+            name="generation-quality",
+            description="Quality of what is written against time per token and size",
+            draw=".figures:draw_quality",
+            place=Place(after="accuracy", rank=4),
         ),
     ),
     cells=".report:asked_cells",
@@ -153,7 +182,6 @@ PASS = Pass(
         speed=("tpot", "time per token"),
         first=("ttft", "first token"),
         rate="decode_rate_batch",
-        judged=("ttft", "tpot"),
         columns=".report:request_columns",
         about=".report:what_requests_include",
     ),

@@ -18,6 +18,11 @@ class GenerationOptions:
         "that is recognised, off, or only: no single inferences (default: auto)",
         reader="pytest_ortbench.passes.generation.planning:read_generate",
         to="request.generate",
+        keyword=Keyword(
+            help="requests of language models, 'only'",
+            takes="choice",
+            choices=("auto", "off", "only"),
+        ),
         place=Place(after="sessions", rank=10),
     )
     engines: tuple[str, ...] = option(
@@ -51,7 +56,7 @@ class GenerationOptions:
         help="tokens that a request writes, at least two (default: 32, likewise)",
         reader="pytest_ortbench.passes.generation.planning:read_new_tokens",
         to="request.new_tokens",
-        keyword=Keyword(help="tokens that a request writes", takes="numbers"),
+        keyword=Keyword(help="tokens that a request writes", takes="numbers", least=2),
         place=Place(after="sessions", rank=13),
     )
     depths: tuple[int, ...] = option(
@@ -62,7 +67,7 @@ class GenerationOptions:
         help="tokens in the cache before the prompt, 0:4096 (default: 0)",
         reader="pytest_ortbench.passes.generation.planning:read_depths",
         to="request.depths",
-        keyword=Keyword(help="tokens in the cache before the prompt", takes="numbers"),
+        keyword=Keyword(help="tokens in the cache before the prompt", takes="numbers", least=0),
         place=Place(after="sessions", rank=14),
     )
 

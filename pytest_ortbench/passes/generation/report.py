@@ -100,6 +100,25 @@ _TOOK = (
     ),
 )
 
+_QUALITY = (
+    Column(
+        key="kl",
+        heading="KL",
+        about="Mean Kullback-Leibler divergence of the logits from the fp32 reference's, in nats.",
+        row="logits_kl_nats",
+        metric="logits_kl",
+        rank=6,
+    ),
+    Column(
+        key="agree",
+        heading="same tokens",
+        about="Share of tokens, written greedily, that the fp32 reference writes too.",
+        row="greedy_agreement",
+        metric="greedy_agreement",
+        rank=6,
+    ),
+)
+
 _REQUEST = Column(
     key="request",
     heading="request",
@@ -110,10 +129,12 @@ _REQUEST = Column(
 )
 
 #: Columns that people may ask tables for.
-COLUMNS = tuple((Place(after="workers", rank=10), column) for column in (*_ASKED, *_TOOK, _REQUEST))
+COLUMNS = tuple(
+    (Place(after="workers", rank=10), column) for column in (*_ASKED, *_TOOK, _REQUEST, *_QUALITY)
+)
 
 #: Usual columns that stand behind those of requests, and those that a narrow table leaves out.
-_USUAL = ("create", "rss", "placed", "accuracy", "status")
+_USUAL = ("create", "rss", "placed", "accuracy")
 
 
 def request_columns(entries: Sequence[Entry], usual: Mapping[str, Column]) -> list[Column]:
@@ -131,6 +152,8 @@ def request_columns(entries: Sequence[Entry], usual: Mapping[str, Column]) -> li
         *took,
         _REQUEST,
         *(usual[key] for key in _USUAL),
+        *(column for column in _QUALITY if any(entry.quantity(column.metric) for entry in entries)),
+        usual["status"],
     ]
 
 

@@ -17,7 +17,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.passes.pass_object import Pass, PassFigure
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.registry import PASSES, unit_of
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
@@ -30,14 +30,24 @@ from pytest_ortbench.report.figures.timeline import timeline
 #: Draws the entries of a run; gives ``None`` where it has nothing for the figure.
 _Draw = Callable[[Sequence[Entry]], "Figure | None"]
 
+
+def _inferences(shown: Sequence[Entry]) -> list[Entry]:
+    """Return the cases that time inferences: numbers of anything else don't compare with theirs."""
+    return [entry for entry in shown if unit_of(entry.result.case) is None]
+
+
+def _of_inferences(draw: _Draw) -> _Draw:
+    return lambda shown: draw(_inferences(shown))
+
+
 _STANDARD: dict[str, _Draw] = {
-    "latency": lambda shown: draw_by_case(shown, LATENCY),
-    "distribution": distribution,
-    "timeline": timeline,
-    "throughput": lambda shown: draw_by_case(shown, THROUGHPUT),
-    "batch": batches,
-    "scaling": scaling,
-    "accuracy": accuracy,
+    "latency": _of_inferences(lambda shown: draw_by_case(shown, LATENCY)),
+    "distribution": _of_inferences(distribution),
+    "timeline": _of_inferences(timeline),
+    "throughput": _of_inferences(lambda shown: draw_by_case(shown, THROUGHPUT)),
+    "batch": _of_inferences(batches),
+    "scaling": _of_inferences(scaling),
+    "accuracy": _of_inferences(accuracy),
     "memory": lambda shown: draw_by_case(shown, MEMORY),
 }
 
@@ -88,7 +98,7 @@ def figures(shown: Sequence[Entry], *, slo: Slo | None = None) -> Iterator[tuple
         slo: Latency that must be kept, drawn as a line where latency is an axis.
     """
     for name, draw in FIGURES.items():
-        made = batches(shown, slo=slo) if name == "batch" else draw(shown)
+        made = batches(_inferences(shown), slo=slo) if name == "batch" else draw(shown)
         if made is not None:
             yield name, made
 

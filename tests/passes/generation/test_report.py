@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
+from pytest_ortbench.analysis.precisions import precision_blocks
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import PASSES
@@ -137,6 +140,19 @@ def test_inferences_are_ranked_as_ever() -> None:
     assert (answer.fastest[0].metric, answer.soonest) == ("latency_p50", ())
 
 
+def test_precisions_are_compared_by_their_time_per_token() -> None:
+    """A prompt that is read sooner does not make a slower token faster."""
+    slow, fast = [make_request((90, 2, 2, 2))] * 5, [make_request((10, 3, 3, 3))] * 5
+    run = run_of(
+        make_generated([slow] * 3, case=make_generating_case(precision="fp32")),
+        make_generated([fast] * 3, case=make_generating_case(precision="int8-dynamic")),
+    )
+    (block,) = precision_blocks(run, shown_run(run).summaries)
+    ratio = block.rows[1].latency_ratio
+    assert ratio is not None
+    assert ratio.value == pytest.approx(1.5)
+
+
 def test_the_page_has_both_tables() -> None:
     page = build_page(shown_run(run_of(make_result(), generated())))
     assert [(table.name, len(table.rows)) for table in page.tables] == [("", 1), ("requests", 1)]
@@ -149,6 +165,6 @@ def test_the_page_has_both_tables() -> None:
 def test_every_unit_names_metrics_and_knobs_that_there_are() -> None:
     (owner,) = [entry for entry in PASSES if entry.unit is not None]
     assert owner.unit is not None
-    named = {owner.unit.speed[0], owner.unit.first[0], owner.unit.rate, *owner.unit.judged}
+    named = {owner.unit.speed[0], owner.unit.first[0], owner.unit.rate}
     assert named <= set(owner.metric_names)
     assert set(owner.unit.knobs) == set(make_generating_case().knobs)
