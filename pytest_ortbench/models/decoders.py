@@ -156,7 +156,7 @@ def _parts(
     if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
         return f"input {ids.name!r} does not hold tokens, [batch, tokens] of whole numbers"
     if isinstance(ids.shape[1], int):
-        return f"input {ids.name!r} takes {ids.shape[1]} tokens at a time, and no other number"
+        return f"input {ids.name!r} takes no other number of tokens than {ids.shape[1]}"
     if logits is None:
         return "no output is called logits"
     if logits.shape is not None and len(logits.shape) != 3:
@@ -165,7 +165,7 @@ def _parts(
         )
     pairs = cache_pairs(inputs, outputs, () if told.genai is None else told.genai.cache_names)
     if isinstance(pairs, str):
-        return f"no single output goes on with input {pairs!r}"
+        return f"no single output gives in each step what input {pairs!r} takes in the next one"
     mask = _named(inputs, _MASK, told, "attention_mask")
     positions = _named(inputs, _POSITIONS, told, "position_ids")
     for info, most in ((mask, 2), (positions, 2)):
@@ -215,9 +215,10 @@ def _tensor(
     """Return a tensor of the cache as far as its sizes are known, or why it is none."""
     past, shape = pair.past, pair.past.shape
     axes = cache_axes(pair, ids.shape[0] if ids.shape else None)
-    if shape is None or axes is None:
-        told_shape = "of unknown shape" if shape is None else f"of shape {list(shape)}"
-        return f"which axis of input {past.name!r}, {told_shape}, counts tokens is not known"
+    if shape is None:
+        return f"the shape of input {past.name!r} is not declared"
+    if axes is None:
+        return f"no open axis of input {past.name!r}, of shape {list(shape)}, counts tokens"
     known = {axes.heads: told.heads, axes.size: told.head_size}
     sized = []
     for axis, declared in enumerate(shape):

@@ -109,8 +109,8 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
     return Failure(
         kind="unsupported",
         phase="inputs",
-        message=f"{asked.depth} + {asked.prompt_tokens} + {asked.new_tokens} tokens are "
-        f"{asked.length}, and the context of model {model.name!r} ends at {decoder.context} "
-        f"({decoder.context_from})",
+        message=f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
+        f"tokens are {asked.length} tokens, and the context of model {model.name!r} ends at "
+        f"{decoder.context} ({decoder.context_from})",
         hint="Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
     )

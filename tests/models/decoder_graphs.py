@@ -136,6 +136,56 @@ def joined(
     )
 
 
+def attended(op: str) -> onnx.ModelProto:
+    """Attention by one operator that keeps the cache itself, whose sizes are all open.
+
+    Args:
+        op: ``MultiHeadAttention``, ``Attention`` (of ONNX), or ``packed`` (of ONNX Runtime: keys
+            and values in one tensor).
+    """
+    names = [KEY, VALUE]
+    shape: Sizes = ("b", "h", "p", "d")
+    steps = _projected()
+    if op == "packed":
+        names, shape = ["past_0"], (2, "b", "h", "p", "d")
+        steps = [node("Gather", ["emb", "input_ids"], ["x"])]
+        reads = {"inputs": ["x", "wqkv", "bias", "", *names], "num_heads": HEADS}
+        reads |= {"unidirectional": 1, "domain": "com.microsoft"}
+        op = "Attention"
+    elif op == "Attention":
+        reads = {"inputs": ["q", "k", "v", "", *names], "is_causal": 1}
+        reads |= {"q_num_heads": HEADS, "kv_num_heads": HEADS}
+    else:
+        reads = {"inputs": ["q", "k", "v", "", "", "", *names], "num_heads": HEADS}
+        reads |= {"unidirectional": 1, "domain": "com.microsoft"}
+    nexts = [
+        name.replace("past_key_values", "present").replace("past", "present") for name in names
+    ]
+    return model(
+        [
+            *steps,
+            node(op, reads.pop("inputs"), ["attended", *nexts], **reads),
+            node("MatMul", ["attended", "wo"], ["logits"]),
+        ],
+        [value("input_ids", ("b", "s"), INT64), *(value(name, shape) for name in names)],
+        [value("logits", ("b", "s", VOCABULARY)), *(value(name, None) for name in nexts)],
+        [
+            *(weight(name, WIDTH, WIDTH) for name in ("wq", "wk", "wv")),
+            *(weight(name, *sizes) for name, *sizes in _OTHERS),
+        ],
+        opsets={"": 23, "com.microsoft": 1},
+        ir_version=11,
+    )
+
+
+_OTHERS = (
+    ("emb", VOCABULARY, WIDTH),
+    ("wqkv", WIDTH, 3 * WIDTH),
+    ("bias", 3 * WIDTH),
+    ("wo", WIDTH, VOCABULARY),
+)
+
+
 def _projected() -> list[onnx.NodeProto]:
     return [
         node("Gather", ["emb", "input_ids"], ["x"]),

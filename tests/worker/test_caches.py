@@ -1,4 +1,4 @@
-"""Buffers that past and present share: the same tokens as with buffers of their own."""
+"""Caches of all kinds in a session: shared buffers, other layouts, flags, or none at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
-from tests.models.decoder_graphs import HEADS, SIZE, grouped, joined
+from tests.generation.folders import TINY, model_bytes
+from tests.models.decoder_graphs import HEADS, SIZE, attended, grouped, joined
 from tests.models.graphs import BOOL, INT64, read, value
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
@@ -68,6 +69,41 @@ def test_a_cache_that_is_joined_is_not_shared_and_has_flag_and_constants(tmp_pat
     decoder, session = loaded(joined(OPEN, None, extra=extra), tmp_path)
     assert not decoder.shares_buffers
     assert len(written(decoder, session)[0]) == 6
+
+
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [
+        ("MultiHeadAttention", (0, HEADS, 0, SIZE)),
+        ("Attention", (0, HEADS, 0, SIZE)),
+        ("packed", (2, 0, HEADS, 0, SIZE)),
+    ],
+)
+def test_operators_that_keep_a_cache(op: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    decoder, session = loaded(attended(op), tmp_path)
+    assert {tensor.shape for tensor in decoder.cache} == {shape}
+    assert token_by_token(decoder, session) == written(decoder, session)
+
+
+def test_a_decoder_without_a_cache_reads_everything_again(tmp_path: Path) -> None:
+    cached, session = loaded(onnx.load_model_from_string(model_bytes(TINY)), tmp_path)
+    proto = onnx.load_model_from_string(model_bytes(TINY, cached=False))
+    uncached, other = loaded(proto, tmp_path)
+    assert (len(cached.cache), uncached.cache, uncached.context) == (4, (), TINY.context)
+    assert written(uncached, other) == written(cached, session) == token_by_token(uncached, other)
+
+
+def token_by_token(decoder: Decoder, session: ort.InferenceSession) -> list[list[int]]:
+    """What is written where the prompt is read token by token, half of it before the request."""
+    runner = SessionDecoder(session, decoder, CPU, batch=2, length=PROMPT.shape[1] + 6)
+    runner.fill(PROMPT[:, :1])
+    for place in range(1, PROMPT.shape[1]):
+        runner.read(PROMPT[:, place : place + 1])
+    tokens = [runner.scores()[:, -1].argmax(axis=-1)]
+    while len(tokens) < 6:
+        runner.read(tokens[-1][:, None])
+        tokens.append(runner.scores()[:, -1].argmax(axis=-1))
+    return [list(row) for row in np.stack(tokens, axis=1).tolist()]
 
 
 def test_a_cache_with_the_length_before_the_heads(tmp_path: Path) -> None:
