@@ -95,6 +95,7 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
     # Its types speak of float16 and of empty weights; ONNX Runtime infers them again.
     for graph in graphs_within(model.graph):
         del graph.value_info[:]
+    _follow_outputs(model)
     if wanted == onnx.TensorProto.BFLOAT16:
         _to_bfloat16(model)
     clamped = _give_weights_back(model, stash, wanted)
@@ -206,6 +207,21 @@ def _take_weights(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
                 tensor.data_type = onnx.TensorProto.FLOAT
                 tensor.dims.append(0)
     return stash
+
+
+def _follow_outputs(model: onnx.ModelProto) -> None:
+    """Give weights that are outputs of their graph the type that the converter gave these.
+
+    It knows a weight by the nodes that read it. A branch of an ``If`` that only chooses between
+    tables has none.
+    """
+    import onnx
+
+    for graph in graphs_within(model.graph):
+        declared = {value.name: value.type.tensor_type.elem_type for value in graph.output}
+        for tensor in graph.initializer:
+            if declared.get(tensor.name) == onnx.TensorProto.FLOAT16:
+                tensor.data_type = onnx.TensorProto.FLOAT16
 
 
 def _give_weights_back(

@@ -313,6 +313,14 @@ def _packed_attention(inputs: _Shapes, outputs: _Shapes) -> int:
     return math.prod(inputs[0]) * width + batch * queries * per_query * length
 
 
+def _grouped_attention(_inputs: _Shapes, outputs: _Shapes) -> int:
+    """Every head of the queries meets the whole cache twice; the cache stands behind the result.
+
+    Queries, keys and values may be one tensor, so only results tell.
+    """
+    return 2 * math.prod(_ranked(outputs[0], 3)) * _ranked(outputs[1], 4)[-2]
+
+
 def _ranked(shape: Shape, least: int) -> Shape:
     if len(shape) < least:
         raise IndexError(f"a shape of {least} axes or more is needed, not {shape}")
@@ -342,4 +350,5 @@ _PRODUCTS: Mapping[str, _Count] = {
     ),
     **dict.fromkeys(("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"), _recurrent),
     **dict.fromkeys(("Attention", "MultiHeadAttention", "QAttention"), _attention),
+    "GroupQueryAttention": _grouped_attention,
 }

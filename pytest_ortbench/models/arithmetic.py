@@ -32,6 +32,7 @@ from pytest_ortbench.models.dataflow import drop_weights
 from pytest_ortbench.models.inspection import (
     RANDOM_OPS,
     op_name,
+    packed_parameters,
     parameter_count,
     without_functions,
 )
@@ -209,6 +210,7 @@ class _Counting:
         constants = [name for name in node.input if name in self.weights]
         for name in constants:
             self.read |= self.weights[name].stored
+        stored = {name: self.weights[name].parameters for name in constants}
         weight_bytes, activation_bytes = self._moved(node)
         macs, reason = self._macs(node)
         return NodeWork(
@@ -217,7 +219,7 @@ class _Counting:
             macs=macs,
             weight_bytes=weight_bytes,
             activation_bytes=activation_bytes,
-            parameters=sum(self.weights[name].parameters for name in constants),
+            parameters=sum(stored.values()) + packed_parameters(node, stored),
             reason=reason,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.arithmetic import element_count
@@ -144,14 +144,20 @@ def op_name(node: onnx.NodeProto) -> str:
     return f"{node.domain}::{node.op_type}"
 
 
+#: Weights that one byte can hold: of one bit each.
+_MOST_PACKED = 8
+
+
 def parameter_count(proto: onnx.ModelProto) -> int:
-    """Number of elements in all float and integer weights.
+    """Number of elements in all float and integer weights, of packed ones what is packed.
 
     Initialisers, constant nodes, and of the operators of ``ai.onnx.ml`` coefficients, intercepts,
     support vectors, thresholds and leaf values.
     """
     total = 0
+    stored: dict[str, int] = {}
     for graph in all_graphs(proto):
+        stored |= {tensor.name: _elements(tensor) for tensor in graph.initializer}
         total += sum(_elements(tensor) for tensor in graph.initializer)
         total += sum(_elements(sparse.values) for sparse in graph.sparse_initializer)
     for node in all_nodes(proto):
@@ -159,9 +165,26 @@ def parameter_count(proto: onnx.ModelProto) -> int:
             for attribute in node.attribute:
                 if attribute.HasField("t"):
                     total += _elements(attribute.t)
+        elif node.op_type == "MatMulNBits":
+            total += packed_parameters(node, stored)
         elif node.domain == "ai.onnx.ml":
             total += _classical_parameters(node)
     return total
+
+
+def packed_parameters(node: onnx.NodeProto, stored: Mapping[str, int]) -> int:
+    """How many more weights a ``MatMulNBits`` has than elements that hold them.
+
+    Args:
+        node: Of any operator.
+        stored: Elements of constants, by name.
+    """
+    sizes: dict[str, int] = {attribute.name: attribute.i for attribute in node.attribute}
+    held = stored.get(node.input[1], 0) if len(node.input) > 1 else 0
+    if node.op_type != "MatMulNBits" or not held:
+        return 0
+    # A block that is not full is padded, so the sizes tell; a file may state any.
+    return max(0, min(sizes.get("K", 0) * sizes.get("N", 0), _MOST_PACKED * held) - held)
 
 
 def _classical_parameters(node: onnx.NodeProto) -> int:

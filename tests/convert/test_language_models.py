@@ -13,7 +13,7 @@ from pytest_ortbench.models.builders.generative import LLM_LONG, LlmSizes
 from tests.generation.decoding import continued, difference, session
 from tests.generation.folders import TINY, model_bytes
 
-from .conversions import DYNAMIC, sqnr_db
+from .conversions import DYNAMIC, FP16, sqnr_db
 
 pytestmark = pytest.mark.live
 
@@ -25,6 +25,8 @@ FOUR_BITS = Recipe(name="int4", base="int4")
     [
         (DYNAMIC, TINY, 30, 0.95, 0.03),  # its ranges are those of what is read at a time
         (DYNAMIC, LLM_LONG, 30, 0.95, 0.03),
+        (FP16, TINY, 55, 0.98, 1e-3),
+        (FP16, LLM_LONG, 55, 0.98, 1e-3),  # with tables in branches that no node reads
         (FOUR_BITS, TINY, 18, 0.85, 1e-5),
         (FOUR_BITS, LLM_LONG, 18, 0.85, 1e-5),
     ],

@@ -77,6 +77,7 @@ Y = (2, 128, 28, 28)
             8 * 3 * 12 * 128,
         ),
         ("MultiHeadAttention", [(2, 5, 512), (2, 7, 512), (2, 7, 512)], [(2, 5, 512)], 71_680),
+        ("GroupQueryAttention", [(2, 5, 768)], [(2, 5, 512), (2, 2, 7, 64)], 71_680),
         # com.microsoft: 512 -> 3·512 for 5 tokens, then the attention among them.
         (
             "Attention",

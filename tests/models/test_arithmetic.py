@@ -10,8 +10,10 @@ from onnx import TensorProto, helper
 
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.arithmetic import count_file, count_proto
+from pytest_ortbench.models.builders.generative import LLM_LONG, LlmSizes
 from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.feeds import resolve_inputs
+from tests.generation.folders import TINY, model_bytes
 from tests.models.graphs import BOOL, FLOAT, INT64, UINT8, constant, model, node, value, weight
 
 pytestmark = pytest.mark.live
@@ -222,6 +224,40 @@ def test_operators_that_onnx_does_not_know_do_not_hide_what_follows():
     assert by_name["packed"].weight_bytes == 256 + 4 * 32  # as it is stored
     assert by_name["dynamic"].macs == 6 * 32 * 8
     assert by_name["plain"].macs == 6 * 8 * 4
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize(("new", "past"), [(40, 0), (1, 39)])
+@pytest.mark.parametrize("sizes", [TINY, LLM_LONG], ids=["rotary", "longrope"])
+def test_language_models_are_counted_whole(
+    sizes: LlmSizes, new: int, past: int, packed: bool
+) -> None:
+    """What ONNX Runtime's own operators make has a shape, so nothing behind them is left out."""
+    inputs = {"input_ids": (1, new), "attention_mask": (1, new + past)}
+    for layer in range(sizes.layers):
+        for kind in ("key", "value"):
+            inputs[f"past_key_values.{layer}.{kind}"] = (1, sizes.key_heads, past, 64)
+    proto = onnx.load_from_string(model_bytes(sizes, packed=packed))
+    found = count_proto(proto, inputs)
+    heads, width = sizes.heads + 2 * sizes.key_heads, sizes.width
+    layer_macs = width * 64 * heads + width * width + 3 * width * sizes.inner
+    products = sizes.layers * layer_macs + width * sizes.vocabulary
+    attention = sizes.layers * 2 * width * (new + past)
+    assert found.macs == new * (products + attention)
+    assert set(found.uncounted) == ({"If"} if sizes.original else set())
+
+
+def test_packed_weights_count_as_what_they_hold() -> None:
+    """17 by 5 weights of 4 bits in blocks of 16: the second block of each column is padded."""
+    proto = model(
+        [node("MatMulNBits", ["x", "q", "s"], ["y"], domain="com.microsoft", K=17, N=5)],
+        [value("x", ["N", 17])],
+        [value("y", None)],
+        [constant("q", [[[0] * 8] * 2] * 5, "uint8"), weight("s", 10)],
+    )
+    found = count_proto(proto, {"x": (3, 17)})
+    assert found.parameters == found.nodes[0].parameters == 17 * 5 + 10
+    assert found.macs == 3 * 17 * 5
 
 
 def test_packed_weights_as_small_as_sizes_are_no_sizes():
