@@ -666,7 +666,7 @@ def other_plugins_page() -> str:
     blocks = [
         f"A small project with tests of its own and items of ours, in {len(trials)} "
         "combinations of Python, pytest and other plugins (the fifteen most downloaded that pytest "
-        "loads). *Good*: its own tests end in the same way with and without us, with and without "
+        "loads, and seven further ones). *Good*: its own tests end in the same way with and without us, with and without "
         "the options of the other plugins; our items are measured; the exit status is the same.",
         "Made by `python -m tests.plugins.driver WORK --python=…`, which can be stopped and "
         "resumed, and `… --write`. Trials by the commit of this product: "

@@ -32,7 +32,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from tests.plugins.projects import PLUGINS, Plugin, write_project
+from tests.plugins.projects import FURTHER, PLUGINS, Plugin, write_project
 
 ROOT = Path(__file__).parents[2]
 #: Where ``--write`` puts what is recorded.
@@ -80,7 +80,7 @@ def trials(pythons: Sequence[str]) -> Iterator[Trial]:
 
     No plugin is tried with every version of pytest on every Python; every set with the oldest and
     the newest pytest on every Python; each plugin alone with every version of pytest on the newest
-    Python.
+    Python, the further ones with the oldest and the newest.
 
     Args:
         pythons: The interpreters, the oldest first.
@@ -91,7 +91,7 @@ def trials(pythons: Sequence[str]) -> Iterator[Trial]:
     for python, version in itertools.product(pythons, (TOO_OLD, *PYTESTS)):
         yield Trial(python, version, ())
     ends, between = (PYTESTS[-1], PYTESTS[0]), PYTESTS[1:-1]
-    for version, name in itertools.product(ends, names):
+    for version, name in itertools.product(ends, [*(other.name for other in FURTHER), *names]):
         yield Trial(pythons[-1], version, (name,))
     for python, version, chosen in itertools.product(reversed(pythons), ends, sets):
         yield Trial(python, version, chosen)
@@ -166,7 +166,7 @@ def record(environments: Environments, trial: Trial, folder: Path) -> dict[str, 
         folder: A folder of its own, which is emptied.
     """
     python = environments.interpreter(trial.python)
-    plugins = tuple(plugin for plugin in PLUGINS if plugin.name in trial.plugins)
+    plugins = tuple(plugin for plugin in (*PLUGINS, *FURTHER) if plugin.name in trial.plugins)
     paths = [environments.overlay(trial.python, f"pytest=={trial.pytest}")]
     for plugin in plugins:
         paths.append(environments.overlay(trial.python, plugin.name, *plugin.needs))
@@ -300,10 +300,10 @@ def write(records: Sequence[dict[str, Any]], versions: dict[str, str]) -> None:
 
 def _plugin_versions(environments: Environments, python: str) -> dict[str, str]:
     versions = {}
-    for plugin in PLUGINS:
+    for plugin in (*PLUGINS, *FURTHER):
         place = environments.overlay(python, plugin.name, *plugin.needs)
         stem = plugin.name.replace("-", "_")
-        (found,) = place.glob(f"{stem}-*.dist-info")
+        (found,) = place.glob(f"{stem}-[0-9]*.dist-info")
         versions[plugin.name] = found.name.removesuffix(".dist-info").removeprefix(f"{stem}-")
     return versions
 

@@ -145,6 +145,16 @@ def test_counts(benchmark):
     Plugin("pytest-json-report", options=("--json-report",)),
     Plugin("pytest-repeat", options=("--count=2",)),
 )
+#: Further ones that reach far into a run: its order, its reports, its sockets.
+FURTHER = (
+    Plugin("allure-pytest", options=("--alluredir=allure",)),
+    Plugin("pytest-randomly", options=("-p", "randomly")),
+    Plugin("pytest-random-order", options=("--random-order",)),
+    Plugin("pytest-sugar"),
+    Plugin("pytest-instafail", options=("--instafail",)),
+    Plugin("pytest-socket", options=("--disable-socket",)),
+    Plugin("pytest-testmon", options=("--testmon",)),
+)
 
 
 def write_project(folder: Path, plugins: tuple[Plugin, ...], model: bytes) -> None:
