@@ -665,9 +665,10 @@ def other_plugins_page() -> str:
     too_old = ", ".join(sorted({trial["version"]["pytest"] for trial in refused}))
     blocks = [
         f"A small project with tests of its own and items of ours, in {len(trials)} "
-        "combinations of Python, pytest and other plugins (the fifteen most downloaded that pytest "
-        "loads, and seven further ones). *Good*: its own tests end in the same way with and without us, with and without "
-        "the options of the other plugins; our items are measured; the exit status is the same.",
+        "combinations of Python, pytest and other plugins: the fifteen most downloaded that pytest "
+        "loads, and seven further ones. *Good*: its own tests end in the same way with and without "
+        "us, with and without options of the others; our items are measured; the exit status is "
+        "the same.",
         "Made by `python -m tests.plugins.driver WORK --python=…`, which can be stopped and "
         "resumed, and `… --write`. Trials by the commit of this product: "
         f"{', '.join(f'{commit} ({count})' for commit, count in products.items())}.",
