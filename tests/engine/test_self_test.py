@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
+from pytest_ortbench.gate.numbers.self_test import EQUAL
 from pytest_ortbench.models.widened import CHANNELS, write_widened
 from pytest_ortbench.worker.added_work import with_added_work
 from tests.engine.fakes import FakeLauncher
+from tests.passes.generation.generated import make_generating_case
 from tests.results_factory import make_case
 
 KVM = Machine(host="h", stable={"virtualisation": "KVM"})
@@ -42,6 +45,23 @@ def self_test(launcher: FakeLauncher) -> SelfTest:
         seed=3,
         number_ns=2 * NUMBER_NS,
     )
+
+
+def test_work_of_a_request_is_added_for_every_token() -> None:
+    """Its cost is told from that of one run, and the request is slower by what is named."""
+
+    def time_of_request(case: Case, index: int) -> float:
+        return 100e6 + 32 * NUMBER_NS * case.added_work
+
+    test = replace(
+        self_test(FakeLauncher(time_of_request)),
+        cases=[make_generating_case(new=32)],
+        turns=(EQUAL, 0.10),
+    )
+    trials = some(test, 4)
+    assert [trial.kind for trial in trials] == ["equal", "+10 %"] * 2
+    assert [trial.verdict for trial in trials] == ["same", "slower"] * 2
+    assert trials[1].effect == pytest.approx(0.10, abs=0.004)
 
 
 def some(test: SelfTest, count: int, *, done: int = 0):

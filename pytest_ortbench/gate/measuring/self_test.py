@@ -87,13 +87,15 @@ class SelfTest:
         launcher: Starts the workers.
         machine: Decides the profile.
         cases: Models to test on, prepared.
-        wider: A network and the same with more channels, and by how much slower it should be.
+        wider: A network and the same with more channels, and by how much slower it should be;
+            ``None`` where no turn asks for it.
         scratch: Folder for reference outputs.
         version: Version of this package, for the record.
         seed: Decides every order.
         notify: Told of trials that can't be made.
         number_ns: What one number of added work takes, roughly; 0: it is measured.
         left_out: Trials that could not be made.
+        turns: What is compared, in turn.
     """
 
     launcher: Launcher
@@ -106,6 +108,7 @@ class SelfTest:
     notify: Callable[[str], None] = lambda _: None
     number_ns: float = 0.0
     left_out: int = 0
+    turns: tuple[str | float, ...] = _TURNS
     _works: dict[str, _AddedWork] = field(default_factory=dict)
 
     def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
@@ -124,7 +127,7 @@ class SelfTest:
             turn, index = divmod(number, len(self.cases))
             seed = random.Random(f"{self.seed} {number}").getrandbits(31)
             try:
-                yield self._trial(_TURNS[turn % len(_TURNS)], self.cases[index], seed)
+                yield self._trial(self.turns[turn % len(self.turns)], self.cases[index], seed)
             except TooBusyError:
                 self.left_out += 1
                 self.notify(
@@ -183,7 +186,7 @@ class SelfTest:
     def _measured_work(self, case: Case) -> _AddedWork | None:
         if not self.number_ns:
             self.number_ns = _number_ns()
-        expected_s = self.number_ns / 1e9
+        expected_s = _runs_of(case) * self.number_ns / 1e9
         plain_s, _ = self._against_more(case, 0, 1)
         much = max(1, round(_MUCH * plain_s / expected_s))
         fastest_s, much_s = self._against_more(case, much, _LAUNCHES_MUCH)
@@ -224,6 +227,11 @@ class SelfTest:
             ).launch
         except SideFailed as failed:
             raise WorkerError(failed.failure) from failed
+
+
+def _runs_of(case: Case) -> int:
+    """How often the model is run, and work added, in what is timed: once for every token."""
+    return 1 if case.generation is None else case.generation.new_tokens
 
 
 def _number_ns() -> float:
