@@ -238,7 +238,8 @@ def _cut(step: OperatorStep, axis: Axis, start: int | None, end: int | None, str
 
 
 @axis_rule("Pad")
-def _pad(step: OperatorStep) -> list[Axes | None] | None:
+def pad(step: OperatorStep) -> list[Axes | None] | None:
+    """Return the axes of a Pad."""
     axes = step.axes(0)
     pads = step.numbers(1) if "pads" not in step.attributes else list(step.attributes["pads"])
     if axes is None:
@@ -272,7 +273,8 @@ def _constant_of_shape(step: OperatorStep) -> list[Axes | None] | None:
 
 
 @axis_rule("Range")
-def _range(step: OperatorStep) -> list[Axes | None] | None:
+def range_of(step: OperatorStep) -> list[Axes | None] | None:
+    """Return the axis of a Range."""
     ends = [step.numbers(index) for index in range(3)]
     numbers = [end[0] for end in ends if end]
     if len(numbers) < 3 or not numbers[2]:
@@ -311,7 +313,10 @@ def _gather(step: OperatorStep) -> list[Axes | None] | None:
     if data is not None and data.constant and positions is not None and not positions.touched:
         for axis in chosen:  # a table that is read by position
             step.limit_of_size(size_of(axis), most=size_of(axes[place]))
-    _choose(step, axes[place], chosen)
+    if positions is not None and positions.counts:
+        step.lose([axes[place]])  # each turn of a loop takes its own row
+    else:
+        _choose(step, axes[place], chosen)
     return [axes[:place] + chosen + axes[place + 1 :]]
 
 

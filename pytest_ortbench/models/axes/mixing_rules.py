@@ -24,14 +24,17 @@ def _product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(1)
     if first is None or second is None or not first or not second:
         return None
+    if step.attributes.get("transBatchA") or step.attributes.get("transBatchB"):
+        return None
     if step.attributes.get("transA"):
         first = (*first[:-2], first[-1], first[-2])
     if step.attributes.get("transB"):
         second = (*second[:-2], second[-1], second[-2])
-    return [_multiplied(step, first, second)]
+    return [multiplied(step, first, second)]
 
 
-def _multiplied(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
+def multiplied(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
+    """Return the axes of a matrix product."""
     inner = second[-2] if len(second) > 1 else second[-1]
     joined([first[-1], inner], step.labels)
     step.labels.mix([first[-1], inner], step.why)
@@ -46,7 +49,7 @@ def _multiplied(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
 @axis_rule("com.microsoft::QLinearMatMul", "QLinearMatMul")
 def _quantised_product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(3)
-    return [_multiplied(step, first, second)] if first and second else None
+    return [multiplied(step, first, second)] if first and second else None
 
 
 @axis_rule("Gemm", "com.microsoft::FusedGemm", "com.microsoft::GemmFastGelu")
@@ -58,7 +61,7 @@ def _general_product(step: OperatorStep) -> list[Axes | None] | None:
         first = (first[1], first[0])
     if step.attributes.get("transB"):
         second = (second[1], second[0])
-    return [_multiplied(step, first, second)]
+    return [multiplied(step, first, second)]
 
 
 @axis_rule("com.microsoft::MatMulNBits")
@@ -96,12 +99,12 @@ def _einsum(step: OperatorStep) -> list[Axes | None] | None:
 
 @axis_rule(
     *("Conv", "ConvInteger", "QLinearConv", "com.microsoft::FusedConv", "ConvTranspose"),
-    *("DeformConv", "com.microsoft::NhwcConv"),
+    "DeformConv",
 )
 def _convolution(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     weight = step.axes(3 if step.op == "QLinearConv" else 1)
-    if axes is None or weight is None or len(axes) != len(weight) or step.op.endswith("NhwcConv"):
+    if axes is None or weight is None or len(axes) != len(weight):
         return None
     kernel = [size_of(axis) for axis in weight[2:]]
     transposed = step.op == "ConvTranspose"
@@ -113,7 +116,7 @@ def _convolution(step: OperatorStep) -> list[Axes | None] | None:
         return [(axes[0], plain(channels), *spatial)]
     if len(kernel) == 1 and size_of(axes[1]) == 1 and kernel[0] >= _SOUND_WINDOW:
         _limit_sound(step, axes[2], kernel[0])
-    return [(axes[0], weight[0], *_windows(step, axes[2:], kernel))]
+    return [(axes[0], weight[0], *windows(step, axes[2:], kernel))]
 
 
 def _limit_sound(step: OperatorStep, axis: Axis, window: int) -> None:
@@ -144,11 +147,12 @@ def _pool(step: OperatorStep) -> list[Axes | None] | None:
     kernel = list(step.attributes.get("kernel_shape", ()))
     if axes is None or len(kernel) != len(axes) - 2:
         return None
-    result = (*axes[:2], *_windows(step, axes[2:], kernel))
+    result = (*axes[:2], *windows(step, axes[2:], kernel))
     return [result] * len(step.node.output)
 
 
-def _windows(step: OperatorStep, axes: Axes, kernel: list[int]) -> tuple[Axis, ...]:
+def windows(step: OperatorStep, axes: Axes, kernel: list[int]) -> tuple[Axis, ...]:
+    """Return the sides of an image after windows moved over it."""
     count = len(axes)
     strides = step.attributes.get("strides") or (1,) * count
     dilations = step.attributes.get("dilations") or (1,) * count
@@ -349,10 +353,18 @@ def _recurrent(step: OperatorStep) -> list[Axes | None] | None:
 def _attention(step: OperatorStep) -> list[Axes | None] | None:
     axes = step.axes(0)
     weight = step.axes(1)
-    if axes is None or len(axes) != 3 or weight is None or len(step.node.output) > 1:
+    if axes is None or len(axes) != 3 or weight is None:
         return None
     step.mix(axes[1:])
-    return [(axes[0], axes[1], plain(max(size_of(weight[-1]) // 3, 1)))]
+    batch, size = axes[0], max(size_of(weight[-1]) // 3, 1)
+    past = step.axes(8 if step.node.op_type == "QAttention" else 4)
+    if past and len(past) == 5:
+        batch = joined([batch, past[1]], step.labels) or batch
+        step.mix(past[2:])
+    heads = max(step.attributes.get("num_heads", 1), 1)
+    outputs: list[Axes | None] = [(batch, axes[1], plain(size))]
+    outputs.append((plain(2), batch, plain(heads), step.fresh(), plain(max(size // heads, 1))))
+    return outputs[: len(step.node.output)]
 
 
 @axis_rule("com.microsoft::MultiHeadAttention", "com.microsoft::GroupQueryAttention", "Attention")
@@ -367,7 +379,12 @@ def _attention_of_parts(step: OperatorStep) -> list[Axes | None] | None:
     for axes in [*parts, *(part for part in cache if part)]:
         batch = joined([batch, axes[0]], step.labels) or batch
         step.mix(axes[1:])
-    outputs: list[Axes | None] = [(batch, *query[1:])]
+    lengths = step.axes(5) if step.node.op_type == "GroupQueryAttention" else None
+    if lengths:
+        batch = joined([batch, lengths[0]], step.labels) or batch
+    # Query, key and value in one tensor are as wide as all three; the answer is as one of them.
+    width = step.fresh() if len(parts) == 1 else query[-1]
+    outputs: list[Axes | None] = [(batch, *query[1:-1], width)]
     for part in cache[: len(step.node.output) - 1]:
         if part is None or len(part) != 4:
             return None

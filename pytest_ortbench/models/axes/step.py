@@ -99,6 +99,11 @@ class OperatorStep:
         value = self.value(0)
         return value is None or value.floating
 
+    def attributes_graph(self, name: str) -> onnx.GraphProto | None:
+        """Return a graph inside the operator, ``None`` if it has none of that name."""
+        found = (item.g for item in self.node.attribute if item.name == name and item.HasField("g"))
+        return next(found, None)
+
     def mix(self, axes: Sequence[Axis]) -> None:
         """Note that the operator mixes along some axes.
 

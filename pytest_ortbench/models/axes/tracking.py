@@ -12,8 +12,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import pytest_ortbench.models.axes.layout_rules
-import pytest_ortbench.models.axes.mixing_rules  # noqa: F401  # both register their rules
+import pytest_ortbench.models.axes.mixing_rules
+import pytest_ortbench.models.axes.runtime_rules  # noqa: F401  # all of them register their rules
 from pytest_ortbench.core.model import AxisRole, TensorInfo
+from pytest_ortbench.models.axes.bodies import give_of_bodies, names_inside, read_inside
 from pytest_ortbench.models.axes.image_kinds import image_kind, sides_of
 from pytest_ortbench.models.axes.numbers import MOST, attributes_of, computed
 from pytest_ortbench.models.axes.step import RULES, OperatorStep, SizeLimit
@@ -44,6 +46,8 @@ _COUNTING = frozenset(
 )
 #: Types of indices and counts, which no image has.
 _NUMBERED = frozenset({"tensor(int32)", "tensor(int64)"})
+#: What leaves a single number what it is.
+_KEEPS_NUMBER = frozenset({"Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape"})
 #: Rounds until no new ties are found.
 _ROUNDS = 3
 
@@ -160,9 +164,6 @@ class GraphWalk:
             return
         inputs = [values.get(name) if name else None for name in node.input]
         unknown = any(name and name not in values for name in node.input)
-        if op == "If":
-            self._branch(node, inputs, values)
-            return
         step = OperatorStep(
             node=node,
             op=op,
@@ -171,6 +172,8 @@ class GraphWalk:
             labels=self._labels,
             opset=self._opset,
         )
+        if give_of_bodies(step, values, self._enter):
+            return
         result = None
         rule = None if unknown else RULES.get(op)
         if rule is not None:
@@ -180,7 +183,7 @@ class GraphWalk:
                 result = None  # sizes that don't fit each other, or a node that breaks its rules
         self._limits += step.limits
         present = [value for value in inputs if value is not None]
-        read = _read_inside(node, values)
+        read = read_inside(node, values)
         touched = frozenset().union(*(value.touched for value in (*present, *read)))
         lost = frozenset().union(*(value.lost for value in present)) | step.lost
         numbers = None if node.domain else computed(node, inputs, attributes)
@@ -198,6 +201,7 @@ class GraphWalk:
                 numbers=numbers if place == 0 else None,
                 floating=floating and not (op == "TopK" and place == 1),
                 constant=op == "Identity" and bool(present) and present[0].constant,
+                counts=op in _KEEPS_NUMBER and bool(present) and present[0].counts,
             )
 
     def _note_pairs(self, axes: Axes, step: OperatorStep) -> None:
@@ -224,25 +228,6 @@ class GraphWalk:
             value = attributes.get("value")
             return value is None or getattr(value, "data_type", 1) in _FLOATS
         return present[0].floating if present else True
-
-    def _branch(
-        self,
-        node: onnx.NodeProto,
-        inputs: Sequence[TracedValue | None],
-        values: dict[str, TracedValue],
-    ) -> None:
-        """An If gives what both of its branches agree about."""
-        results: list[list[TracedValue]] = []
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                inner = dict(values)
-                self._enter(attribute.g, inner)
-                empty = TracedValue(None)
-                results.append([inner.get(out.name, empty) for out in attribute.g.output])
-        condition = frozenset().union(*(value.touched for value in inputs if value is not None))
-        for place, name in enumerate(node.output):
-            parts = [result[place] for result in results if place < len(result)]
-            values[name] = _agreed(parts, condition)
 
     def shapes(self) -> dict[str, tuple[str | None, ...]]:
         """Return the axes of values that are as large as one of an input, by that one's symbol."""
@@ -341,40 +326,14 @@ def _reason(limits: Iterable[SizeLimit]) -> str:
     return ranked[0].why if ranked else ""
 
 
-def _agreed(parts: Sequence[TracedValue], condition: frozenset[int]) -> TracedValue:
-    touched = frozenset().union(*(part.touched for part in parts), condition)
-    floating = any(part.floating for part in parts)
-    axes = parts[0].axes if parts else None
-    if axes is None or any(part.axes != axes for part in parts):
-        return TracedValue(None, lost=touched, floating=floating)
-    lost = frozenset().union(*(part.lost for part in parts), condition)
-    return TracedValue(axes, lost=lost - parts[0].labels, floating=floating)
-
-
 def _needed(graph: onnx.GraphProto) -> set[str]:
     """Names of values that an output depends on."""
     needed = {output.name for output in graph.output}
     for node in reversed(graph.node):
         if not needed.isdisjoint(node.output):
             needed.update(node.input)
-            needed.update(_names_inside(node))
+            needed.update(names_inside(node))
     return needed
-
-
-def _names_inside(node: onnx.NodeProto) -> Iterable[str]:
-    """Names that the graphs inside a node read."""
-    for attribute in node.attribute:
-        graphs = [attribute.g] if attribute.HasField("g") else []
-        for graph in (*graphs, *attribute.graphs):
-            for output in graph.output:
-                yield output.name
-            for inner in graph.node:
-                yield from inner.input
-                yield from _names_inside(inner)
-
-
-def _read_inside(node: onnx.NodeProto, values: Mapping[str, TracedValue]) -> list[TracedValue]:
-    return [values[name] for name in set(_names_inside(node)) if name in values]
 
 
 def _constant(tensor: onnx.TensorProto) -> TracedValue:

@@ -52,6 +52,7 @@ class TracedValue:
         numbers: What it holds, where that is few numbers that follow from sizes and constants.
         floating: Whether it holds real numbers, so not masks, counts and indices.
         constant: Whether it is a weight.
+        counts: Whether it is the number of a loop's turn.
     """
 
     axes: Axes | None
@@ -59,6 +60,7 @@ class TracedValue:
     numbers: np.ndarray | None = None
     floating: bool = True
     constant: bool = False
+    counts: bool = False
 
     @property
     def labels(self) -> frozenset[int]:
@@ -222,6 +224,8 @@ def reshaped(axes: Axes, target: Sequence[int]) -> Axes | None:
         left = size
         while left > 1:
             factor = pending.pop()
+            while left % factor.size and factor.size % left and pending:
+                factor = AxisPart(factor.size * pending.pop().size)  # cut across both
             if left % factor.size == 0:
                 axis.append(factor)
                 left //= factor.size
