@@ -20,6 +20,8 @@ class CacheTensor:
             says how large an axis is.
         batch_axis: Axis of the sequences.
         length_axis: Axis of the tokens.
+        is_of_encoder: Whether it holds what an encoder said: the first step of a request fills it,
+            and later ones leave it as it is.
     """
 
     past: str
@@ -28,6 +30,7 @@ class CacheTensor:
     shape: tuple[int, ...]
     batch_axis: int = 0
     length_axis: int = 2
+    is_of_encoder: bool = False
 
     @property
     def open_axes(self) -> tuple[int, ...]:
@@ -60,6 +63,8 @@ class Decoder:
         cache_flag: Input that says whether the cache is used; likewise.
         cache_flag_first: Whether that input says the opposite: that it is the first step.
         constants: Further inputs, and the one value that each element of theirs has in every step.
+        heard: Further inputs that hold what an encoder said, the same in every step of a request:
+            its states, or keys and values that were made of them, and its mask.
         shares_buffers: Whether past and present may be one buffer, as long as the whole context.
         context: The most tokens of past and present; ``None`` where nothing says it.
         context_from: What says it, for people.
@@ -77,6 +82,7 @@ class Decoder:
     cache_flag: str = ""
     cache_flag_first: bool = False
     constants: dict[str, int] = field(default_factory=dict)
+    heard: tuple[str, ...] = ()
     shares_buffers: bool = False
     context: int | None = None
     context_from: str = ""

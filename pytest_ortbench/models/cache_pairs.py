@@ -12,6 +12,7 @@ from pytest_ortbench.models.well_known import is_length_name, is_past
 
 #: What tells the tensors of a cache apart; the rest of their names says past or present.
 _PARTS = re.compile(r"\d+|key_value|key|value|self|cross|encoder|decoder|(?<![a-z])[kv](?![a-z])")
+_OF_ENCODER = re.compile(r"(?<![a-z])(encoder|cross)(?![a-z])")
 _PRESENT = re.compile(r"present|updated|new|next|out")
 _SHORT = {"k": "key", "v": "value"}
 _IDS = re.compile(r"(decoder_)?input_ids\Z")
@@ -49,6 +50,27 @@ class CacheAxes:
     size: int | None = None
 
 
+def is_of_encoder(name: str) -> bool:
+    """Return whether an input or output is named after an encoder, or attention to one."""
+    return bool(_OF_ENCODER.search(name.lower()))
+
+
+def heard_inputs(
+    inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+) -> tuple[TensorInfo, ...]:
+    """Return the inputs of a decoder that hold what an encoder said, in every step alike.
+
+    A cache that the decoder itself fills from an encoder's states is none of them: an output goes
+    on with it.
+    """
+    going_on = {_parts(info.name) for info in outputs}
+    return tuple(
+        info
+        for info in inputs
+        if is_of_encoder(info.name) and not (is_past(info.name) and _parts(info.name) in going_on)
+    )
+
+
 def cache_pairs(
     inputs: Sequence[TensorInfo],
     outputs: Sequence[TensorInfo],
@@ -71,7 +93,10 @@ def cache_pairs(
     for info in outputs:
         by_parts.setdefault(_parts(info.name), []).append(info)
     pairs = []
+    heard = heard_inputs(inputs, outputs)
     for past in inputs:
+        if past in heard and past.name not in chosen:
+            continue
         if not is_past(past.name) and past.name not in chosen:
             continue
         if past.name in chosen:
@@ -198,7 +223,8 @@ def with_named_axes(
             names[pair.past.name] = tuple(usual.get(kinds.get(axis, "")) for axis in range(rank))
     rows = (usual["batch"], tokens or "sequence_length")
     for info in inputs:
-        if info.name not in names and info.shape is not None and len(info.shape) == 2:
+        is_heard = is_of_encoder(info.name)
+        if info.name not in names and not is_heard and len(info.shape or ()) == 2:
             total = "total_sequence_length" if "mask" in info.name.lower() else rows[1]
             names[info.name] = (rows[0], total)
     return tuple(

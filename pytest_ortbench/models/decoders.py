@@ -13,7 +13,13 @@ from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.models.cache_pairs import CachePair, cache_axes, cache_pairs
+from pytest_ortbench.models.cache_pairs import (
+    CachePair,
+    cache_axes,
+    cache_pairs,
+    heard_inputs,
+    is_of_encoder,
+)
 from pytest_ortbench.models.decoder_graph import DecoderGraph
 from pytest_ortbench.models.hints import default_hint
 from pytest_ortbench.models.language_config import LanguageConfig
@@ -95,6 +101,7 @@ def decoder_of(
             cache_flag=_name(parts.flag),
             cache_flag_first=parts.flag is not None and is_first_flag(parts.flag),
             constants=parts.constants,
+            heard=parts.heard,
             shares_buffers=graph.shares_buffers,
             context=context,
             context_from=context_from,
@@ -143,6 +150,7 @@ class _Parts:
     positions: TensorInfo | None
     flag: TensorInfo | None
     constants: dict[str, int]
+    heard: tuple[str, ...]
 
 
 def _parts(
@@ -173,8 +181,9 @@ def _parts(
             return f"input {info.name!r} is {info.type} with {len(info.shape or ())} axes"
     flag = next((info for info in inputs if is_flag(info)), None)
     constants = {info.name: value for info in inputs for value in _constant(info)}
+    heard = tuple(info.name for info in heard_inputs(inputs, outputs))
     known = {info.name for info in (ids, mask, positions, flag) if info is not None}
-    known |= {pair.past.name for pair in pairs} | set(constants)
+    known |= {pair.past.name for pair in pairs} | {*constants, *heard}
     unknown = next((info.name for info in inputs if info.name not in known), None)
     if unknown is not None:
         return f"what input {unknown!r} holds from token to token is not known"
@@ -186,6 +195,7 @@ def _parts(
         positions=positions,
         flag=flag,
         constants=constants,
+        heard=heard,
     )
 
 
@@ -233,6 +243,7 @@ def _tensor(
         shape=tuple(sized),
         batch_axis=axes.batch,
         length_axis=axes.length,
+        is_of_encoder=is_of_encoder(past.name),
     )
 
 

@@ -12,10 +12,12 @@ from pytest_ortbench.planning.request import PlanRequest
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
 
 
-def decoder_case(root: Path, *, prompt: int = 4, new: int = 3, batch: int = 1) -> Case:
-    """A case of requests of so many tokens to ``builtin:decoder``, with one thread."""
+def decoder_case(
+    root: Path, *, model: str = "decoder", prompt: int = 4, new: int = 3, batch: int = 1
+) -> Case:
+    """A case of requests of so many tokens to a shipped decoder, with one thread."""
     request = PlanRequest(
-        models=("builtin:decoder",),
+        models=(f"builtin:{model}",),
         generate="only",
         prompt_tokens=(prompt,),
         new_tokens=(new,),

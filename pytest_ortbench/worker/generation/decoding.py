@@ -62,6 +62,7 @@ class SessionDecoder:
         provider: Where it runs.
         batch: Number of sequences.
         length: The most tokens of a sequence, past and present.
+        heard: Values of the inputs that hold what an encoder said, by name.
         run: What runs the session on a binding; the session's own where it is ``None``.
     """
 
@@ -73,6 +74,7 @@ class SessionDecoder:
         *,
         batch: int,
         length: int,
+        heard: Mapping[str, object] | None = None,
         run: Callable[[IOBinding], object] | None = None,
     ) -> None:
         self._ort, _ = load()
@@ -84,12 +86,25 @@ class SessionDecoder:
         self._shapes = {info.name: info.shape for info in session.get_inputs()}
         self._binding = session.io_binding()
         self._run = run or session.run_with_iobinding
+        self._hear(heard or {})
         #: By number of tokens: where the logits of a run go, once their shape is known.
         self._logits: dict[int, npt.NDArray[Any]] = {}
         self._cache = self._base = [self._empty(tensor) for tensor in decoder.cache]
         self._past = self._depth = 0
         #: Tokens that were read, where there is no cache and each step reads them again.
         self._read: Ids | None = None
+
+    def _hear(self, heard: Mapping[str, object]) -> None:
+        """Bind what an encoder said: it stays where the provider has it."""
+        #: They must live as long as the decoder.
+        self._heard = [
+            value
+            if isinstance(value, self._ort.OrtValue)
+            else self._ort.OrtValue.ortvalue_from_numpy(value, *self._device)
+            for value in (heard[name] for name in self._decoder.heard)
+        ]
+        for name, value in zip(self._decoder.heard, self._heard, strict=True):
+            self._binding.bind_ortvalue_input(name, value)
 
     @property
     def past(self) -> int:
@@ -98,8 +113,12 @@ class SessionDecoder:
 
     @property
     def cache_bytes(self) -> int:
-        """Bytes of the bound cache."""
-        return sum(value.tensor_size_in_bytes() for value in self._cache)
+        """Bytes of the bound cache of what was read and written, without what an encoder said."""
+        return sum(
+            value.tensor_size_in_bytes()
+            for tensor, value in zip(self._decoder.cache, self._cache, strict=True)
+            if not tensor.is_of_encoder
+        )
 
     @property
     def cache_tokens(self) -> int:
@@ -109,7 +128,8 @@ class SessionDecoder:
     @property
     def computed_cache_bytes(self) -> int:
         """Bytes of so many tokens by the shapes of keys and values, not by what is bound."""
-        return cache_bytes(self._decoder.cache, self._batch, self.cache_tokens, self._types)
+        own = [tensor for tensor in self._decoder.cache if not tensor.is_of_encoder]
+        return cache_bytes(own, self._batch, self.cache_tokens, self._types)
 
     def fill(self, ids: Ids) -> None:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
@@ -147,7 +167,12 @@ class SessionDecoder:
         elif tokens not in self._logits:
             self._logits[tokens] = outputs[0].numpy()
         if not self._decoder.shares_buffers:
-            self._cache = list(outputs[1:])
+            self._cache = [
+                earlier if tensor.is_of_encoder and self._past else later
+                for tensor, earlier, later in zip(
+                    self._decoder.cache, self._cache, outputs[1:], strict=True
+                )
+            ]
         self._past += tokens
         self._latest = tokens
         return took

@@ -117,5 +117,6 @@ class GeneratingCase(RequestCase):
             self.case.provider,
             batch=self.case.batch,
             length=length,
+            heard=self.feeds,
             run=with_added_work(session.run_with_iobinding, self.case.added_work),
         )

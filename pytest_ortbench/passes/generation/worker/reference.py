@@ -19,6 +19,7 @@ from pytest_ortbench.worker.generation.requests import (
     generation_in,
 )
 from pytest_ortbench.worker.generation.scoring import SessionScorer, at_once
+from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.reference import reference_label, reference_session
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
             Provider(alias="cpu", name=CPU),
             batch=case.batch,
             length=asked.length,
+            heard=make_feeds(case.inputs, seed=case.seed),
         )
     )
     choice = TokenChoice(case)
