@@ -19,10 +19,6 @@ from pathlib import Path
 _CHUNK = 1 << 20
 #: Coarsest step of the times of a file system (FAT): a change within it may leave no trace.
 _COARSEST_NS = 2 * 10**9
-#: Further files above this (inputs, labelled data) are told by size and time: reading gigabytes
-#: takes longer than many a case.
-READ_BYTES = 64 * 2**20
-
 #: So much is read every time where times tell little.
 _ALWAYS_READ_BYTES = 4 * 2**20
 
@@ -91,11 +87,11 @@ def file_digest(path: Path, external: Sequence[tuple[str, Path]] = ()) -> str:
 def content_of(path: str) -> str:
     """Return what tells the content of a file from an earlier one; empty if it is not here.
 
-    The SHA-256 of what is not too large to be read for that; of others size and time.
+    Its SHA-256, read again only where it may have changed; of a folder and the like size and time.
     """
     try:
         status = Path(path).stat()
-        if stat.S_ISREG(status.st_mode) and status.st_size <= READ_BYTES:
+        if stat.S_ISREG(status.st_mode):
             return file_digest(Path(path))
     except (OSError, ValueError):
         return ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import FURTHER_SET, PreparationStep
 from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.free_memory import available
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
 from pytest_ortbench.planning.real_inputs import ABOUT
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _CALIBRATING = 64
 #: Bytes of all arrays of one model at most: they lie in the cache.
 _MOST_BYTES = 16 * 2**30
+#: Of the memory that is free, they take this part at most: a worker reads them whole, beside the
+#: model and its outputs.
+_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,10 +153,13 @@ class Archives:
 
 def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
     total = sum(array.nbytes for array in arrays.values()) * count
-    if total > _MOST_BYTES:
+    free = available()
+    most = _MOST_BYTES if free is None else min(_MOST_BYTES, int(_SHARE * free))
+    if total > most:
+        fitting = int(count * most / total)
         raise UsageError(
-            f"the labelled examples would take {total / 2**30:.1f} GiB as arrays, and the most are "
-            f"{_MOST_BYTES / 2**30:.0f} GiB",
+            f"the {count} labelled examples would take {total / 2**30:.1f} GiB as arrays, and "
+            f"{most / 2**30:.1f} GiB are the most here, those of {fitting}: they are read whole",
             place="--ort-labels",
             hint="Label fewer of them; a thousand tell 99 % of the metric",
         )

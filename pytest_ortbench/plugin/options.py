@@ -88,7 +88,8 @@ class RunOptions(CaseOptions):
         kind="str",
         metavar="SIZE",
         help="memory that a worker may take before it is ended as out of memory, as 8GB (default: "
-        "nearly all that is free when it starts)",
+        "nearly all that is free when it starts); held on Linux alone, since resident size is not "
+        "watched elsewhere",
         reader="pytest_ortbench.core.option_text:read_memory",
     )
     no_lock: bool = option(

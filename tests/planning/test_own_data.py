@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import wave
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache import CACHE_VARIABLE
+from pytest_ortbench.planning import data_archive
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
 from pytest_ortbench.planning.own_data import Prepared, own_data, prepare
@@ -244,6 +246,17 @@ class TestLabels:
     )
     def test_a_table_of_names_and_numbers(self, tmp_path: Path, text: str) -> None:
         assert self.labelled(tmp_path, text) == [2, 0, 1]
+
+    def test_more_than_fits_into_memory_is_refused_with_what_does(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bytes_each = 4 * 3 * 4 * 5
+        monkeypatch.setattr(data_archive, "available", lambda: int(2.1 * bytes_each / 0.4))
+        with pytest.raises(UsageError) as caught:
+            self.labelled(tmp_path, "p0.png,1\np1.png,0\np2.png,1\n")
+        assert caught.value.place == "--ort-labels"
+        assert {int(text) for text in re.findall(r"\b[23]\b", caught.value.message)} == {2, 3}
+        assert self.labelled(tmp_path, "p0.png,1\np1.png,0\n") == [1, 0]
 
     def test_files_without_a_label_are_not_scored(self, tmp_path: Path) -> None:
         assert self.labelled(tmp_path, "p2.png,1\n") == [1]

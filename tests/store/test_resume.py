@@ -5,7 +5,6 @@ import os
 
 import pytest
 
-from pytest_ortbench.core import file_digest
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.store.folder import RunFolder
 from pytest_ortbench.store.resume import plan_fingerprint, resumable, taken_over
@@ -229,19 +228,6 @@ def test_a_file_with_another_content_is_another_plan(field, tmp_path):
     assert plan_fingerprint([case]) == before
     file.unlink()
     assert plan_fingerprint([case]) != before
-
-
-def test_a_file_that_is_too_large_to_read_is_told_by_size_and_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(file_digest, "READ_BYTES", 2)
-    file = tmp_path / "photos.npz"
-    case = reading(str(file), "inputs")
-    file.write_bytes(b"one")
-    os.utime(file, ns=(1, 1))
-    before = plan_fingerprint([case])
-    os.utime(file, ns=(1, 2))
-    assert plan_fingerprint([case]) != before
-    os.utime(file, ns=(1, 1))
-    assert plan_fingerprint([case]) == before
 
 
 def test_calibration_data_belongs_to_the_plan(tmp_path):

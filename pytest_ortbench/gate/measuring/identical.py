@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import starmap
@@ -10,9 +9,8 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.dataset import Boxes
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.gate.measuring.pair import Pair
-
-_CHUNK = 1 << 20
 
 
 def identical(pair: Pair) -> bool:
@@ -82,15 +80,7 @@ def _same_file(path: str, other: str) -> bool:
     if not path or not other:
         return False
     try:
-        return _digest(Path(path)) == _digest(Path(other))
+        return file_digest(Path(path)) == file_digest(Path(other))
     except OSError:
         # A file that can't be read is equal to none.
         return False
-
-
-def _digest(path: Path) -> str:
-    hasher = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
