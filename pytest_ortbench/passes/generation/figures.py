@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Most panels of a figure, and lines of a panel.
 _PANELS, _LINES, _PANEL_IN = 4, 7, 2.6
+#: Lines of tokens by position, each of which goes up and down.
+_POSITION_LINES = 5
 #: Knobs that labels of lines say in words, or leave out.
 _NAMED = ("workload", "engine", "prompt", "new", "depth")
 
@@ -48,7 +50,8 @@ def length_courses(shown: Sequence[Entry], knob: str) -> tuple[LengthCourse, ...
         knob: ``depth`` or ``prompt``.
     """
     groups: dict[tuple[str, str], dict[int, Entry]] = {}
-    for entry in _requests(shown):
+    requests = _requests(shown)
+    for entry in requests:
         case = entry.result.case
         others = {name: value for name, value in case.knobs.items() if name != knob}
         label = case_label(replace(case, knobs=others), runtime=True)
@@ -56,7 +59,11 @@ def length_courses(shown: Sequence[Entry], knob: str) -> tuple[LengthCourse, ...
     return tuple(
         LengthCourse(
             model=model,
-            label=_words(next(iter(points.values())).result.case, without=knob),
+            label=_words(
+                next(iter(points.values())).result.case,
+                engines=_several_engines(requests),
+                without=knob,
+            ),
             points=tuple(sorted(points.items())),
         )
         for (model, _), points in groups.items()
@@ -64,8 +71,14 @@ def length_courses(shown: Sequence[Entry], knob: str) -> tuple[LengthCourse, ...
     )
 
 
-def _words(case: Case, *, without: str = "") -> str:
-    """``native/cpu/b1 session, prompt 16, depth 256``; a depth of zero is not named."""
+def _words(case: Case, *, engines: bool, without: str = "") -> str:
+    """``native/cpu/b1 session, prompt 16, depth 256``; a depth of zero is not named.
+
+    Args:
+        case: What is named.
+        engines: Whether to name what generates, where a figure has several.
+        without: A length that is an axis.
+    """
     knobs = {name: value for name, value in case.knobs.items() if name not in _NAMED}
     label = case_label(replace(case, knobs=knobs), runtime=case.runtime.label != "current")
     lengths = [
@@ -73,7 +86,12 @@ def _words(case: Case, *, without: str = "") -> str:
         for name in ("prompt", "depth")
         if name != without and case.knobs.get(name, "0") != "0"
     ]
-    return ", ".join([f"{label} {case.knobs.get('engine', '')}".rstrip(), *lengths])
+    engine = f" {case.knobs.get('engine', '')}" if engines else ""
+    return ", ".join([label + engine, *lengths])
+
+
+def _several_engines(entries: Sequence[Entry]) -> bool:
+    return len({entry.result.case.knobs.get("engine") for entry in entries}) > 1
 
 
 def _requests(shown: Sequence[Entry]) -> list[Entry]:
@@ -140,10 +158,22 @@ def _by_model(
             values = _values(kept, metric)
             style.axis_label(axes, "y", name, style.Scale.of_metric(values, metric).name)
         style.title(panels[0], model)
-        panels[0].legend(loc="best", frameon=False, prop=style.font(style.NOTE_PT))
+        _legend_beside(panels[-1])
     style.heading(made, heading)
     style.note(made, _notes(reading, left_out, len(models) - len(rows)))
     return made
+
+
+def _legend_beside(axes: Axes) -> None:
+    """Name the lines of a row of panels at its right, where no line runs through the names."""
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        prop=style.font(style.NOTE_PT),
+        handlelength=1.6,
+    )
 
 
 def _notes(reading: str, lines: int, models: int) -> list[str]:
@@ -197,7 +227,7 @@ def _course_panel(axes: Axes, lines: Sequence[LengthCourse], metric: str) -> Non
             marker=style.MARKERS[index],
             markersize=4,
             linewidth=1.2,
-            label=style.drawable(line.label, 44),
+            label=style.drawable(line.label, 42),
         )
         for length, quantity in points:
             if quantity.low is not None and quantity.high is not None:
@@ -232,7 +262,7 @@ def draw_positions(shown: Sequence[Entry]) -> Figure | None:
     grid = made.subplots(len(rows), 1, squeeze=False)
     left_out = 0
     for (model, members), axes in zip(rows, grid[:, 0], strict=True):
-        kept = sorted(members, key=lambda member: _speed(member[0]))[:_LINES]
+        kept = sorted(members, key=lambda member: _speed(member[0]))[:_POSITION_LINES]
         left_out += len(members) - len(kept)
         _position_panel(axes, kept)
         style.title(axes, model)
@@ -293,6 +323,7 @@ def _position_panel(axes: Axes, members: Sequence[tuple[Entry, list[Spread]]]) -
     scale = style.Scale(middles, "s")
     style.dress(axes, grid="both")
     style.scale_axis(axes, "y", [scale.of(value) for value in middles])
+    engines = _several_engines([entry for entry, _ in members])
     for index, (entry, spreads) in enumerate(members):
         colour = style.COLOURS[index]
         positions = [spread.position for spread in spreads]
@@ -310,12 +341,12 @@ def _position_panel(axes: Axes, members: Sequence[tuple[Entry, list[Spread]]]) -
             color=colour,
             linestyle=style.DASHES[index % len(style.DASHES)],
             linewidth=1.2,
-            label=style.drawable(_words(entry.result.case), 48),
+            label=style.drawable(_words(entry.result.case, engines=engines), 42),
         )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=9))
     style.axis_label(axes, "x", "token", "")
     style.axis_label(axes, "y", "time for the token", scale.name)
-    axes.legend(loc="best", frameon=False, prop=style.font(style.NOTE_PT), ncols=2)
+    _legend_beside(axes)
 
 
 #: What a figure of quality takes of a case, the best known first, and what its axis says.

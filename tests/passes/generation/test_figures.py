@@ -37,7 +37,7 @@ def test_a_line_joins_cases_that_differ_in_one_length() -> None:
     )
     (course,) = length_courses(entries, "depth")
     assert [length for length, _ in course.points] == [0, 256]
-    assert course.label == "native/cpu/b1 session, prompt 16"
+    assert course.label == "native/cpu/b1, prompt 16"
     (course,) = length_courses(entries, "prompt")
     assert [length for length, _ in course.points] == [16, 64]
 
