@@ -238,6 +238,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "worker/accuracy.py": ("types as ONNX Runtime spells them", frozenset({"fitting"})),
     "worker/binding.py": ("types as ONNX Runtime spells them", frozenset({"bind"})),
     "worker/draw.py": ("types as ONNX Runtime spells them", frozenset({"_number"})),
+    "worker/generation/genai_model.py": (
+        "messages of onnxruntime-genai",
+        frozenset({"GenaiModel._made"}),
+    ),
     "worker/interface.py": ("types as ONNX Runtime spells them", frozenset({"_info"})),
     "worker/main.py": (
         "names of modules, files and the system",

@@ -24,6 +24,7 @@ from pytest_ortbench.worker.generation.genai_model import refuse_unsupported
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase
 from pytest_ortbench.worker.generation.scoring import step_by_step
 from pytest_ortbench.worker.reference import reference_session
+from tests.generation.folders import TINY, change_config
 from tests.passes.test_generating_rows import generating
 from tests.worker.asking import ask
 from tests.worker.genai_folders import END, VOCABULARY, genai_case, genai_folder
@@ -92,6 +93,10 @@ def test_outputs_placement_memory_and_accuracy_are_those_of_genai(tmp_path: Path
     case = genai_case(genai_folder(tmp_path))
     measured = opened(case)
     assert ask(measured, CheckOutputs(run="first")).nonfinite == 0
+    cache, size = measured.cache(), TINY.width // TINY.heads
+    assert cache is not None
+    assert cache.tokens == 6 + 5
+    assert cache.bound_bytes == cache.computed_bytes == 2 * TINY.layers * TINY.key_heads * size * 11 * 4
     memory = ask(measured, ReadMemory())
     assert (memory.session_bytes or 0) > 0
     placement = ask(measured, ProfilePlacement())
@@ -133,8 +138,20 @@ def written_by(case: Case) -> np.ndarray:
 def test_without_a_tokenizer_nothing_is_known_of_preparing(tmp_path: Path) -> None:
     folder = genai_folder(tmp_path)
     (folder / "tokenizer_config.json").unlink()
-    block = ask(opened(genai_case(folder)), TimeBlock(iterations=2))
+    measured = opened(genai_case(folder))
+    block = ask(measured, TimeBlock(iterations=2))
     assert [request.prepared_ns for request in block.requests] == [None, None]
+    assert "tokenizer_config.json" in measured.options_in_force()["tokenizer"]
+
+
+@genai
+@pytest.mark.live
+def test_a_kind_of_network_that_genai_does_not_know_is_unsupported(tmp_path: Path) -> None:
+    folder = genai_folder(tmp_path)
+    change_config(folder, lambda content: content["model"].update(type="made_up"))
+    with pytest.raises(WorkerError) as refused:
+        opened(genai_case(folder))
+    assert (refused.value.failure.kind, refused.value.failure.phase) == ("unsupported", "session")
 
 
 @genai

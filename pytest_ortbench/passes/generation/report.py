@@ -178,10 +178,12 @@ def asked_cells(result: CaseResult) -> dict[str, str | int | None]:
 
 def what_requests_include(cases: Sequence[Case]) -> str:
     """Say what the numbers of requests include."""
-    del cases
+    engines = {case.generation.engine for case in cases if case.generation is not None}
+    chosen = "" if engines <= {"genai"} else ", without choosing the later tokens"
+    if "genai" in engines:
+        chosen += "; under genai choosing is part of each token"
     return (
         "Requests: a prompt of random tokens, another one each time; then token by token, the "
         "likeliest one, and none that ends a text. TTFT: to the first token; TPOT: per token "
-        "after it; both of the model alone, without tokenising and without choosing the later "
-        "tokens."
+        f"after it; both of the model alone, without tokenising{chosen}."
     )

@@ -6,15 +6,18 @@ import gc
 
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.worker.assignment import Assignment
+from pytest_ortbench.worker.generation.decoding import cache_bytes
 from pytest_ortbench.worker.generation.genai_engine import GenaiEngine
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel, load_genai
 from pytest_ortbench.worker.generation.genai_outputs import GenaiOutputs, GenaiScorer
-from pytest_ortbench.worker.generation.generating_case import RequestCase
-from pytest_ortbench.worker.generation.requests import generation_in
+from pytest_ortbench.worker.generation.generating_case import CacheUse, RequestCase
+from pytest_ortbench.worker.generation.requests import decoder_in, generation_in
 from pytest_ortbench.worker.generation.scoring import Scorer
 from pytest_ortbench.worker.placement import read_profile
 from pytest_ortbench.worker.runtime import load
 
+#: ONNX Runtime's spelling of the types of a cache, by numpy's names.
+_SPELT = {"float32": "tensor(float)", "float16": "tensor(float16)", "float64": "tensor(double)"}
 #: Tokens that a profiled request writes: the first run is left out of the times.
 _PROFILED_TOKENS = 3
 
@@ -27,6 +30,7 @@ class GenaiCase(RequestCase):
     """
 
     _model: GenaiModel | None = None
+    _engine: GenaiEngine | None = None
 
     @property
     def unconfirmed(self) -> dict[str, str]:
@@ -36,8 +40,10 @@ class GenaiCase(RequestCase):
         return {f"{alias}.{option}": why for option in self.case.provider.options}
 
     def options_in_force(self) -> dict[str, str]:
-        """Return what generates, as genai reads it back."""
-        return self._opened().search_options(length=generation_in(self.case).length)
+        """Return how it generates, as genai reads it back, and why there is no tokenizer."""
+        model = self._opened()
+        options = model.search_options(length=generation_in(self.case).length)
+        return {**options, "tokenizer": model.no_tokenizer or "of the folder"}
 
     def outputs(self) -> list[object]:
         """Read the prompt of the inputs, and return all outputs."""
@@ -69,6 +75,25 @@ class GenaiCase(RequestCase):
         """Return what reads any prompt, with another model where the measured one was released."""
         return GenaiOutputs(self._opened(), self.case)
 
+    def cache(self) -> CacheUse | None:
+        """Return what the cache takes at the end of a request, by the outputs that genai shows.
+
+        They are copied to the host for it, one after the other.
+        """
+        case, engine = self.case, self._engine
+        tensors = decoder_in(case).cache
+        if engine is None or not tensors:
+            return None
+        tokens = bound_bytes = 0
+        types: dict[str, str] = {}
+        for tensor in tensors:
+            value = engine.output(tensor.present)
+            tokens = value.shape[tensor.length_axis]
+            bound_bytes += value.nbytes
+            types[tensor.past] = _SPELT.get(value.dtype.name, tensor.type)
+        computed_bytes = cache_bytes(tensors, case.batch, tokens, types)
+        return CacheUse(tokens=tokens, bound_bytes=bound_bytes, computed_bytes=computed_bytes)
+
     def scorer(self, length: int | None = None) -> Scorer:
         """Return what scores tokens with a cache of its own.
 
@@ -81,9 +106,11 @@ class GenaiCase(RequestCase):
     def release(self) -> None:
         """Let go of the measured model and its cache; no block can follow."""
         super().release()
+        if self._engine is not None:
+            self._engine.release()
         if self._model is not None:
             self._model.close()
-        self._model = None
+        self._engine = self._model = None
         gc.collect()
 
     def _import(self) -> int:
@@ -98,7 +125,8 @@ class GenaiCase(RequestCase):
         return self._model.create_ns
 
     def _first_inference(self) -> int:
-        return self._first_request(GenaiEngine(self._opened(), self.case))
+        self._engine = GenaiEngine(self._opened(), self.case)
+        return self._first_request(self._engine)
 
     def _opened(self) -> GenaiModel:
         if self._model is None:

@@ -129,6 +129,15 @@ class GenaiEngine:
             raise RuntimeError("no request was carried out")
         return self._written
 
+    def output(self, name: str) -> npt.NDArray[Any]:
+        """Return a copy of what the last request left in an output of the model.
+
+        Args:
+            name: Of the output.
+        """
+        value: npt.NDArray[Any] = self._generator.get_output(name)
+        return value
+
     def release(self) -> None:
         """Let go of the cache; no request can follow."""
         self._generator = None

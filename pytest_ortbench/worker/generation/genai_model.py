@@ -42,6 +42,8 @@ _PROVIDERS = {
     "VitisAIExecutionProvider": "VitisAI",
     "WebGpuExecutionProvider": "WebGPU",
 }
+#: How it says that it does not know what the configuration says of the kind of network.
+_UNKNOWN_KIND = "Unsupported model_type"
 _LEVELS = {
     "disable": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -110,7 +112,7 @@ class GenaiModel:
         self._append_provider(config, case.provider)
         decoder = {"filename": _relative(case.variant.path, folder), "session_options": options}
         config.overlay(json.dumps({"model": {"decoder": decoder}}))
-        self._model = self._genai.Model(config)
+        self._model = self._made(config)
         self.tokenizer: Any = None
         self.no_tokenizer = ""
         try:
@@ -144,6 +146,15 @@ class GenaiModel:
         """Let go of model and tokenizer; a profile is complete then."""
         self._model = self.tokenizer = None
         gc.collect()
+
+    def _made(self, config: Any) -> Any:
+        try:
+            return self._genai.Model(config)
+        except RuntimeError as error:
+            if _UNKNOWN_KIND in str(error):
+                version = getattr(self._genai, "__version__", "")
+                raise _refused(f"{PACKAGE} {version}: {error}") from error
+            raise
 
     def _parameters(self, length: int, batch: int) -> Any:
         parameters = self._genai.GeneratorParams(self._model)
