@@ -40,6 +40,13 @@ _TRAINS = re.compile(r"(^|_)(train|training|is_training|training_mode|do_sample)
 _FEW = 8
 
 
+#: What a cache holds was made by layers behind a normalisation: ten times as much is no input that
+#: a model ever gets, and makes of attention a choice of one token.
+_CACHED = ValueHint(
+    kind="uniform", low=-2.0, high=2.0, why="its name: a cache, of what normalised layers made"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What the other inputs of the model tell.
@@ -142,7 +149,7 @@ def by_name(
     short = name[-1] if not name[-1].isdigit() else name[0]
     integer, boolean = "int" in info.type, "(bool)" in info.type
     if is_past(info.name):
-        return found
+        return _CACHED if found is None and "float" in info.type else found
     if _PADDING.search(short):
         kind = "zeros" if boolean else "ones"  # true means "padding" for booleans
         return ValueHint(kind=kind, why="its name: nothing is padding")

@@ -10,6 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.worker.inputs import make_feeds
 from tests.models.graphs import (
     BOOL,
     FLOAT,
@@ -75,6 +77,23 @@ def test_beam_idx_into_a_cache_is_bounded_by_the_batch(tmp_path: Path) -> None:
     assert hint_of(found, "beam_idx").high_dim == "B - 1"
     feeds, _ = run(found, batch=3)
     assert feeds["beam_idx"].max() <= 2
+
+
+@pytest.mark.parametrize(
+    "name", ["past_key_values.0.key", "past_key_self_0", "past_value_cross_1", "kv_cache.3"]
+)
+def test_a_cache_holds_what_normalised_layers_make(tmp_path: Path, name: str) -> None:
+    """No larger input is drawn to see what a precision does: attention would choose one token."""
+    proto = model(
+        [node("Relu", [name], ["y"])], [value(name, ["B", 2, "P", 4])], [value("y", None)]
+    )
+    found = read(proto, tmp_path)
+    assert bounds(found, name) == ("uniform", -2, 2)
+    specs = resolve_inputs(found, batch=2, dims={"P": 8})
+    values = make_feeds(specs, seed=0, magnitude=10.0)[name]
+    assert 1.5 < np.abs(values).max() <= 2
+    whole = model([node("Abs", [name], ["y"])], [value(name, ["B", 4], INT64)], [value("y", None)])
+    assert hint_of(read(whole, tmp_path), name).kind == "integers"
 
 
 @pytest.mark.parametrize("axis", [1, -1])
