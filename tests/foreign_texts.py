@@ -183,13 +183,12 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
             }
         ),
     ),
-    "plugin/collection.py": (
-        "names of files, what users write",
-        frozenset({"Collection.why_no_case", "_named_tests"}),
-    ),
-    "plugin/judging.py": ("what users write", frozenset({"AskedLimits.remarks"})),
+    "plugin/collection.py": ("names of files", frozenset({"_named_tests"})),
     "plugin/marked_paths.py": ("what users write", frozenset({"_placed", "with_folders"})),
-    "plugin/marked_tests.py": ("what users write", frozenset({"_names_us"})),
+    "plugin/marked_tests.py": (
+        "what users write",
+        frozenset({"_names_us", "is_chosen_by_marker"}),
+    ),
     "plugin/measured.py": ("names of attributes", frozenset({"View.__getattr__"})),
     "plugin/model_files.py": (
         "names of files and tests",

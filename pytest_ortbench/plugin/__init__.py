@@ -16,6 +16,7 @@ import pytest
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.controllers_turn import (
+    follows_workers,
     is_ours,
     is_worker,
     keep_ours,
@@ -316,7 +317,8 @@ def pytest_report_collectionfinish(
         return lines
     from pytest_ortbench.plugin.terminal import collection_lines
 
-    return [*lines, *collection_lines(bench, _judges_of(bench), bool(items))]
+    any_test = bool(items) or follows_workers(config)
+    return [*lines, *collection_lines(bench, _judges_of(bench), any_test)]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,7 +19,7 @@ from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.marked_paths import placed_specs, texts_of_specs
-from pytest_ortbench.plugin.marked_tests import NAMES_US
+from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.marker import AXES, MarkerError, Rejected, marker_error, marker_of
 from pytest_ortbench.plugin.model_files import OnnxFile, is_suite
 from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
@@ -324,7 +324,7 @@ class Collection:
         if self.collected:
             cases = f"{self.collected} case{'s' if self.collected != 1 else ''}"
             marks = self._config.getoption("markexpr")
-            by = f" by -m {marks!r}" if NAMES_US.search(marks) else ""
+            by = f" by -m {marks!r}" if is_chosen_by_marker(self._config) else ""
             reasons.append(f"{cases} collected, all deselected{by}")
         if self.rejected:
             tests = f"{self.rejected} test{'s' if self.rejected != 1 else ''}"

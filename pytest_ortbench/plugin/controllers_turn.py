@@ -40,9 +40,14 @@ def note_files(config: pytest.Config, files: Iterable[str]) -> None:
     config.stash.setdefault(_LEFT, {}).update(dict.fromkeys(files))
 
 
+def follows_workers(config: pytest.Config) -> bool:
+    """Whether workers ran the other tests, so that here are those that they left out."""
+    return _LEFT in config.stash
+
+
 def keep_ours(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Take from the tests that the controller collects those that workers ran."""
-    if _LEFT in config.stash:
+    if follows_workers(config):
         items[:] = [item for item in items if is_ours(item)]
 
 
@@ -55,15 +60,15 @@ def run_left_out(session: pytest.Session) -> None:
     controller: Any = config.pluginmanager.get_plugin("dsession")
     controller.nodemanager.teardown_nodes()
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:
-        if config.get_terminal_writer().width_of_current_line:
-            reporter.write("\n")  # the dots of workers are of no file, after which pytest ends one
-        if not config.getoption("benchmark_skip", False):
-            reporter.write_line("ortbench: the workers have ended; tests of models run here")
+    if reporter is not None and config.get_terminal_writer().width_of_current_line:
+        reporter.write("\n")  # the dots of workers are of no file, after which pytest ends one
     others = session.testscollected
     named = any("::" in str(argument) for argument in config.args)
     session.perform_collect(None if named else list(files))
     session.testscollected += others
+    is_skipping = config.getoption("benchmark_skip", False)
+    if reporter is not None and session.items and not is_skipping:
+        reporter.write_line("ortbench: the workers have ended; tests of models run here")
     for item, following in zip_longest(session.items, session.items[1:]):
         config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.shouldfail:

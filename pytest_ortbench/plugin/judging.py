@@ -18,7 +18,7 @@ from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
-from pytest_ortbench.plugin.marked_tests import NAMES_US
+from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.measured import Measured
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class AskedLimits:
 
         Nothing is said where no test of the run is ours, or ``-m`` chose by our marker.
         """
-        chosen = NAMES_US.search(self._bench.config.getoption("markexpr"))
+        chosen = is_chosen_by_marker(self._bench.config)
         missing = self._bench.skipped_files or (self._bench.collection.collected and not chosen)
         return [] if self._insisting or self._case_ids or not missing else self._left()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NAME = "ortbench"
 #: Finds the name of fixture and marker in what a user wrote.
-NAMES_US = re.compile(rf"\b{_NAME}\b")
+_NAMES_US = re.compile(rf"\b{_NAME}\b")
 
 #: In words, by what pytest reports; nothing for a test that never ran.
 _WORDS = {
@@ -210,10 +210,15 @@ def _written_on(item: pytest.Item) -> list[pytest.Mark]:
     return [mark for mark in _own_marks(item) if mark not in of_parameters]
 
 
+def is_chosen_by_marker(config: pytest.Config) -> bool:
+    """Whether ``-m`` names our marker, so that the user knows what he leaves out."""
+    return _NAMES_US.search(config.getoption("markexpr")) is not None
+
+
 def _names_us(path: Path) -> bool:
     """Whether a file of tests, or one of a package, holds the name of fixture and marker."""
     files = [path] if path.is_file() else list(path.rglob("*.py"))
-    return any(NAMES_US.search(_read(file)) for file in files)
+    return any(_NAMES_US.search(_read(file)) for file in files)
 
 
 def _read(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.plugin.expected_time import time_words, to_measure
+from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.option_sources import is_asked_for_now
 from pytest_ortbench.runtimes.installed import installed
 
@@ -86,9 +87,12 @@ def _making_lines(bench: Bench) -> list[str]:
 
 def _no_case_lines(bench: Bench, any_test: bool) -> list[str]:
     """Why there is nothing to measure; no line where other tests run and only keys ask for us."""
+    only_others = any_test and not is_asked_for_now(bench.config)
     if not bench.collection.empty:
+        if only_others and is_chosen_by_marker(bench.config):
+            return []
         return [f"ortbench: no case to measure: {bench.why_no_case}"]
-    if any_test and not is_asked_for_now(bench.config):
+    if only_others:
         return []
     return [
         "ortbench: no test here takes the ortbench fixture. Measure a file with "
