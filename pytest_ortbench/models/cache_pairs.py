@@ -16,6 +16,8 @@ _OF_ENCODER = re.compile(r"(?<![a-z])(encoder|cross)(?![a-z])")
 _PRESENT = re.compile(r"present|updated|new|next|out")
 _SHORT = {"k": "key", "v": "value"}
 _IDS = re.compile(r"(decoder_)?input_ids\Z")
+_MASK = re.compile(r"(decoder_)?attention_mask\Z")
+_OF_TOKENS = re.compile(r"(decoder_)?(input_ids|attention_mask|position_ids)\Z")
 #: By number of axes, where the length stands unless something says otherwise.
 _LENGTH_AXES = {3: 1, 4: 2, 5: 3}
 
@@ -221,12 +223,11 @@ def with_named_axes(
             kinds[axes.length] = "length"
             rank = len(pair.past.shape or ())
             names[pair.past.name] = tuple(usual.get(kinds.get(axis, "")) for axis in range(rank))
-    rows = (usual["batch"], tokens or "sequence_length")
+    total = "total_sequence_length"
     for info in inputs:
-        is_heard = is_of_encoder(info.name)
-        if info.name not in names and not is_heard and len(info.shape or ()) == 2:
-            total = "total_sequence_length" if "mask" in info.name.lower() else rows[1]
-            names[info.name] = (rows[0], total)
+        if info.shape is not None and len(info.shape) == 2 and _OF_TOKENS.match(info.name.lower()):
+            length = total if _MASK.match(info.name.lower()) else tokens or "sequence_length"
+            names[info.name] = (usual["batch"], length)
     return tuple(
         replace(info, shape=_filled(info.shape, names[info.name]))
         if info.name in names and info.shape is not None

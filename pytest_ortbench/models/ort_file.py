@@ -16,7 +16,9 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.models.dataflow import Dataflow
+from pytest_ortbench.models.decoders import decoder_of
 from pytest_ortbench.models.hints import hint_inputs
+from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.model_file import regular_size
 
 #: Identifier of the flatbuffer, four bytes behind its start.
@@ -80,8 +82,13 @@ def with_interface(
 
     empty = onnx.helper.make_model(onnx.helper.make_graph([], "unknown", [], []))
     hinted = hint_inputs(tuple(inputs), Dataflow(empty, tuple(inputs)))
+    told = language_config(Path(model.path))
     return replace(
-        model, inputs=hinted.inputs, outputs=tuple(outputs), implied_dims=hinted.implied_dims
+        model,
+        inputs=hinted.inputs,
+        outputs=tuple(outputs),
+        implied_dims=hinted.implied_dims,
+        decoder=decoder_of(hinted.inputs, outputs, sizes=hinted.implied_dims, told=told).decoder,
     )
 
 

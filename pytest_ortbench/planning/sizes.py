@@ -152,7 +152,8 @@ class ModelAxes:
         """Symbols of the cache's length and of the new tokens, empty where there is none."""
         decoder = self.model.decoder
         if decoder is not None:
-            lengths = (self._symbol(tensor.past, tensor.length_axis) for tensor in decoder.cache)
+            own = (tensor for tensor in decoder.cache if not tensor.is_of_encoder)
+            lengths = (self._symbol(tensor.past, tensor.length_axis) for tensor in own)
             return next(lengths, ""), self._symbol(decoder.ids, 1)
         inputs, shapes, batch = self.model.inputs, self.shapes, self.batch_axis.symbols
         past = past_symbol(inputs, shapes, batch[0] if batch else "")
@@ -219,7 +220,10 @@ class ModelAxes:
             pair
             for tensor in decoder.cache
             for pair in (
-                (self._symbol(tensor.past, tensor.length_axis), past),
+                (
+                    "" if tensor.is_of_encoder else self._symbol(tensor.past, tensor.length_axis),
+                    past,
+                ),
                 (self._symbol(tensor.past, tensor.batch_axis), batch),
             )
         ]

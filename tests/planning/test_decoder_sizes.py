@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_ortbench.core.generation import CacheTensor, Decoder
@@ -145,3 +146,20 @@ def test_a_model_that_is_to_generate_and_is_no_decoder_is_refused_once() -> None
     (entry,) = entries
     assert entry.refusal is not None
     assert entry.case.knobs == {"workload": "generate"}
+
+
+def test_what_an_encoder_said_has_a_length_of_its_own() -> None:
+    own = decoder_model(("b", 2, "p", 4), (0, 2, 0, 4))
+    assert own.decoder is not None
+    cross = TensorInfo(name="past.encoder.key", type="tensor(float)", shape=("b", 2, "e", 4))
+    of_encoder = replace(
+        own.decoder.cache[0], past=cross.name, present="present.encoder.key", is_of_encoder=True
+    )
+    model = replace(
+        own,
+        inputs=(*own.inputs, cross),
+        decoder=replace(own.decoder, cache=(of_encoder, *own.decoder.cache)),
+    )
+    axes = ModelAxes(model)
+    assert axes.cache == ("p", "s")
+    assert "e" not in axes.ties

@@ -83,9 +83,10 @@ def checked_request(decoder: Decoder, asked: Generation, batch: int) -> Generati
 
 
 def _about_tokens(case: Case, looked_at: Generation) -> Case:
-    """Return a case with the tokens as its only input, alike for all rows of a model."""
+    """Return a case with the tokens and what an encoder said, alike for all rows of a model."""
     assert case.model.decoder is not None
     ids = [spec for spec in case.inputs if spec.name == case.model.decoder.ids]
     shape = (case.batch, looked_at.prompt_tokens)
-    inputs = tuple(replace(spec, shape=shape, resolved=()) for spec in ids)
+    heard = tuple(spec for spec in case.inputs if spec.name in case.model.decoder.heard)
+    inputs = (*(replace(spec, shape=shape, resolved=()) for spec in ids), *heard)
     return replace(case, inputs=inputs, generation=looked_at)

@@ -100,11 +100,19 @@ class SessionDecoder:
         self._heard = [
             value
             if isinstance(value, self._ort.OrtValue)
-            else self._ort.OrtValue.ortvalue_from_numpy(value, *self._device)
-            for value in (heard[name] for name in self._decoder.heard)
+            else self._ort.OrtValue.ortvalue_from_numpy(self._typed(name, value), *self._device)
+            for name, value in ((name, heard[name]) for name in self._decoder.heard)
         ]
         for name, value in zip(self._decoder.heard, self._heard, strict=True):
             self._binding.bind_ortvalue_input(name, value)
+
+    def _typed(self, name: str, value: object) -> npt.NDArray[Any]:
+        """Return values in the type that the session takes: a reference may take another one."""
+        import numpy as np
+
+        array = np.asarray(value)
+        kind = {**_TYPES, **_WHOLE}.get(self._types[name])
+        return array if kind is None else array.astype(kind)
 
     @property
     def past(self) -> int:
