@@ -15,12 +15,15 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.installer import InstallerError, download_package
 
 Notify = Callable[[str], None]
 
 _CHUNK = 1 << 20
+#: Of one weight of a network that is built here.
+_WEIGHT_BYTES = 4
 #: Set to anything but 0 to forbid every download.
 OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
 
@@ -31,7 +34,8 @@ def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
     Args:
         entry: The entry.
         cache: Folder for what is downloaded or built.
-        notify: Told, before a download, what comes from which kind of source and how large it is.
+        notify: Told, before a download, what comes from which kind of source and how large it is;
+            likewise before gigabytes are built.
 
     Raises:
         ModelError: if it can't be had: offline, missing client, failed download, another digest
@@ -41,8 +45,13 @@ def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
     if entry.builder:
         from pytest_ortbench.models.builders import build
 
-        _refuse_others(cache, cache / "builtin")
-        return build(entry.builder, cache / "builtin")
+        folder = cache / "builtin"
+        _refuse_others(cache, folder)
+        info = BUILDERS.get(entry.builder)
+        if info is not None and info.external and not (folder / info.file_name).exists():
+            size = format_amount(_WEIGHT_BYTES * info.parameters, "bytes")
+            notify(f"building {info.name}: weights beside it in {folder} ({size})")
+        return build(entry.builder, folder)
     if entry.file:
         path = Path(entry.place).parent / entry.file
         _check_digest(entry, path)

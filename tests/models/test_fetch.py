@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.models import builders, installer
 from pytest_ortbench.models import fetch as fetching
-from pytest_ortbench.models import installer
+from pytest_ortbench.models.builders import BUILDERS
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.fetch import fetch_model
@@ -70,6 +71,27 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Registry]:
         return found
 
     return install
+
+
+def test_gigabytes_are_announced_before_they_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = list[str]()
+
+    def built(name: str, folder: Path) -> Path:
+        assert len(said) == (name == "llm_1b")
+        folder.mkdir(exist_ok=True)
+        path = folder / BUILDERS[name].file_name
+        path.touch()
+        return path
+
+    monkeypatch.setattr(builders, "build", built)
+    for name in ("linear", "llm_1b", "llm_1b"):
+        entry = CatalogueEntry(name=name, place="builtin", builder=name)
+        fetch_model(entry, cache=tmp_path, notify=said.append)
+    (line,) = said
+    for value in ("llm_1b", str(tmp_path / "builtin"), "(4.40 GB)"):
+        assert value in line
 
 
 def test_package_is_announced_fetched_and_cached(

@@ -96,7 +96,11 @@ def test_outputs_placement_memory_and_accuracy_are_those_of_genai(tmp_path: Path
     cache, size = measured.cache(), TINY.width // TINY.heads
     assert cache is not None
     assert cache.tokens == 6 + 5
-    assert cache.bound_bytes == cache.computed_bytes == 2 * TINY.layers * TINY.key_heads * size * 11 * 4
+    assert (
+        cache.bound_bytes
+        == cache.computed_bytes
+        == 2 * TINY.layers * TINY.key_heads * size * 11 * 4
+    )
     memory = ask(measured, ReadMemory())
     assert (memory.session_bytes or 0) > 0
     placement = ask(measured, ProfilePlacement())
