@@ -72,18 +72,23 @@ class MadeModels:
         keywords: Mapping[str, Any],
     ) -> Measured:
         """Measure one; see :meth:`~pytest_ortbench.plugin.fixture.OrtBench.measure`."""
+        place: Path | None = None
         try:
             values = self._values(keywords)
             called = self._called(name)
             request = values.apply(self._bench.collection.request_for((self._spec(model),)))
             request = replace(request, made=called)
             if inputs is not None:
-                request = replace(request, inputs=self._inputs(inputs))
+                place = self._inputs(inputs)
+                request = replace(request, inputs=place)
             plan = self._planned_once(self._bench.collection.plan_made(request))
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
-            if inputs is not None and error.place == INPUTS_PLACE:
-                error = UsageError(error.message, place=_INPUTS_OF_CALL, hint=error.hint)
+            if place is not None and error.place == INPUTS_PLACE:
+                message = error.message
+                if isinstance(inputs, Mapping):  # the file that was made of them is no user's
+                    message = message.replace(repr(str(place)), "the mapping")
+                error = UsageError(message, place=_INPUTS_OF_CALL, hint=error.hint)
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         try:
             self._bench.expect(plan.entries)

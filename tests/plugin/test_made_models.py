@@ -265,10 +265,17 @@ def test_wrong(ortbench, tmp_path):
 
 
 def test_wrong_inputs_are_those_of_the_call(run: Any) -> None:
-    result = run("def test_it(ortbench): ortbench.measure(network(), inputs={'z': [1.0]})\n")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["ortbench.measure, inputs: *'z'*"])
+    result = run(
+        "def test_name(ortbench): ortbench.measure(network(), inputs={'z': [1.0]})\n"
+        "def test_size(ortbench):\n"
+        "    ortbench.measure(network(), inputs={'x': np.ones((1, 9), np.float32)})\n"
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        ["ortbench.measure, inputs: *'z'*", "ortbench.measure, inputs: * 9]*"]
+    )
     result.stdout.no_fnmatch_line("*--ort-inputs*")
+    result.stdout.no_fnmatch_line("*inputs.npz*")
 
 
 def test_expected_outputs_on_the_command_line_fail_the_case_once(
