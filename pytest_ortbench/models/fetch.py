@@ -151,7 +151,16 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
             hint="Run: pip install 'pytest-ortbench[hub]'",
         ) from None
     files = (entry.hub_file, *entry.hub_extra)
-    cached = [try_to_load_from_cache(entry.hub, name, revision=entry.revision) for name in files]
+    try:
+        cached = [
+            try_to_load_from_cache(entry.hub, name, revision=entry.revision) for name in files
+        ]
+    except ValueError as error:  # of names, before anything is asked for
+        raise ModelError(
+            f"{entry.origin}: {str(error).strip().splitlines()[0].rstrip('.')}",
+            place=entry.name,
+            hint="Write hub = 'OWNER/NAME', and hub_file and hub_extra as paths inside of it",
+        ) from None
     if not all(isinstance(path, str) for path in cached):
         _check_online(entry, None, ("HF_HUB_OFFLINE",))
         notify(_announcement(entry))

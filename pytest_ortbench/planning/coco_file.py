@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from pytest_ortbench.core.errors import UsageError
 PLACE = "--ort-dataset"
 #: Folders beside the file, or beside its folder, that the pictures may lie in.
 _FOLDERS = ("", "images")
+#: Numbers of entries are at most so large: any JSON reader keeps them whole.
+_LARGEST = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,10 @@ def read_coco(path: Path) -> CocoFile:
         raise _bad(path, "names no image")
     if len({image.image_id for image in images}) < len(images):
         raise _bad(path, "has two images of one id")
-    categories = dict(sorted(_each(path, lists, "categories", _category)))
+    pairs = sorted(_each(path, lists, "categories", _category))
+    categories = dict(pairs)
+    if len(categories) < len(pairs):
+        raise _bad(path, "has two categories of one id")
     known = {image.image_id for image in images}
     annotations = _each(path, lists, "annotations", lambda entry: _annotation(entry))
     for index, annotation in enumerate(annotations):
@@ -110,23 +116,38 @@ def _image(entry: Mapping[str, Any]) -> CocoImage:
     size = None
     if entry.get("width") and entry.get("height"):
         size = int(entry["width"]), int(entry["height"])
-    return CocoImage(image_id=int(entry["id"]), name=str(entry["file_name"]), size=size)
+        if min(size) < 1:
+            raise ValueError(f"width {size[0]} and height {size[1]} are no size")
+    return CocoImage(image_id=_number(entry["id"]), name=str(entry["file_name"]), size=size)
 
 
 def _category(entry: Mapping[str, Any]) -> tuple[int, str]:
-    return int(entry["id"]), str(entry.get("name", entry["id"]))
+    return _number(entry["id"]), str(entry.get("name", entry["id"]))
+
+
+def _number(written: Any) -> int:
+    """A number that tells entries apart, as every program that counts boxes can hold it."""
+    number = int(written)
+    if isinstance(written, float) and written != number:
+        raise ValueError(f"{written} is no whole number")
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{number} is larger than any number of an entry")
+    return number
 
 
 def _annotation(entry: Mapping[str, Any]) -> dict[str, Any]:
     box = [float(number) for number in entry["bbox"]]
     if len(box) != 4 or not all(map(math.isfinite, box)) or min(box[2:]) < 0:
         raise ValueError(f"bbox {entry['bbox']} is not left, top, width and height")
+    area = float(entry.get("area") or box[2] * box[3])
+    if not 0 <= area < math.inf:
+        raise ValueError(f"its area is {area}")
     return {
-        "image_id": int(entry["image_id"]),
-        "category_id": int(entry["category_id"]),
+        "image_id": _number(entry["image_id"]),
+        "category_id": _number(entry["category_id"]),
         "bbox": box,
-        "area": float(entry.get("area") or box[2] * box[3]),
-        "iscrowd": int(entry.get("iscrowd") or 0),
+        "area": area,
+        "iscrowd": int(bool(entry.get("iscrowd"))),
     }
 
 
@@ -140,12 +161,13 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
     Raises:
         UsageError: for pictures that are missing or not unique, with their number.
     """
-    beside = coco.path.parent
+    beside = coco.path.absolute().parent
     folders = (
         [folder]
         if folder is not None
         else [base / name for base in (beside, beside.parent) for name in _FOLDERS]
     )
+    around = folder if folder is not None else beside.parent
     by_name: dict[str, list[Path]] = {}
     if folder is not None:
         for file in sorted(folder.rglob("*")):
@@ -155,7 +177,10 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
     for image in coco.images:
         places = [base / image.name for base in folders]
         alike = by_name.get(Path(image.name).name, [])
-        path = next(filter(Path.is_file, places), alike[0] if len(alike) == 1 else None)
+        path = next(
+            (place for place in places if _is_picture_of(place, around)),
+            alike[0] if len(alike) == 1 else None,
+        )
         if path is None:
             missing.append(image.name)
         else:
@@ -168,6 +193,15 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             hint="Say where they lie: --ort-inputs=photos/",
         )
     return found
+
+
+def _is_picture_of(place: Path, folder: Path) -> bool:
+    """Whether a file is there, and its name leads nowhere outside of a folder."""
+    try:
+        inside = Path(os.path.normpath(place.absolute()))  # links stay as they are
+        return inside.is_relative_to(Path(os.path.normpath(folder.absolute()))) and place.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def category_of_class(

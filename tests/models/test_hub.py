@@ -184,6 +184,8 @@ def test_weights_beside_the_model_come_along(project: Project, tmp_path: Path) -
         ({"sha256": "1" * 64}, "1" * 16),
         ({"hub_file": "absent.onnx"}, "absent.onnx"),
         ({"revision": "f" * 40}, "f" * 40),
+        ({"hub": "a/b/c"}, "hub = 'OWNER/NAME'"),
+        ({"hub_file": "../../secret.onnx"}, "paths inside of it"),
     ],
 )
 def test_what_can_not_be_had_is_one_message(
