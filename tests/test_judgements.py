@@ -42,6 +42,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.passes.generation.facts import TextScore
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.parsed import nodes_of, product
 from tests.results_factory import make_case, make_measurement, make_result
@@ -162,6 +163,13 @@ def _answers(**figures: Any) -> Answers:
     )
 
 
+def _cut_text() -> TextScore:
+    """Three windows, which are too few."""
+    return TextScore(
+        tokens=(255,) * 3, nats=(300.0,) * 3, reference_nats=(300.0,) * 3, vocabulary=1000
+    )
+
+
 #: Evidence by type: a builder for each kind. Types that can't hold NaN have none for it.
 EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
     CaseResult: {
@@ -178,6 +186,11 @@ EVIDENCE: dict[object, Mapping[str, Callable[[], object]]] = {
         "nothing": lambda: TaskAccuracy(dataset="d.npz"),
         "nan": lambda: replace(_cut_task(), score_sum=math.nan),
         "cut": _cut_task,
+    },
+    TextScore: {
+        "nothing": TextScore,
+        "nan": lambda: replace(_cut_text(), nats=(math.nan,) * 3),
+        "cut": _cut_text,
     },
     Limit: {kind: lambda: parse_limit("latency_p50 <= 1 s", place="") for kind in KINDS},
     Summary: {

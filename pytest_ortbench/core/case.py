@@ -239,6 +239,7 @@ class Sampling:
         loads: Loads that the case is put under, as written; each has the timeout for itself.
         load_official: Whether they last as long as MLPerf's rules ask for.
         load_logs: Folder that keeps the generator's logs; empty for none.
+        text: File of text whose tokens language models are asked to foresee; empty for none.
     """
 
     time_s: float = 5.0
@@ -254,6 +255,7 @@ class Sampling:
     loads: tuple[str, ...] = ()
     load_official: bool = False
     load_logs: str = ""
+    text: str = ""
 
 
 class _Named:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SUFFIXES = (".txt",)
-_TOKENIZER = "tokenizer.json"
+TOKENIZER = "tokenizer.json"
 #: What an encoding holds, by the name of the input.
 _FIELDS = {
     "input_ids": "ids",
@@ -51,25 +51,9 @@ class TextReader:
     """
 
     def __init__(self, specs: Sequence[InputSpec], settings: Settings, model: Path) -> None:
-        file = file_beside(model, _TOKENIZER)
-        if file is None:
-            raise UsageError(
-                f"{model.name} takes token ids, and no {_TOKENIZER} lies beside it",
-                place="--ort-inputs",
-                hint=f"Put the model's {_TOKENIZER} there, or give token ids in an .npz file",
-            )
-        try:
-            import tokenizers
-        except ImportError:
-            raise UsageError(
-                "lines of text need the library tokenizers, which is not installed",
-                hint="pip install 'pytest-ortbench[text]'",
-            ) from None
-        try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
-        except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
-            raise UsageError(f"{str(file)!r} is no tokenizer ({error})") from None
-        settings.decide_fixed("tokenizer", file.name, "beside the model")
+        hint = f"Put the model's {TOKENIZER} there, or give token ids in an .npz file"
+        self._tokenizer = own_tokenizer(model, place="--ort-inputs", hint=hint)
+        settings.decide_fixed("tokenizer", TOKENIZER, "beside the model")
         first = specs[0]
         is_open = any(known.origin == "default" for known in first.resolved)
         decide = settings.decide if is_open else settings.decide_fixed
@@ -97,3 +81,36 @@ class TextReader:
             )
             for spec in self._specs
         }
+
+
+def own_tokenizer(
+    model: Path, *, place: str, hint: str = f"Put the model's {TOKENIZER} there"
+) -> Any:
+    """Return the tokenizer that lies beside a model.
+
+    Args:
+        model: Path of the model file.
+        place: Option that needs it, for messages.
+        hint: What to do where there is none.
+
+    Raises:
+        UsageError: if there is no tokenizer, or nothing to read it with.
+    """
+    file = file_beside(model, TOKENIZER)
+    if file is None:
+        raise UsageError(
+            f"{model.name} takes token ids, and no {TOKENIZER} lies beside it",
+            place=place,
+            hint=hint,
+        )
+    try:
+        import tokenizers
+    except ImportError:
+        raise UsageError(
+            "text needs the library tokenizers, which is not installed",
+            hint="pip install 'pytest-ortbench[text]'",
+        ) from None
+    try:
+        return tokenizers.Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
+        raise UsageError(f"{str(file)!r} is no tokenizer ({error})") from None

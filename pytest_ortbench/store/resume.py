@@ -200,6 +200,8 @@ def _as_first_written(case: Case) -> Any:
         del entry["prepared"], entry["sets"]
     if case.generation is None:
         del plain["generation"]
+    if not case.sampling.text:
+        del plain["sampling"]["text"]
     if case.dataset is not None and case.dataset.boxes is None:
         del plain["dataset"]["boxes"]
     return plain

@@ -152,6 +152,7 @@ def test_of_a_made_variant_what_was_observed_stays():
         {"stages": "/tmp/x.py"},
         {"dataset": Dataset(path="/tmp/x.py", function="f")},
         {"sampling": dataclasses.replace(CASE.sampling, load_logs="/tmp/x")},
+        {"sampling": dataclasses.replace(CASE.sampling, text="/tmp/x.txt")},
         {"inputs": (dataclasses.replace(CASE.inputs[0], path="/tmp/x.npz"),)},
         {"variant": dataclasses.replace(CASE.variant, digest="00" * 32)},
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness, TextScore
 from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound
 
 BOUNDS: dict[tuple[type, str], Bound] = {
@@ -34,8 +34,22 @@ def _likeness(likeness: Likeness) -> Iterator[tuple[str, str]]:
             yield name, "must not be below 0"
 
 
+def _text(text: TextScore) -> Iterator[tuple[str, str]]:
+    if len(text.nats) != len(text.tokens):
+        yield "nats", f"must be as many as the {len(text.tokens)} windows"
+    if text.reference_nats and len(text.reference_nats) != len(text.tokens):
+        yield "reference_nats", f"must be as many as the {len(text.tokens)} windows"
+    if any(count < 1 for count in text.tokens):
+        yield "tokens", "must be above 0 in each window"
+    if any(nats < 0 for nats in (*text.nats, *text.reference_nats)):
+        yield "nats", "must not be below 0"
+    if text.tokens and text.vocabulary < 1:
+        yield "vocabulary", "must be above 0"
+
+
 #: What must agree within each type: the field that does not, and the rule that it breaks.
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     GenerationCheck: _check,
     Likeness: _likeness,
+    TextScore: _text,
 }

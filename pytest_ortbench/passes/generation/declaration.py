@@ -103,6 +103,23 @@ _METRICS = (
         reach=FROM_ZERO,
     ),
     metric(
+        "perplexity",
+        "perplexity",
+        "1",
+        "lower",
+        "Perplexity of the text of --ort-text: e to the mean of -log of the probability of its "
+        "tokens, in windows of 256 that begin with an empty cache.",
+        reach=FROM_ZERO,
+    ),
+    metric(
+        "perplexity_ratio",
+        "perplexity_ratio",
+        "ratio",
+        "lower",
+        "That perplexity divided by the reference's.",
+        reach=FROM_ZERO,
+    ),
+    metric(
         "cache_bytes",
         "cache_bytes",
         "bytes",
@@ -132,6 +149,7 @@ PASS = Pass(
         (".questions:WriteContinuation", ".worker.reference:write_continuation"),
         (".questions:CheckGeneration", ".worker.check:check_generation"),
     ),
+    check_plan=".planning:check_text",
     bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     add_numbers=".numbers.requests:add_generation",

@@ -33,6 +33,25 @@ class Likeness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextScore:
+    """How well a text was foreseen, in windows that each begin with an empty cache.
+
+    Attributes:
+        tokens: Tokens that were foreseen, by window: all but its first.
+        nats: What each window was worth to the case: the sum of -log of each token's probability.
+        reference_nats: To the reference, likewise; empty without one.
+        vocabulary: How many tokens there are: a model that knows nothing gives each the same.
+        reason: Why nothing was scored; empty otherwise.
+    """
+
+    tokens: tuple[int, ...] = ()
+    nats: tuple[float, ...] = ()
+    reference_nats: tuple[float, ...] = ()
+    vocabulary: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationCheck:
     """What a language model was seen to write, or why it was not looked at.
 
@@ -42,6 +61,7 @@ class GenerationCheck:
         reference: What is right, for people.
         likeness: How near it is to the reference; ``None`` without one.
         reference_reason: Why there is none; empty otherwise.
+        text: How well it foresees the user's text; ``None`` where none was named.
         cache_bytes: Bytes of the cache at the end of a request, as it is bound; ``None`` where the
             engine keeps it to itself.
         cache_tokens: Tokens of a sequence that it has room for then; likewise.
@@ -55,6 +75,7 @@ class GenerationCheck:
     reference: str = ""
     likeness: Likeness | None = None
     reference_reason: str = ""
+    text: TextScore | None = None
     cache_bytes: int | None = None
     cache_tokens: int | None = None
     cache_computed_bytes: int | None = None

@@ -70,6 +70,17 @@ class GenerationOptions:
         keyword=Keyword(help="tokens in the cache before the prompt", takes="numbers", least=0),
         place=Place(after="sessions", rank=14),
     )
+    text: str = option(
+        "",
+        flag="--ort-text",
+        kind="path",
+        metavar="FILE",
+        help="text of which language models tell how well they foresee it (perplexity), by the "
+        "tokenizer.json beside the model",
+        reader="pytest_ortbench.passes.generation.planning:read_foreseen",
+        to="sampling.text",
+        place=Place(after="sessions", rank=15),
+    )
 
 
 OPTIONS = GenerationOptions

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.generation import ENGINES
-from pytest_ortbench.core.option_text import OptionText
-from pytest_ortbench.planning.axes import parse_choices, parse_int_list
+from collections.abc import Sequence
+from pathlib import Path
 
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.generation import ENGINES, Decoder
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.option_text import OptionText, read_one_path
+from pytest_ortbench.planning.axes import parse_choices, parse_int_list
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.text_data import TOKENIZER, own_tokenizer
+
+#: Tokens of a text that count, and those that are read at once: each window begins with an empty
+#: cache, as in most published figures, and eight of them tell how far a figure can be trusted.
+TEXT_TOKENS, WINDOW = 2048, 256
+_TEXT = "--ort-text"
 #: Of each of the three; longer contexts are not known.
 _MOST = 10_000_000
 _WAYS = ("auto", "off", "only")
@@ -36,6 +47,76 @@ def read_depths(written: OptionText) -> tuple[int, ...]:
     return parse_int_list(
         _items(written), place=written.place, least=0, most=_MOST, example="0:4096"
     )
+
+
+def read_foreseen(written: OptionText) -> str:
+    """Read the path of a text, which must be a file."""
+    path = read_one_path(written)
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {str(path)!r}", place=written.place, hint="Name a text file"
+        )
+    return str(path)
+
+
+def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
+    """Refuse a text that no model foresees, or that one can't read.
+
+    Raises:
+        UsageError: as :func:`windows_of_text`, and where no model writes text.
+    """
+    if not request.sampling.text:
+        return
+    # What follows from an encoder can't be foreseen from the text alone.
+    decoders = [
+        (model, model.decoder)
+        for model in models
+        if model.decoder is not None and not model.decoder.heard
+    ]
+    if not decoders or request.generate == "off":
+        raise UsageError(
+            "no model here generates text, so none foresees any", place=_TEXT, hint="Leave it out"
+        )
+    for model, decoder in decoders:
+        windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
+
+
+def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[int, ...], ...]:
+    """Return the tokens of a text, in windows that fit into the context of a model.
+
+    Args:
+        text: UTF-8; its first tokens count.
+        model: Its tokenizer lies beside it.
+        decoder: Its context and vocabulary.
+
+    Raises:
+        UsageError: for a text that can't be read or has a single token, and for a tokenizer that is
+            missing, can't be read, or gives tokens that the model does not know.
+    """
+    ids = _encoded(text, model)[:TEXT_TOKENS]
+    if len(ids) < 2:
+        raise UsageError(f"{str(text)!r} has fewer than two tokens", place=_TEXT)
+    if max(ids) >= decoder.vocabulary:
+        raise UsageError(
+            f"the {TOKENIZER} beside {model.name} gives the token {max(ids)}, and the model knows "
+            f"{decoder.vocabulary}",
+            place=_TEXT,
+            hint=f"Put the model's own {TOKENIZER} there",
+        )
+    size = min(WINDOW, decoder.context or WINDOW)
+    windows = [ids[start : start + size] for start in range(0, len(ids), size)]
+    return tuple(window for window in windows if len(window) > 1)
+
+
+def _encoded(text: Path, model: Path) -> tuple[int, ...]:
+    tokenizer = own_tokenizer(model, place=_TEXT)
+    try:
+        content = text.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{str(text)!r} can't be read as UTF-8 text: {error}", place=_TEXT
+        ) from error
+    return tuple(tokenizer.encode(content).ids)
 
 
 def _items(written: OptionText) -> tuple[str, ...]:

@@ -20,10 +20,12 @@ class WriteContinuation(Question[None]):
 
     Attributes:
         case: The case that is right; its request says how many tokens are read and written.
+        text: Tokens of the user's text, in windows that are scored, too.
         path: Where they go.
     """
 
     case: CaseOfReference
+    text: tuple[tuple[int, ...], ...] = ()
     path: WrittenFile
 
 
@@ -35,8 +37,10 @@ class CheckGeneration(CaseQuestion[GenerationCheck]):
         reference: File of the reference's tokens and scores; empty for none.
         prompt_tokens: Tokens that are read at once.
         new_tokens: Tokens that are written.
+        text: Tokens of the user's text, in windows.
     """
 
     reference: ReadFile = ""
     prompt_tokens: int
     new_tokens: int
+    text: tuple[tuple[int, ...], ...] = ()

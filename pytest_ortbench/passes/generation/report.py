@@ -117,6 +117,14 @@ _QUALITY = (
         metric="greedy_agreement",
         rank=6,
     ),
+    Column(
+        key="perplexity",
+        heading="perplexity",
+        about="Perplexity of the text of --ort-text; lower is better.",
+        row="perplexity",
+        metric="perplexity",
+        rank=5,
+    ),
 )
 
 _REQUEST = Column(

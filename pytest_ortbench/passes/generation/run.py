@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.generation import Decoder, Generation
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult
 from pytest_ortbench.engine.means import Means
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.passes.generation.facts import GenerationCheck
+from pytest_ortbench.passes.generation.facts import GenerationCheck, TextScore
+from pytest_ortbench.passes.generation.planning import windows_of_text
 from pytest_ortbench.passes.generation.questions import CheckGeneration, WriteContinuation
 
 #: Tokens of a sequence that are read at once and written where there is room for so many. Every row
@@ -33,7 +36,8 @@ def measure(result: CaseResult, means: Means) -> GenerationCheck:
     if decoder is None or asked is None:
         return GenerationCheck(reason="single inferences were measured, and no requests")
     looked_at = checked_request(decoder, asked, case.batch)
-    reference, why_none = _reference(case, looked_at, means.launcher)
+    text, why_no_text = _text(case, decoder)
+    reference, why_none = _reference(case, looked_at, text, means.launcher)
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
         check = worker.ask(
@@ -41,12 +45,31 @@ def measure(result: CaseResult, means: Means) -> GenerationCheck:
                 reference=reference,
                 prompt_tokens=looked_at.prompt_tokens,
                 new_tokens=looked_at.new_tokens,
+                text=text,
             )
         )
-    return replace(check, reference_reason=why_none)
+    check = replace(check, reference_reason=why_none)
+    return replace(check, text=TextScore(reason=why_no_text)) if why_no_text else check
 
 
-def _reference(case: Case, looked_at: Generation, launcher: Launcher) -> tuple[str, str]:
+def _text(case: Case, decoder: Decoder) -> tuple[tuple[tuple[int, ...], ...], str]:
+    """Return the tokens of the user's text in windows, or why there are none though one is named.
+
+    Where it can't be read a plan is refused; it may be gone by now.
+    """
+    if not case.sampling.text:
+        return (), ""
+    if decoder.heard:
+        return (), "it hears an encoder, and foresees no text alone"
+    try:
+        return windows_of_text(Path(case.sampling.text), Path(case.model.path), decoder), ""
+    except UsageError as error:
+        return (), error.message
+
+
+def _reference(
+    case: Case, looked_at: Generation, text: tuple[tuple[int, ...], ...], launcher: Launcher
+) -> tuple[str, str]:
     """Return a file of what the reference writes, or why there is none.
 
     Raises:
@@ -57,8 +80,8 @@ def _reference(case: Case, looked_at: Generation, launcher: Launcher) -> tuple[s
     try:
         path = launcher.written_by_reference(
             _about_tokens(case, looked_at),
-            f"continuation-{looked_at.prompt_tokens}-{looked_at.new_tokens}",
-            lambda right, path: WriteContinuation(case=right, path=str(path)),
+            f"continuation-{looked_at.prompt_tokens}-{looked_at.new_tokens}-{_digest(text)}",
+            lambda right, path: WriteContinuation(case=right, text=text, path=str(path)),
         )
     except WorkerError as error:
         if error.failure.phase == CHANGED_FILE:
@@ -80,6 +103,10 @@ def checked_request(decoder: Decoder, asked: Generation, batch: int) -> Generati
     most = max(2, _MOST_BYTES // (4 * batch * decoder.vocabulary))
     new = max(1, min(NEW_TOKENS, most, room - prompt))
     return replace(asked, engine="session", prompt_tokens=prompt, new_tokens=new, depth=0)
+
+
+def _digest(text: tuple[tuple[int, ...], ...]) -> str:
+    return hashlib.sha256(repr(text).encode()).hexdigest()[:12]
 
 
 def _about_tokens(case: Case, looked_at: Generation) -> Case:

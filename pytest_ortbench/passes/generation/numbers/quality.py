@@ -5,6 +5,9 @@ tokens and divergence depend on how sure a model is: where logits are flat, as t
 weights are, the likeliest token changes with the smallest noise, and a distribution of noise is as
 near as any other; where they are steep, neither sees much. The ratio is that of powers, so that
 flat and steep models are held to the same, and a mean that all tokens share counts on neither side.
+
+A text of the user's goes before it, as labels do: what foresees real text as well as the reference
+is accurate, whatever its decibels.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.passes.generation.numbers.perplexity import METRICS as OF_TEXT
+from pytest_ortbench.passes.generation.numbers.perplexity import add_perplexity, judge_text
 
 #: Metrics that a reference is needed for.
 OF_REFERENCE = (
@@ -35,8 +40,9 @@ def add_check(collector: Collector, result: CaseResult) -> None:
     check = result.generation
     if check is None or check.reason:
         reason = "it was not looked at" if check is None else check.reason
-        collector.reject((*OF_REFERENCE, *OF_CACHE), reason)
+        collector.reject((*OF_REFERENCE, *OF_CACHE, *OF_TEXT), reason)
         return
+    add_perplexity(collector, check.text)
     _add_likeness(collector, check)
     unseen = "the engine keeps its cache to itself"
     collector.add("cache_bytes", check.cache_bytes, reason=unseen)
@@ -55,6 +61,11 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", ""
     if check.reason:
         return "", f"what it writes was not looked at: {check.reason}"
+    by_text = judge_text(check.text)
+    if by_text.is_bad:
+        return by_text.reason, ""
+    if by_text.is_good:
+        return "", ""
     if check.likeness is None:
         reason = check.reference_reason or "there is no reference"
         return "", f"what it writes has nothing to be held against: {reason}"

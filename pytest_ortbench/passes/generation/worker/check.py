@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.precision import computed_precision
-from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness, TextScore
 from pytest_ortbench.passes.generation.questions import CheckGeneration
 from pytest_ortbench.passes.generation.worker.reference import Continuation, read_continuation
+from pytest_ortbench.passes.generation.worker.text import log_shares, nats_of_window
 from pytest_ortbench.worker.generation.consistency import LEAST_DB, consistency
 from pytest_ortbench.worker.generation.decoding import cache_bytes
 from pytest_ortbench.worker.generation.generating_case import RequestCase
@@ -44,7 +46,7 @@ def check_generation(question: CheckGeneration, measured: MeasuredCase) -> Gener
     measured.enter("generation")
     case, prompt, new = measured.case, question.prompt_tokens, question.new_tokens
     cache = measured.cache()
-    scorer = measured.scorer(prompt + new)
+    scorer = measured.scorer(max(prompt + new, *map(len, question.text), 0))
     ids = Prompts(case, seed=1).draw(prompt + min(new, _STEPS))
     seen = consistency(scorer, ids, prompt, LEAST_DB[computed_precision(case)])
     right = read_continuation(Path(question.reference)) if question.reference else None
@@ -53,6 +55,7 @@ def check_generation(question: CheckGeneration, measured: MeasuredCase) -> Gener
         consistent_db=seen.sqnr_db,
         reference="" if right is None else right.label,
         likeness=None if right is None else likeness(scorer, right, TokenChoice(case)),
+        text=text_score(scorer, question.text, case, right) if question.text else None,
         cache_bytes=None if cache is None else cache.bound_bytes,
         cache_tokens=None if cache is None else cache.tokens,
         cache_computed_bytes=_computed_bytes(case) if cache is None else cache.computed_bytes,
@@ -61,7 +64,31 @@ def check_generation(question: CheckGeneration, measured: MeasuredCase) -> Gener
 
 def _computed_bytes(case: Case) -> int:
     """Return what the cache of a request takes where nobody can see it."""
-    return cache_bytes(decoder_in(case).cache, case.batch, generation_in(case).length, {})
+    own = [tensor for tensor in decoder_in(case).cache if not tensor.is_of_encoder]
+    return cache_bytes(own, case.batch, generation_in(case).length, {})
+
+
+def text_score(
+    scorer: Scorer, text: tuple[tuple[int, ...], ...], case: Case, right: Continuation | None
+) -> TextScore:
+    """Say how well a text is foreseen.
+
+    Args:
+        scorer: Of the case.
+        text: Tokens, in windows.
+        case: The case.
+        right: What the reference makes of it.
+    """
+    nats = [nats_of_window(scorer, window, case.batch) for window in text]
+    reference = () if right is None else right.text_nats
+    if not all(map(math.isfinite, (*nats, *reference))):
+        return TextScore(reason="logits hold NaN or infinity")
+    return TextScore(
+        tokens=tuple(len(window) - 1 for window in text),
+        nats=tuple(nats),
+        reference_nats=reference,
+        vocabulary=decoder_in(case).vocabulary,
+    )
 
 
 def likeness(scorer: Scorer, right: Continuation, choice: TokenChoice) -> Likeness:
@@ -156,15 +183,6 @@ def divergences(
         own.append(max(0.0, float(shares @ (first - second))))
         uniform.append(max(0.0, float(np.log(len(first)) + shares @ first)))
     return (float(np.mean(own)), float(np.mean(uniform))) if own else None
-
-
-def log_shares(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the logarithm of each token's probability."""
-    import numpy as np
-
-    less = scores - scores.max()
-    shares: npt.NDArray[np.float64] = less - np.log(np.exp(less).sum())
-    return shares
 
 
 def _rows(*scores: npt.NDArray[np.floating[Any]]) -> Any:

@@ -11,6 +11,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
+from pytest_ortbench.passes.generation.worker.text import nats_of_window
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
@@ -38,11 +39,13 @@ class Continuation:
         ids: The prompt and all written tokens, ``[batch, prompt + new]``.
         scores: After the prompt, and after each written token but the last,
             ``[batch, new, vocabulary]``.
+        text_nats: What each window of the user's text is worth to it.
     """
 
     label: str
     ids: npt.NDArray[np.integer[Any]]
     scores: npt.NDArray[np.floating[Any]]
+    text_nats: tuple[float, ...] = ()
 
 
 def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
@@ -59,7 +62,7 @@ def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
             decoder_in(case),
             Provider(alias="cpu", name=CPU),
             batch=case.batch,
-            length=asked.length,
+            length=max(asked.length, *map(len, question.text), 0),
             heard=make_feeds(case.inputs, seed=case.seed),
         )
     )
@@ -73,10 +76,17 @@ def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
     lengths = range(asked.prompt_tokens, asked.prompt_tokens + asked.new_tokens)
     whole = at_once(scorer, ids, lengths)
     ids = np.concatenate([ids, choice.likeliest(whole[:, -1:])], axis=1)
+    nats = [nats_of_window(scorer, window, case.batch) for window in question.text]
     path = Path(question.path)
     unfinished = path.with_name(f"{path.name}.part")
     with unfinished.open("wb") as file:
-        np.savez(file, ids=ids, scores=whole, label=np.array(reference_label(case)))
+        np.savez(
+            file,
+            ids=ids,
+            scores=whole,
+            label=np.array(reference_label(case)),
+            text_nats=np.array(nats),
+        )
     unfinished.replace(path)  # it appears when it is complete
 
 
@@ -91,7 +101,10 @@ def read_continuation(path: Path) -> Continuation:
     try:
         with np.load(path, allow_pickle=False) as stored:
             return Continuation(
-                label=str(stored["label"]), ids=stored["ids"], scores=stored["scores"]
+                label=str(stored["label"]),
+                ids=stored["ids"],
+                scores=stored["scores"],
+                text_nats=tuple(float(nats) for nats in stored["text_nats"]),
             )
     except (OSError, ValueError, KeyError) as error:
         raise WorkerError(
