@@ -74,7 +74,9 @@ def load_genai() -> tuple[ModuleType, int]:
     took = perf_counter_ns() - started
     if not hasattr(genai, "Config") or not hasattr(genai.Config, "overlay"):
         version = getattr(genai, "__version__", "")
-        raise _refused(f"{PACKAGE} {version} can't be told its session options", phase="import")
+        raise _refused(
+            f"{PACKAGE} {version} can't be told its session options; 0.9 can", phase="import"
+        )
     return genai, took
 
 
