@@ -165,8 +165,8 @@ def _best(word: str, winner: Winner, metric: str, *, several: bool) -> Told:
 
 def _rate(winner: Winner) -> str:
     """``281 /s [180, 494]``; of anything but items, what is counted: ``141 tokens/s [83, 271]``."""
-    text, counted = with_interval(winner.quantity), METRICS[winner.metric].counted
-    return text if counted == "items" else text.replace(" /s", f" {counted}/s", 1)
+    counted = METRICS[winner.metric].counted
+    return with_interval(winner.quantity, "" if counted == "items" else f"{counted}/s")
 
 
 def _throughput(winner: Winner) -> Told:
@@ -196,9 +196,16 @@ def factor_text(value: float, low: float | None, high: float | None) -> str:
     return f"{text} [×{significant(low, digits)}, ×{significant(high, digits)}]"
 
 
-def with_interval(quantity: Quantity) -> str:
-    """Return ``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once."""
+def with_interval(quantity: Quantity, unscaled: str = "") -> str:
+    """Return ``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once.
+
+    Args:
+        quantity: What is said.
+        unscaled: Its unit in other words, which takes no prefix: ``tokens/s``.
+    """
     scale, unit = common_scale([quantity.value], quantity.unit)
+    if unscaled:
+        scale, unit = 1.0, unscaled
     digits = digits_for(quantity.value, quantity.low, quantity.high)
     text = f"{significant(quantity.value / scale, digits)} {unit}".rstrip()
     if quantity.low is None or quantity.high is None:

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.precisions import precision_blocks
+from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import PASSES
@@ -128,6 +129,12 @@ def test_engines_are_ranked_by_their_time_per_token() -> None:
     assert answer.throughput.metric == "decode_rate_batch"
     assert answer.advice is not None
     assert answer.advice.variant == "native/cpu/engine:session"
+
+
+def test_tokens_a_second_keep_one_unit() -> None:
+    """As the column of the table: a prefix would hide what is counted."""
+    (only,) = sentences(answer_of(run_of(generated(0.5))))
+    assert "2000 tokens/s" in only
 
 
 def test_other_lengths_are_never_ranked_together() -> None:
