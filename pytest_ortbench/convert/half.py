@@ -150,7 +150,8 @@ def _knows_bfloat16(op_type: str, version: int, domain: str) -> bool:
     import onnx
 
     if not onnx.defs.has(op_type, version, domain):
-        return domain != ""  # ONNX Runtime's own operators: its session says whether they do
+        # ONNX Runtime's own operators, some of which have no domain: its session says whether.
+        return domain != "" or not onnx.defs.has(op_type)
     schema = onnx.defs.get_schema(op_type, version, domain)
     of_floats = [c for c in schema.type_constraints if "tensor(float)" in c.allowed_type_strs]
     return all("tensor(bfloat16)" in c.allowed_type_strs for c in of_floats)

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
+from pytest_ortbench.convert.half import to_half
 from pytest_ortbench.core.recipe import Converted, Recipe
 from pytest_ortbench.models.builders.generative import LLM_LONG, LlmSizes
 from tests.generation.decoding import continued, difference, session
 from tests.generation.folders import TINY, model_bytes
 
-from .conversions import DYNAMIC, FP16, sqnr_db
+from .conversions import BF16, DYNAMIC, FP16, sqnr_db
 
 pytestmark = pytest.mark.live
 
@@ -53,3 +55,21 @@ def test_precisions_generate(
     assert (expected.argmax(axis=2) == whole.argmax(axis=2)).mean() > agreeing
     parts = continued(model, ids, [58, 1, 1, 1, 1, 1, 1])["logits"]
     assert difference(parts, whole).max() < step
+
+
+def test_bfloat16_goes_through_operators_without_a_domain(tmp_path: Path) -> None:
+    """The CPU has no products in it, but the graph is whole: all weights, and no cast between."""
+    source, target = tmp_path / "m.onnx", tmp_path / "half.onnx"
+    source.write_bytes(model_bytes(TINY))
+    to_half(source, target, BF16)
+    graph = onnx.load(str(target)).graph
+    kinds = {t.name: t.data_type for t in graph.initializer if t.name.endswith("weight")}
+    assert set(kinds.values()) == {onnx.TensorProto.BFLOAT16}
+    assert "layer0/norm1/weight" in kinds
+    ends = {value.name for value in (*graph.input, *graph.output)}
+    halves = (onnx.TensorProto.FLOAT, onnx.TensorProto.BFLOAT16)
+    casts = [
+        node for node in graph.node if node.op_type == "Cast" and node.attribute[0].i in halves
+    ]
+    assert len(casts) == 2 * 2 * TINY.layers + 1
+    assert all(ends.intersection((*node.input, *node.output)) for node in casts)
