@@ -10,8 +10,8 @@ import pytest
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.decoders import decoder_of
-from tests.models.decoder_graphs import HEADS, KV, SIZE, VOCABULARY, grouped, joined
-from tests.models.graphs import BOOL, INT32, INT64, read, value
+from tests.models.decoder_graphs import HEADS, KV, SIZE, VOCABULARY, WIDTH, grouped, joined
+from tests.models.graphs import BOOL, INT32, INT64, constant, node, read, value
 
 pytestmark = pytest.mark.live  # shapes are inferred in a process of their own
 
@@ -46,6 +46,20 @@ def test_all_open_sizes_of_a_grouped_cache_are_told(
     decoder = decoder_in(read(grouped(past, None), tmp_path))
     for tensor in decoder.cache:
         assert (tensor.shape, tensor.batch_axis, tensor.length_axis) == ((0, KV, 0, SIZE), 0, 2)
+
+
+def test_weights_of_four_bits_tell_how_wide_packed_queries_are(tmp_path: Path) -> None:
+    proto = grouped()
+    attention = next(item for item in proto.graph.node if item.op_type == "GroupQueryAttention")
+    attention.input[:3] = ["packed", "", ""]
+    width = (HEADS + 2 * KV) * SIZE
+    names = ["x", "packed_weight", "packed_scales"]
+    sizes = {"K": WIDTH, "N": width, "bits": 4, "block_size": 32}
+    product = node("MatMulNBits", names, ["packed"], domain="com.microsoft", **sizes)
+    proto.graph.node.insert(1, product)
+    for name in names[1:]:
+        proto.graph.initializer.append(constant(name, [0], "uint8"))
+    assert decoder_in(read(proto, tmp_path)).cache[0].shape == (0, KV, 0, SIZE)
 
 
 @pytest.mark.parametrize(
