@@ -297,6 +297,8 @@ class Case(_Named):
         no_batch: Why one inference is one item, for people: what looks like a batch and is none.
             Empty where the inputs have a batch axis.
         generation: The request that is timed instead of an inference; ``None`` for an inference.
+        encoder_inputs: What the encoder of the model reads at the beginning of each request; empty
+            where a request has none.
     """
 
     model: Model
@@ -321,6 +323,7 @@ class Case(_Named):
     no_batch: str = ""
     expected: tuple[InputSpec, ...] = ()
     generation: Generation | None = None
+    encoder_inputs: tuple[InputSpec, ...] = ()
 
     def further_files(self) -> Iterator[str]:
         """Paths of what it reads besides models; those of libraries may be of another machine."""

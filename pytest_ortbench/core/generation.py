@@ -104,12 +104,14 @@ class Generation:
         prompt_tokens: Tokens of a sequence that are read at once, drawn anew for every request.
         new_tokens: Tokens of a sequence that are written, the first one included.
         depth: Tokens of a sequence that are in the cache before the prompt.
+        sound_s: Seconds of sound that an encoder reads before; ``None`` where it reads none.
     """
 
     engine: str
     prompt_tokens: int
     new_tokens: int
     depth: int = 0
+    sound_s: float | None = None
 
     @property
     def length(self) -> int:
@@ -127,6 +129,7 @@ class GeneratedRequest:
         chosen_ns: Time for choosing the first token, where that is no part of the first step.
         prepared_ns: Time between the text of the request and its first step: template, tokenising,
             making a generator; ``None`` where nothing of that is done.
+        encoder_ns: Time in the encoder, before the first step; ``None`` where there is none.
         wall_ns: Time from the ids of the prompt to the last token, everything included.
         prompt_tokens: Tokens of each sequence that were read.
         new_tokens: Tokens of each sequence that were written.
@@ -135,6 +138,7 @@ class GeneratedRequest:
     steps_ns: tuple[int, ...]
     chosen_ns: int = 0
     prepared_ns: int | None = None
+    encoder_ns: int | None = None
     wall_ns: int
     prompt_tokens: int
     new_tokens: int

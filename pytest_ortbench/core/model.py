@@ -170,6 +170,33 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderFile:
+    """The file of an encoder, which runs once before a decoder writes.
+
+    Attributes:
+        path: Absolute path of the file.
+        source: Where it comes from, as of a model.
+        digest: SHA-256 over the file and its external data, hexadecimal.
+        size_bytes: File plus external data.
+        external_files: External data files, relative to its folder.
+        inputs: Declared inputs.
+        heard: The output that each input of the decoder takes, by the input.
+        default_dims: Sizes of symbolic dimensions that the catalogue names.
+        implied_dims: Sizes of dimensions that the graph fixes.
+    """
+
+    path: str
+    source: str
+    digest: str
+    size_bytes: int
+    external_files: tuple[str, ...] = ()
+    inputs: tuple[TensorInfo, ...] = ()
+    heard: dict[str, str] = field(default_factory=dict)
+    default_dims: dict[str, int] = field(default_factory=dict)
+    implied_dims: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubnormalWeight:
     """A weight with values so small that many CPUs compute them in microcode.
 
@@ -240,6 +267,8 @@ class Model:
         subnormal_weights: Weights with subnormal values, those with the most first.
         decoder: What its inputs and outputs mean where it writes text token by token; ``None`` for
             any other model, and where that can't be seen.
+        encoder: What a decoder listens to; ``None`` where it listens to nothing, or no file of an
+            encoder is known.
     """
 
     name: str
@@ -270,6 +299,7 @@ class Model:
     weights_as_inputs: int = 0
     subnormal_weights: tuple[SubnormalWeight, ...] = ()
     decoder: Decoder | None = None
+    encoder: EncoderFile | None = None
 
     @property
     def is_pruned(self) -> bool:

@@ -76,7 +76,14 @@ def measured(case: Case) -> Seal:
     external = variant.external_files or (
         model.external_files if variant.path == model.path else ()
     )
-    return _seal(variant.path, external, variant.digest, case)
+    seal = _seal(variant.path, external, variant.digest, case)
+    encoder = model.encoder
+    if encoder is None or not case.encoder_inputs:
+        return seal
+    heard = _ModelFile(
+        path=Path(encoder.path), external=encoder.external_files, digest=encoder.digest
+    )
+    return Seal(models=(*seal.models, heard), contents=seal.contents)
 
 
 def source(case: Case) -> Seal:

@@ -65,11 +65,12 @@ def heard_inputs(
     A cache that the decoder itself fills from an encoder's states is none of them: an output goes
     on with it.
     """
-    going_on = {_parts(info.name) for info in outputs}
+    going_on = {parts_of_name(info.name) for info in outputs}
     return tuple(
         info
         for info in inputs
-        if is_of_encoder(info.name) and not (is_past(info.name) and _parts(info.name) in going_on)
+        if is_of_encoder(info.name)
+        and not (is_past(info.name) and parts_of_name(info.name) in going_on)
     )
 
 
@@ -93,7 +94,7 @@ def cache_pairs(
     chosen = {past: present for past, present in named if present in declared}
     by_parts: dict[tuple[str, ...], list[TensorInfo]] = {}
     for info in outputs:
-        by_parts.setdefault(_parts(info.name), []).append(info)
+        by_parts.setdefault(parts_of_name(info.name), []).append(info)
     pairs = []
     heard = heard_inputs(inputs, outputs)
     for past in inputs:
@@ -104,7 +105,7 @@ def cache_pairs(
         if past.name in chosen:
             pairs.append(CachePair(past=past, present=declared[chosen[past.name]]))
             continue
-        presents = by_parts.get(_parts(past.name), [])
+        presents = by_parts.get(parts_of_name(past.name), [])
         marked = [info for info in presents if _PRESENT.search(info.name.lower())]
         presents = marked or [info for info in presents if is_past(info.name)]
         if len(presents) != 1:
@@ -113,8 +114,8 @@ def cache_pairs(
     return tuple(pairs)
 
 
-def _parts(name: str) -> tuple[str, ...]:
-    """What tells a tensor of a cache from others, in any order of writing."""
+def parts_of_name(name: str) -> tuple[str, ...]:
+    """Return what tells a tensor of a cache from others, in any order of writing."""
     lowered = name.lower().replace("key_values", "").replace("kv_cache", "")
     return tuple(sorted(_SHORT.get(part, part) for part in _PARTS.findall(lowered)))
 

@@ -13,6 +13,7 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
     inputs.sr = { kind = "constant", choices = ["16000"], why = "Hz" }
     workloads.prefill = { seq = 128, past = 0 }
     reference = "fp32.onnx"                  # what accuracy is compared with (projects only)
+    encoder = "encoder_model.onnx"           # what a decoder listens to (projects only)
     variants.qat = "qat.onnx"                # further files of this model (projects only)
 """
 
@@ -72,6 +73,8 @@ class CatalogueEntry:
         workloads: By name, sizes of symbolic dimensions; the first one is the default.
         reference: What stands for the file that is right, relative to the catalogue's folder;
             empty for the entry's own (projects' catalogues only).
+        encoder: What stands for the encoder that a decoder listens to, likewise; empty for a file
+            beside it.
         variants: By name, further files of the model: a path, or a table with ``file`` and
             ``sqnr_floor`` (projects' catalogues only).
     """
@@ -99,6 +102,7 @@ class CatalogueEntry:
     inputs: dict[str, ValueHint] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     reference: str = ""
+    encoder: str = ""
     variants: dict[str, str | dict[str, str | float]] = field(default_factory=dict)
 
     @property
@@ -108,7 +112,7 @@ class CatalogueEntry:
             str(value.get("file", "")) if isinstance(value, dict) else value
             for value in self.variants.values()
         ]
-        return tuple(path for path in (self.file, self.reference, *others) if path)
+        return tuple(path for path in (self.file, self.reference, self.encoder, *others) if path)
 
     @property
     def origin(self) -> str:

@@ -8,8 +8,12 @@
     variants.qat = "resnet50_qat.onnx"
     variants.pruned = { file = "resnet50_pruned.onnx", sqnr_floor = 12 }
 
-An entry of ``models/catalogue.toml`` takes ``reference`` and ``variants`` too, with paths that
-start at its folder.
+    [tool.ortbench.models.whisper]
+    file = "decoder_model_merged.onnx"
+    encoder = "encoder_model.onnx"            # runs once before the decoder writes; found beside it
+
+An entry of ``models/catalogue.toml`` takes ``reference``, ``encoder`` and ``variants`` too, with
+paths that start at its folder.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.models.catalogue import CatalogueEntry, project_catalogue
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
-_KEYS = ("file", "reference", "variants")
+_KEYS = ("file", "reference", "encoder", "variants")
 _VARIANT_KEYS = ("file", "sqnr_floor")
 _EXAMPLE = 'Write file = "model.onnx"'
 
@@ -52,6 +56,7 @@ class Family:
         place: Where it is configured, for messages.
         file: What stands for the file that is ``native``.
         reference: What stands for the file that is right; empty for ``file``.
+        encoder: What stands for the encoder that a decoder listens to; empty for a file beside it.
         variants: Further files by name.
         listed: Whether it is an entry of the catalogue, which is found by its name there.
     """
@@ -60,6 +65,7 @@ class Family:
     place: str
     file: str
     reference: str = ""
+    encoder: str = ""
     variants: dict[str, Member] = field(default_factory=dict)
     listed: bool = False
 
@@ -75,7 +81,7 @@ def families(root: Path) -> dict[str, Family]:
     found = {
         entry.name: _of_entry(entry)
         for entry in project_catalogue(root).values()
-        if entry.variants or entry.reference
+        if entry.variants or entry.reference or entry.encoder
     }
     table = project_table(root, "models")
     if table is not None:
@@ -91,6 +97,7 @@ def _of_entry(entry: CatalogueEntry) -> Family:
         place=place,
         file=str(folder / entry.file) if entry.file else f"project:{entry.name}",
         reference=_rebased(other, folder) if other else "",
+        encoder=_rebased(entry.encoder, folder) if entry.encoder else "",
         variants={
             name: _member(name, value, place, folder) for name, value in entry.variants.items()
         },
@@ -117,11 +124,13 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
             f"variants is {variants!r}", place=place, hint='Write variants.qat = "qat.onnx"'
         )
     folder = table.file.parent
+    encoder = _text(keys, "encoder", place)
     return Family(
         name=name,
         place=place,
         file=_rebased(file, folder),
         reference=_rebased(reference, folder) if reference and reference != file else "",
+        encoder=_rebased(encoder, folder) if encoder else "",
         variants={
             str(key): _member(str(key), value, place, folder) for key, value in variants.items()
         },

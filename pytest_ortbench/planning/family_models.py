@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pytest_ortbench.core.errors import ModelError, OrtbenchError, UsageError
@@ -13,6 +14,7 @@ from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import hinted_by, is_ort_file
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
+from pytest_ortbench.planning.encoders import with_encoder
 from pytest_ortbench.planning.families import Family, Member
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import OwnVariant
@@ -72,6 +74,13 @@ def resolve(
             models.append(_unreadable(found, found.name, found.error))
             continue
         family = _family_of(found, known)
+        place = "" if family is None else f"{family.place} encoder"
+        try:
+            read_encoder = partial(_one, place=place, root=root, notify=notify, describe=describe)
+            found = with_encoder(found, "" if family is None else family.encoder, read_encoder)
+        except OrtbenchError as error:
+            models.append(_unreadable(found, found.name if not family else family.name, error))
+            continue
         if family is None:
             models.append(found)
             continue

@@ -23,6 +23,7 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.combinations import Combination, combinations_of
+from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
 from pytest_ortbench.planning.engines import engine_refusal, engine_skips
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
 from pytest_ortbench.planning.generations import generations, with_cache_sizes
@@ -212,6 +213,7 @@ def _cases_of(
                     dataset=sized.labelled,
                     no_batch=axes.no_batch(sized.batch),
                     generation=sized.generation,
+                    encoder_inputs=sized.encoder_inputs,
                 )
                 for placer in placers:
                     case = placer(case, request.of_passes)
@@ -219,6 +221,7 @@ def _cases_of(
                     target.refusal
                     or made.refusal
                     or sized.refusal
+                    or (refuse_encoder(target.runtime) if sized.encoder_inputs else None)
                     or lack
                     or refuse_capture(provider, point.io, case.callers)
                     or refuse_session(provider, point.session)
@@ -285,6 +288,7 @@ class _Sized:
         labelled: Labelled data that fits them.
         generation: The request that is timed, ``None`` where single inferences are.
         refusal: Why the workload can't be measured; ``None`` if it can.
+        encoder_inputs: What an encoder reads at the beginning of each request.
     """
 
     asked: int | None
@@ -296,6 +300,7 @@ class _Sized:
     labelled: Dataset | None
     generation: Generation | None = None
     refusal: Failure | None = None
+    encoder_inputs: tuple[InputSpec, ...] = ()
 
     @property
     def engine(self) -> str:
@@ -344,6 +349,13 @@ def _sized(
         asked = stored_batch(axes, sizes, request.inputs)
     feed, labelled = _feed(axes, asked, sizes, request, data)
     batch = axes.batch_of(asked, dims)
+    generation = preset.generation if preset is not None else None
+    encoder = axes.model.encoder
+    read: tuple[InputSpec, ...] | Failure = ()
+    if encoder is not None and generation is not None:
+        read = fed_to_encoder(encoder, batch)
+        if not isinstance(read, Failure):
+            generation = replace(generation, sound_s=sound_seconds(read))
     return _Sized(
         asked=asked,
         batch=batch,
@@ -357,8 +369,9 @@ def _sized(
         knobs=preset.knobs if preset is not None else {},
         feed=named_by(preset, feed),
         labelled=labelled,
-        generation=preset.generation if preset is not None else None,
-        refusal=_refusal(axes.model, preset, batch),
+        generation=generation,
+        refusal=read if isinstance(read, Failure) else _refusal(axes.model, preset, batch),
+        encoder_inputs=() if isinstance(read, Failure) else read,
     )
 
 

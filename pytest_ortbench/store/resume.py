@@ -202,6 +202,10 @@ def _as_first_written(case: Case) -> Any:
         del plain["generation"]
     if not case.sampling.text:
         del plain["sampling"]["text"]
+    if not case.encoder_inputs:
+        del plain["encoder_inputs"]
+    if case.model.encoder is None:
+        del plain["model"]["encoder"]
     if case.dataset is not None and case.dataset.boxes is None:
         del plain["dataset"]["boxes"]
     return plain

@@ -16,7 +16,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
-from pytest_ortbench.core.model import Reference
+from pytest_ortbench.core.model import EncoderFile, Reference
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.launch import seal
@@ -140,6 +140,18 @@ def test_a_library_that_is_not_on_this_machine_is_another_machines_business(
     )
     assert case.file_contents == {}
     seal.measured(case).check()
+
+
+def test_the_encoder_of_a_request_and_of_no_inference(tmp_path: Path) -> None:
+    case = case_of(relu(tmp_path / "m.onnx"))
+    path = relu(tmp_path / "encoder.onnx")
+    encoder = EncoderFile(path=str(path), source="file", digest=file_digest(path), size_bytes=1)
+    inference = replace(case, model=replace(case.model, encoder=encoder))
+    request = seal.measured(replace(inference, encoder_inputs=case.inputs))
+    request.check()
+    _other(path)
+    assert str(path) in _failure(request.check).message
+    seal.measured(inference).check()
 
 
 def test_the_named_reference_and_the_source_of_a_conversion(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.models.resolve import resolve_models
+from pytest_ortbench.planning.family_models import resolve
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
 
@@ -24,6 +24,6 @@ def decoder_case(
         batch_sizes=(batch,),
         threads=(1,),
     )
-    models = resolve_models(request.models, root=root)
+    models = resolve(request.models, {}, root=root, notify=lambda _: None).models
     (planned,) = build_plan(request, models, [CURRENT]).entries
     return planned.case

@@ -25,6 +25,7 @@ class BuilderInfo:
             (``past + seq``) follows from its terms.
         workloads: Presets of sizes by name, of a network that is documented to take an empty
             cache; the first one is the default.
+        encoder: Name of the network that it listens to; empty for none.
         external: Whether its weights lie in a file beside it; the digest is that of both.
     """
 
@@ -38,6 +39,7 @@ class BuilderInfo:
     default_dims: dict[str, int] = field(default_factory=dict)
     workloads: dict[str, dict[str, int]] = field(default_factory=dict)
     external: bool = False
+    encoder: str = ""
 
     @property
     def file_name(self) -> str:
@@ -209,6 +211,7 @@ BUILDERS: dict[str, BuilderInfo] = {
             tags=("audio", "generation", "transformer"),
             default_dims=_WRITING["decode"],
             workloads=_WRITING,
+            encoder="speech_encoder",
         ),
         BuilderInfo(
             name="lstm_tagger",

@@ -39,6 +39,21 @@ _METRICS = (
         "divided by their number.",
     ),
     metric(
+        "encoder_time",
+        "encoder_time_s",
+        "s",
+        "lower",
+        "Median time in the encoder that a decoder listens to, once a request; part of ttft.",
+    ),
+    metric(
+        "real_time_factor",
+        "real_time_factor",
+        "ratio",
+        "lower",
+        "Median time of a request over the seconds of sound that it is about: below 1 it is faster "
+        "than the sound.",
+    ),
+    metric(
         "itl_p50",
         "itl_p50_s",
         "s",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
@@ -127,6 +128,26 @@ _QUALITY = (
     ),
 )
 
+#: Of requests that begin with an encoder; shown where there are such.
+_HEARD = (
+    Column(
+        key="encoder",
+        heading="encoder",
+        about="Time in the encoder that the decoder listens to, once a request; part of TTFT.",
+        row="encoder_time_s",
+        metric="encoder_time",
+        rank=3,
+    ),
+    Column(
+        key="rtf",
+        heading="RTF",
+        about="Real-time factor: time of a request over the seconds of sound that it is about.",
+        row="real_time_factor",
+        metric="real_time_factor",
+        rank=1,
+    ),
+)
+
 _REQUEST = Column(
     key="request",
     heading="request",
@@ -138,7 +159,8 @@ _REQUEST = Column(
 
 #: Columns that people may ask tables for.
 COLUMNS = tuple(
-    (Place(after="workers", rank=10), column) for column in (*_ASKED, *_TOOK, _REQUEST, *_QUALITY)
+    (Place(after="workers", rank=10), column)
+    for column in (*_ASKED, *_TOOK, *_HEARD, _REQUEST, *_QUALITY)
 )
 
 #: Usual columns that stand behind those of requests, and those that a narrow table leaves out.
@@ -158,11 +180,17 @@ def request_columns(entries: Sequence[Entry], usual: Mapping[str, Column]) -> li
         usual["case"],
         *(_asked(column, entries) for column in _ASKED),
         *took,
+        *_known(_HEARD, entries),
         _REQUEST,
         *(usual[key] for key in _USUAL),
-        *(column for column in _QUALITY if any(entry.quantity(column.metric) for entry in entries)),
+        *_known(_QUALITY, entries),
         usual["status"],
     ]
+
+
+def _known(columns: Sequence[Column], entries: Sequence[Entry]) -> list[Column]:
+    """Return the columns that have a number in some row."""
+    return [column for column in columns if any(entry.quantity(column.metric) for entry in entries)]
 
 
 def _asked(column: Column, entries: Sequence[Entry]) -> Column:
@@ -190,8 +218,24 @@ def what_requests_include(cases: Sequence[Case]) -> str:
     chosen = "" if engines <= {"genai"} else ", without choosing the later tokens"
     if "genai" in engines:
         chosen += "; under genai choosing is part of each token"
-    return (
+    sentences = [
         "Requests: a prompt of random tokens, another one each time; then token by token, the "
         "likeliest one, and none that ends a text. TTFT: to the first token; TPOT: per token "
         f"after it; both of the model alone, without tokenising{chosen}."
-    )
+    ]
+    heard = dict.fromkeys(_heard_by(case) for case in cases if case.encoder_inputs)
+    if heard:
+        sentences.append(
+            f"An encoder runs once in each request, and its time is part of TTFT: "
+            f"{'; '.join(heard)}. RTF: time of a request over that of the sound."
+        )
+    return " ".join(sentences)
+
+
+def _heard_by(case: Case) -> str:
+    """Say which encoder a case listens to, and what that reads."""
+    assert case.model.encoder is not None
+    read = ", ".join(f"{spec.name} {list(spec.shape)}" for spec in case.encoder_inputs)
+    sound_s = None if case.generation is None else case.generation.sound_s
+    sound = "" if sound_s is None else f", {sound_s:g} s of sound"
+    return f"{PurePath(case.model.encoder.path).name} on {read}{sound}"

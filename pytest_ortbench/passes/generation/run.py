@@ -110,10 +110,13 @@ def _digest(text: tuple[tuple[int, ...], ...]) -> str:
 
 
 def _about_tokens(case: Case, looked_at: Generation) -> Case:
-    """Return a case with the tokens and what an encoder said, alike for all rows of a model."""
-    assert case.model.decoder is not None
-    ids = [spec for spec in case.inputs if spec.name == case.model.decoder.ids]
+    """Return a case with the tokens and what is heard as its inputs, alike for all rows."""
+    decoder = case.model.decoder
+    assert decoder is not None
     shape = (case.batch, looked_at.prompt_tokens)
-    heard = tuple(spec for spec in case.inputs if spec.name in case.model.decoder.heard)
-    inputs = (*(replace(spec, shape=shape, resolved=()) for spec in ids), *heard)
-    return replace(case, inputs=inputs, generation=looked_at)
+    inputs = tuple(
+        replace(spec, shape=shape, resolved=()) if spec.name == decoder.ids else spec
+        for spec in case.inputs
+        if spec.name in (decoder.ids, *decoder.heard)
+    )
+    return replace(case, inputs=inputs, encoder_inputs=(), generation=looked_at)

@@ -86,7 +86,7 @@ class SessionDecoder:
         self._shapes = {info.name: info.shape for info in session.get_inputs()}
         self._binding = session.io_binding()
         self._run = run or session.run_with_iobinding
-        self._hear(heard or {})
+        self.hear(heard or {})
         #: By number of tokens: where the logits of a run go, once their shape is known.
         self._logits: dict[int, npt.NDArray[Any]] = {}
         self._cache = self._base = [self._empty(tensor) for tensor in decoder.cache]
@@ -94,9 +94,9 @@ class SessionDecoder:
         #: Tokens that were read, where there is no cache and each step reads them again.
         self._read: Ids | None = None
 
-    def _hear(self, heard: Mapping[str, object]) -> None:
-        """Bind what an encoder said: it stays where the provider has it."""
-        #: They must live as long as the decoder.
+    def hear(self, heard: Mapping[str, object]) -> None:
+        """Bind what an encoder said, by name of the input; it stays where the provider has it."""
+        #: They must live as long as they are bound.
         self._heard = [
             value
             if isinstance(value, self._ort.OrtValue)

@@ -12,6 +12,7 @@ from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.consistency import require_consistent
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.listening import RunEncoder
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
     RequestEngine,
@@ -22,6 +23,7 @@ from pytest_ortbench.worker.generation.requests import (
 )
 from pytest_ortbench.worker.generation.scoring import Scorer, SessionScorer
 from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.session import create, session_options
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -91,7 +93,17 @@ class GeneratingCase(RequestCase):
     def _first_inference(self) -> int:
         """Time the first request."""
         self._timed = self._decoder(self.live(), generation_in(self.case).length)
-        return self._first_request(SessionEngine(self._timed, self.case))
+        return self._first_request(SessionEngine(self._timed, self.case, self._encoder()))
+
+    def _encoder(self) -> RunEncoder | None:
+        """Open the encoder of the case, if its requests have one."""
+        encoder = self.case.model.encoder
+        if encoder is None or not self.case.encoder_inputs:
+            return None
+        options = session_options(self.case.session, threads=self.threads)
+        with self.watch.counted():
+            session, _ = create(encoder.path, self.case.provider, options)
+        return RunEncoder(session, encoder, self.case)
 
     def cache(self) -> CacheUse:
         """Return what the cache takes at the end of a request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -162,10 +162,15 @@ class SessionEngine:
     Args:
         decoder: The model with its cache.
         case: Its request and its model.
+        encoder: What the decoder listens to, run at the beginning of each request; ``None`` where
+            it listens to nothing, or to what was drawn.
     """
 
-    def __init__(self, decoder: SteppedDecoder, case: Case) -> None:
+    def __init__(
+        self, decoder: SteppedDecoder, case: Case, encoder: SaidOnce | None = None
+    ) -> None:
         self._decoder = decoder
+        self._encoder = encoder
         self._choice = TokenChoice(case)
         self._written: list[Ids] = []
 
@@ -185,7 +190,10 @@ class SessionEngine:
         """
         clock, read = perf_counter_ns, self._decoder.read
         self._decoder.rewind()
-        started = clock()
+        started, encoder_ns = clock(), None
+        if self._encoder is not None:
+            encoder_ns = self._encoder.listen()
+            self._decoder.hear(self._encoder.said())
         steps = [read(prompt)]
         choosing = clock()
         written = [self._likeliest()]
@@ -199,6 +207,7 @@ class SessionEngine:
         return GeneratedRequest(
             steps_ns=tuple(steps),
             chosen_ns=chosen_ns,
+            encoder_ns=encoder_ns,
             wall_ns=wall_ns,
             prompt_tokens=prompt.shape[1],
             new_tokens=len(written),
@@ -216,6 +225,16 @@ class SessionEngine:
         return self._choice.likeliest(self._decoder.scores()[:, -1:])
 
 
+class SaidOnce(Protocol):
+    """An encoder that is run once for each request, see :class:`.listening.RunEncoder`."""
+
+    def listen(self) -> int:
+        """Run it, and return the nanoseconds."""
+
+    def said(self) -> Mapping[str, object]:
+        """Return what it said, by inputs of the decoder."""
+
+
 class SteppedDecoder(Protocol):
     """A decoder that is run step by step, see :class:`.decoding.SessionDecoder`."""
 
@@ -224,6 +243,9 @@ class SteppedDecoder(Protocol):
 
     def rewind(self) -> None:
         """Forget all other tokens."""
+
+    def hear(self, heard: Mapping[str, object]) -> None:
+        """Take what an encoder said, by name of the input."""
 
     def read(self, ids: Ids) -> int:
         """Run the model on the next tokens, and return the nanoseconds."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_ortbench.analysis.summary import Summary, summarise
@@ -35,6 +37,24 @@ def test_what_is_prepared_counts_for_the_request_alone() -> None:
     summary = summarise(make_generated([requests]))
     assert value(summary, "ttft") == pytest.approx(0.081)
     assert value(summary, "request_ttft") == pytest.approx(0.090)
+
+
+def test_an_encoder_counts_for_the_first_token_and_a_request_for_the_sound() -> None:
+    bare = make_request((80, 2, 2))
+    request = replace(bare, encoder_ns=16_000_000, wall_ns=100_000_000)
+    case = make_generating_case()
+    assert case.generation is not None
+    heard = replace(case, generation=replace(case.generation, sound_s=2.0))
+    summary = summarise(make_generated([[request] * 3], case=heard))
+    assert value(summary, "encoder_time") == pytest.approx(0.016)
+    assert value(summary, "ttft") == pytest.approx(0.096)
+    assert value(summary, "tpot") == pytest.approx(0.002)
+    assert value(summary, "real_time_factor") == pytest.approx(0.05)
+    # A text is no sound, and a decoder alone has no encoder.
+    read = summarise(make_generated([[request] * 3], case=case)).quantities
+    assert "encoder_time" in read
+    assert "real_time_factor" not in read
+    assert "encoder_time" not in summarise(make_generated([[bare] * 3], case=heard)).quantities
 
 
 def test_percentiles_are_over_tokens_and_intervals_over_requests() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import interval_ranks, samples_needed
-from pytest_ortbench.core.generation import GeneratedRequest
+from pytest_ortbench.core.generation import GeneratedRequest, Generation
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.generation.declaration import PASS
 from pytest_ortbench.passes.generation.numbers.quality import add_check
@@ -57,13 +57,34 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
         collector.reject(
             ("request_ttft",), "requests were tokens already: nothing was prepared for them"
         )
+    _add_encoder(collector, case.generation, of_workers)
     for percent in _PERCENTS:
         _add_percentile(collector, f"itl_p{percent}", of_workers, percent)
 
 
+def _add_encoder(collector: Collector, asked: Generation, of_workers: Sequence[Requests]) -> None:
+    """Add what an encoder took, and the time of a request by that of the sound."""
+    if any(request.encoder_ns is None for own in of_workers for request in own):
+        collector.reject(("encoder_time", "real_time_factor"), "no encoder ran in the requests")
+        return
+    _add_median(
+        collector, "encoder_time", of_workers, lambda request: (request.encoder_ns or 0) * 1e-9
+    )
+    sound_s = asked.sound_s
+    if sound_s is None:
+        collector.reject(("real_time_factor",), "what the encoder reads is no sound")
+    else:
+        _add_median(
+            collector,
+            "real_time_factor",
+            of_workers,
+            lambda request: request.wall_ns * 1e-9 / sound_s,
+        )
+
+
 def ttft_s(request: GeneratedRequest) -> float:
-    """Return the time of reading the prompt and of choosing the first token."""
-    return (request.steps_ns[0] + request.chosen_ns) * 1e-9
+    """Return the time of the encoder, of reading the prompt and of choosing the first token."""
+    return (request.steps_ns[0] + request.chosen_ns + (request.encoder_ns or 0)) * 1e-9
 
 
 def request_ttft_s(request: GeneratedRequest) -> float:

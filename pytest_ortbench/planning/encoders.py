@@ -1,0 +1,116 @@
+"""Encoders of models that listen: found, and given sizes for a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import InputSpec, Runtime
+from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.model import EncoderFile, Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.models.builders.registry import BUILDERS
+from pytest_ortbench.models.encoders import encoder_beside, listening_to
+from pytest_ortbench.planning.feeds import inputs_at
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
+
+_BUILTIN = "builtin:"
+#: How inputs of sound are called: ``[batch, samples]``, or ``[batch, bands, frames]``.
+_SOUND = re.compile(
+    r"(^|_)(audios?|sounds?|speech|waveforms?|mels?|input_features|input_values)(_|\Z)"
+)
+#: A frame of a spectrogram every 10 ms, and samples a second, of models of speech.
+_FRAME_S, _SAMPLES_PER_S = 0.01, 16_000
+
+
+def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Model:
+    """Return a model with the encoder that it listens to, as far as one is known.
+
+    Args:
+        model: As it was read.
+        named: What the project calls its encoder; empty for one that is found beside it.
+        read: Reads the model that a specification stands for.
+
+    Raises:
+        OrtbenchError: if the named one can't be read.
+        UsageError: if the named one does not go with it.
+    """
+    if not named and (model.decoder is None or not model.decoder.heard):
+        return model
+    spec = named or _usual(model)
+    if not spec:
+        return _noted(model, "no file of an encoder lies beside it")
+    try:
+        found = listening_to(model, read(spec))
+    except (ModelError, UsageError) as error:
+        if named:
+            raise
+        found = str(error)
+    if isinstance(found, Model):
+        return found
+    if named:
+        raise UsageError(f"encoder {named!r} does not fit: {found}")
+    return _noted(model, found)
+
+
+def _usual(model: Model) -> str:
+    """What stands for the encoder of a model that nobody named: a shipped one, or a file."""
+    if model.source.startswith(_BUILTIN):
+        encoder = BUILDERS[model.source.removeprefix(_BUILTIN)].encoder
+        return f"{_BUILTIN}{encoder}" if encoder else ""
+    beside = encoder_beside(Path(model.path))
+    return "" if beside is None else str(beside)
+
+
+def _noted(model: Model, why: str) -> Model:
+    note = f"what an encoder says is drawn, and its time is in no number: {why}"
+    return replace(model, notes=(*model.notes, note))
+
+
+def fed_to_encoder(encoder: EncoderFile, batch: int) -> tuple[InputSpec, ...] | Failure:
+    """Return what an encoder reads in a request, or why it can't.
+
+    Args:
+        encoder: Its file.
+        batch: Number of sequences.
+    """
+    name = Path(encoder.path).name
+    alone = Model(
+        name=name,
+        path=encoder.path,
+        source=encoder.source,
+        digest=encoder.digest,
+        size_bytes=encoder.size_bytes,
+        inputs=encoder.inputs,
+        default_dims=encoder.default_dims,
+        implied_dims=encoder.implied_dims,
+    )
+    try:
+        return inputs_at(ModelAxes(alone), batch=batch, dims={})
+    except (RefusedCombination, UsageError) as error:
+        return Failure(kind="unsupported", phase="inputs", message=f"encoder {name}: {error}")
+
+
+def sound_seconds(specs: Sequence[InputSpec]) -> float | None:
+    """Return how many seconds of sound inputs hold; ``None`` where they hold none."""
+    for spec in specs:
+        if "float" not in spec.type or not _SOUND.search(spec.name.lower()):
+            continue
+        if len(spec.shape) == 3:
+            return spec.shape[2] * _FRAME_S
+        if len(spec.shape) == 2:
+            return spec.shape[1] / _SAMPLES_PER_S
+    return None
+
+
+def refuse_encoder(runtime: Runtime) -> Failure | None:
+    """Return why a request with an encoder can't be measured in a runtime, if it can't."""
+    if runtime.shares_files:
+        return None
+    return Failure(
+        kind="unsupported",
+        phase="files",
+        message="the file of an encoder is not sent to a runtime that does not share files",
+    )
