@@ -1,0 +1,83 @@
+"""Folders that onnxruntime-genai's own builder makes, measured under both engines.
+
+torch and transformers are installed beside the product, in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ortbench.passes.generation.declaration import PASS
+from tests.environment import FORGOTTEN
+from tests.generation import making
+
+pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
+
+ROOT = Path(__file__).parents[2]
+#: ``torch`` is the build for CPUs where the index has one under this version.
+PACKAGES = ("torch==2.13.0", "transformers", "onnxruntime-genai", "onnx", "onnx-ir", "sentencepiece")
+
+#: Metrics that ask for more than these runs give: an energy pass, a text, hundreds of requests.
+ELSEWHERE = frozenset({"joules_per_token", "perplexity", "perplexity_reference"})
+
+
+def command(*arguments: str, folder: Path) -> str:
+    """Run a command and return what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name not in FORGOTTEN}
+    ran = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder with the four folders, and the interpreter of the environment."""
+    folder = tmp_path_factory.mktemp("made")
+    command(sys.executable, "-m", "venv", "environment", folder=folder)
+    python = str(folder / "environment" / "bin" / "python")
+    command(python, "-m", "pip", "install", "-q", f"{ROOT}[text]", *PACKAGES, folder=folder)
+    command(python, str(making.__file__), folder=folder)
+    return folder, python
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int4"])
+@pytest.mark.parametrize("name", ["llama", "phi3"])
+def test_every_metric_is_there_under_both_engines(
+    made: tuple[Path, str], name: str, precision: str
+) -> None:
+    folder, python = made
+    results = f"--ort-results=results-{name}-{precision}"
+    asked = ["--ort-prompt-tokens=16:512", "--ort-new-tokens=64", "--ort-generate=only"]
+    test = [python, "-m", "pytest", f"{name}-{precision}", "-q", *asked, results]
+    command(*test, folder=folder)
+    rows: list[dict[str, Any]] = json.loads(
+        command(
+            python,
+            "-m",
+            "pytest_ortbench.cli",
+            "export",
+            "--format=json",
+            f"--results={results.partition('=')[2]}",
+            "latest",
+            folder=folder,
+        )
+    )
+    assert {(row["engine"], row["prompt"]) for row in rows} == {
+        (engine, prompt) for engine in ("session", "genai") for prompt in ("16", "512")
+    }
+    for row in rows:
+        missing = {
+            metric.name
+            for metric in PASS.metrics
+            if row[metric.column] is None and metric.name not in ELSEWHERE
+        }
+        assert missing == set(), row["case"]
