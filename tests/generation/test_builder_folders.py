@@ -22,7 +22,14 @@ pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
 ROOT = Path(__file__).parents[2]
 #: ``torch`` is the build for CPUs where the index has one under this version.
-PACKAGES = ("torch==2.13.0", "transformers", "onnxruntime-genai", "onnx", "onnx-ir", "sentencepiece")
+PACKAGES = (
+    "torch==2.13.0",
+    "transformers",
+    "onnxruntime-genai",
+    "onnx",
+    "onnx-ir",
+    "sentencepiece",
+)
 
 #: Metrics that ask for more than these runs give: an energy pass, a text, hundreds of requests.
 ELSEWHERE = frozenset({"joules_per_token", "perplexity", "perplexity_reference"})
