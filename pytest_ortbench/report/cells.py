@@ -21,6 +21,8 @@ from pytest_ortbench.report.entries import Entry, ModelGroup
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.legend import all_on_drawn_inputs
 
+#: Below this, most of a number in full would be zeros.
+_TINY = 1e-4
 #: What stands for a number that was not measured and whose reason does not fit a cell.
 NOTHING = "–"
 
@@ -262,10 +264,15 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     return [
         missing(entry, column)
         if quantity is None
-        else f"{significant(quantity.value / factor, _digits(quantity) if beside_interval else 3)} "
+        else f"{_number(quantity.value / factor, _digits(quantity) if beside_interval else 3)} "
         f"{unit}".rstrip()
         for entry, quantity in zip(group.entries, quantities, strict=True)
     ]
+
+
+def _number(value: float, digits: int) -> str:
+    """Return a number in few characters; one with more zeros than digits as a power of ten."""
+    return f"{value:.2e}" if 0 < abs(value) < _TINY else significant(value, digits)
 
 
 def _scale(quantities: Sequence[Quantity | None]) -> tuple[float, str]:

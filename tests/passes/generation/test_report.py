@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.precisions import precision_blocks
 from pytest_ortbench.analysis.sentences import sentences
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.case_tables import CaseTable, case_tables
@@ -129,6 +131,15 @@ def test_engines_are_ranked_by_their_time_per_token() -> None:
     assert answer.throughput.metric == "decode_rate_batch"
     assert answer.advice is not None
     assert answer.advice.variant == "native/cpu/engine:session"
+
+
+def test_a_tiny_divergence_is_no_row_of_zeros() -> None:
+    (entry,) = shown_run(run_of(generated())).entries
+    quantity = Quantity(value=1.48e-12, unit="1")
+    summary = replace(entry.summary, quantities={**entry.summary.quantities, "logits_kl": quantity})
+    (table,) = case_tables([replace(entry, summary=summary)])
+    (cells,) = texts(table.groups[0], table.columns)
+    assert cells["kl"] == "1.48e-12"
 
 
 def test_tokens_a_second_keep_one_unit() -> None:
