@@ -55,7 +55,7 @@ def length_courses(shown: Sequence[Entry], knob: str) -> tuple[LengthCourse, ...
         case = entry.result.case
         others = {name: value for name, value in case.knobs.items() if name != knob}
         label = case_label(replace(case, knobs=others), runtime=True)
-        groups.setdefault((case.model.name, label), {})[int(case.knobs[knob])] = entry
+        groups.setdefault((case.model.name, label), {})[_length(case, knob)] = entry
     return tuple(
         LengthCourse(
             model=model,
@@ -71,6 +71,14 @@ def length_courses(shown: Sequence[Entry], knob: str) -> tuple[LengthCourse, ...
     )
 
 
+def _length(case: Case, knob: str) -> int:
+    """Return what was asked for; the knobs of a document may be any."""
+    asked = case.generation
+    if asked is None:
+        return 0
+    return asked.depth if knob == "depth" else asked.prompt_tokens
+
+
 def _words(case: Case, *, engines: bool, without: str = "") -> str:
     """``native/cpu/b1 session, prompt 16, depth 256``; a depth of zero is not named.
 
@@ -82,7 +90,7 @@ def _words(case: Case, *, engines: bool, without: str = "") -> str:
     knobs = {name: value for name, value in case.knobs.items() if name not in _NAMED}
     label = case_label(replace(case, knobs=knobs), runtime=case.runtime.label != "current")
     lengths = [
-        f"{name} {case.knobs[name]}"
+        f"{name} {_length(case, name)}"
         for name in ("prompt", "depth")
         if name != without and case.knobs.get(name, "0") != "0"
     ]

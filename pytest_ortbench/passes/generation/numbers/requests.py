@@ -36,7 +36,10 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
     if case.generation is None:
         collector.reject(PASS.metric_names, "single inferences were measured, and no requests")
         return
-    of_workers = [worker.samples.requests for worker in result.measurements]
+    of_workers = [
+        [request for request in worker.samples.requests if _took_time(request)]
+        for worker in result.measurements
+    ]
     of_workers = [requests for requests in of_workers if requests]
     if not of_workers:
         collector.reject(PASS.metric_names, "no request was measured")
@@ -60,6 +63,11 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
     _add_encoder(collector, case.generation, of_workers)
     for percent in _PERCENTS:
         _add_percentile(collector, f"itl_p{percent}", of_workers, percent)
+
+
+def _took_time(request: GeneratedRequest) -> bool:
+    """Whether a first token and later ones took time; a document may say anything."""
+    return len(request.steps_ns) > 1 and request.steps_ns[0] > 0 and sum(request.steps_ns[1:]) > 0
 
 
 def _add_encoder(collector: Collector, asked: Generation, of_workers: Sequence[Requests]) -> None:
