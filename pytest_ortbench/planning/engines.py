@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.generation import Decoder, Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.planning.request import PlanRequest
 
 SESSION, GENAI = "session", "genai"
+_GROUPED = "com.microsoft::GroupQueryAttention"
 #: The distribution, and what the names of those for other hardware begin with.
 _PACKAGE = "onnxruntime-genai"
 
@@ -114,6 +116,24 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
             "Measure --ort-depth at batch 1, or under --ort-engines=session",
         )
     return None
+
+
+def provider_refusal(case: Case) -> Failure | None:
+    """Return why a provider can't carry the request of a case out; ``None`` if it can.
+
+    *Seen*: grouped-query attention on the CPU reads several tokens behind a cache for one sequence
+    only.
+    """
+    asked = case.generation
+    if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
+        return None
+    if _GROUPED not in case.model.op_types:
+        return None
+    return _unsupported(
+        f"GroupQueryAttention on the CPU reads a prompt behind {asked.depth} tokens for one "
+        f"sequence, not for {case.batch}",
+        "Measure --ort-depth at batch 1",
+    )
 
 
 def _unsupported(message: str, hint: str) -> Failure:

@@ -24,7 +24,7 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.combinations import Combination, combinations_of
 from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
-from pytest_ortbench.planning.engines import engine_refusal, engine_skips
+from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
 from pytest_ortbench.planning.generations import generations, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
@@ -221,6 +221,7 @@ def _cases_of(
                     target.refusal
                     or made.refusal
                     or sized.refusal
+                    or provider_refusal(case)
                     or (refuse_encoder(target.runtime) if sized.encoder_inputs else None)
                     or lack
                     or refuse_capture(provider, point.io, case.callers)

@@ -292,18 +292,18 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
         raise DocumentError("the document is empty", place=place, hint=_JOURNAL_HINT)
     try:
         value = msgspec.json.decode(text)
-    except UnicodeDecodeError as error:
-        kind = _kind_of_error(data)
-        raise kind(f"not UTF-8: {error.reason}", place=place, hint=_EXPECTED) from error
     except RecursionError as error:
         raise DocumentError("nested too deeply", place=place, hint=_EXPECTED) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error):
             raise DocumentError(
                 f"cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
             ) from error
-        reason = _lower(str(error).removeprefix("JSON is malformed: "))
         kind = _kind_of_error(data)
+        fault = _fault_of_encoding(text)
+        if fault:
+            raise kind(f"not UTF-8: {fault}", place=place, hint=_EXPECTED) from error
+        reason = _lower(str(error).removeprefix("JSON is malformed: "))
         raise kind(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
     if not isinstance(value, dict):
         raise ForeignDocumentError(
@@ -312,6 +312,18 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
             hint=_EXPECTED,
         )
     return cast(PlainObject, value)
+
+
+def _fault_of_encoding(text: bytes) -> str:
+    """Return what keeps bytes from being UTF-8, empty where nothing does.
+
+    Releases of msgspec raise different errors for it.
+    """
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.reason
+    return ""
 
 
 def _kind_of_error(data: bytes) -> type[DocumentError]:

@@ -79,6 +79,9 @@ def json_schema() -> JsonSchema:
 def _explain(definition: JsonSchema, description: Description) -> None:
     definition["description"] = description.summary
     for name, schema in _properties(definition).items():
+        # Of mappings only newer releases of msgspec tell that they are empty by default.
+        if schema.get("default") == {}:
+            del schema["default"]
         text = description.fields.get(name)
         if text is None:
             continue

@@ -21,6 +21,8 @@ from pytest_ortbench.worker.gpus import gpus
 
 #: Distributions whose name starts alike but which bring no runtime, no provider and no engine.
 _NOT_RUNTIMES = re.compile(r"onnxruntime[-_](extensions|tools|easy)")
+#: What the names of distributions begin with that drive ONNX Runtime, and do not bring it.
+_DRIVER = "onnxruntime-genai"
 #: Folder or file of a distribution's metadata: name and version.
 _METADATA = re.compile(
     r"((?:onnxruntime|ort[-_]nightly)[\w.]*?(?:-[a-z]\w*)*)-(\d[^-]*)(?:-py[\d.]+)?"
@@ -112,7 +114,10 @@ class _Listening(io.StringIO):
 def _numpy_mismatch() -> NumpyMismatch:
     import numpy  # it is there: it was numpy that complained
 
-    versions = ", ".join(f"{name} {version}" for name, version in distributions().items())
+    brought = {
+        name: version for name, version in distributions().items() if not name.startswith(_DRIVER)
+    }
+    versions = ", ".join(f"{name} {version}" for name, version in brought.items())
     return NumpyMismatch(
         f"{versions or 'ONNX Runtime'} was built for numpy 1, and numpy {numpy.__version__} is here"
     )

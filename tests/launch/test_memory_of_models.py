@@ -62,6 +62,11 @@ def peak(launcher: ProcessLauncher, case: Case) -> int:
     return found
 
 
+def middle_peak(launcher: ProcessLauncher, case: Case) -> float:
+    """The middle of three peaks: about one worker in sixteen takes some megabytes more."""
+    return median(peak(launcher, case) for _ in range(3))
+
+
 def on_one_thread(case: Case) -> Case:
     return replace(case, session=replace(case.session, intra_op_num_threads=1))
 
@@ -114,10 +119,10 @@ def test_200_megabytes_before_the_case_do_not_show(
     (tmp_path / "sitecustomize.py").write_text(ALLOCATES)
     runtime = replace(case.runtime, environment={"PYTHONPATH": str(tmp_path)})
     with closing(ProcessLauncher()) as launcher:
-        plain = peak(launcher, case)
-        allocated = peak(launcher, replace(case, runtime=runtime))
+        plain = middle_peak(launcher, case)
+        allocated = middle_peak(launcher, replace(case, runtime=runtime))
         held = np.ones(200 * MEGABYTE, np.uint8)
-        with_large_host = peak(launcher, case)
+        with_large_host = middle_peak(launcher, case)
         del held
     for found in (allocated, with_large_host):
         assert found == pytest.approx(plain, abs=0.02 * plain + 2 * MEGABYTE)

@@ -102,6 +102,13 @@ def test_genai_reads_no_prompt_behind_others_of_several_sequences() -> None:
     assert seen(plan(MODEL, WITH, batch=2)) == [("genai", ""), ("session", "")]
 
 
+def test_grouped_attention_on_the_cpu_reads_behind_a_cache_for_one_sequence() -> None:
+    grouped = replace(ALONE, op_types={"com.microsoft::GroupQueryAttention": 2})
+    assert seen(plan(grouped, WITH, batch=2, depth=32)) == [("session", "unsupported")]
+    assert seen(plan(grouped, WITH, batch=2)) == [("session", "")]
+    assert seen(plan(grouped, WITH, depth=32)) == [("session", "")]
+
+
 def test_a_machine_that_is_sent_single_files_has_no_folder_for_genai() -> None:
     far = Runtime(label="far", shares_files=False)
     assert engines_lacking(far, WITH)["genai"].kind == "unsupported"
