@@ -26,6 +26,14 @@ _CAUSAL = {
     "com.microsoft::MultiHeadAttention": "unidirectional",
     "Attention": "is_causal",
 }
+#: Operators that make positions of a text, each with the input that says how far they go.
+_COUNTS = {"Range": 1, "CumSum": 0}
+#: Which input of Slice says where it ends.
+_END = 2
+#: Operators behind which positions are still positions.
+_KEEPS = frozenset({"Identity", "Cast", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice"})
+#: Likewise, where the other operand is stored.
+_SHIFTS = frozenset({"Add", "Sub"})
 #: Operators that hand a table on, perhaps a part of it.
 _HANDS_ON = frozenset({"Identity", "Cast", "Slice", "Unsqueeze", "Squeeze"})
 _DEEPEST = 6
@@ -63,6 +71,11 @@ def decoder_graph(proto: onnx.ModelProto, pairs: Iterable[CachePair]) -> Decoder
         for node in nodes
         for name in _cosines(node)
         if (count := _longest(name, sizes, makers, 0))
+    }
+    rows |= {
+        node.input[0]: sizes[node.input[0]]
+        for node in nodes
+        if node.input and sizes.get(node.input[0]) and _takes_positions(node, sizes, makers)
     }
     table = min(rows, key=lambda name: rows[name], default="")
     return DecoderGraph(
@@ -119,6 +132,33 @@ def _longest(
     else:
         return 0
     return max((_longest(other, sizes, makers, depth + 1) for other in names), default=0)
+
+
+def _takes_positions(
+    node: onnx.NodeProto, sizes: Mapping[str, int], makers: Mapping[str, onnx.NodeProto]
+) -> bool:
+    """Whether a node takes the rows of a stored table that belong to the tokens of a text."""
+    if node.op_type == "Gather":
+        is_rows = not any(item.name == "axis" and item.i for item in node.attribute)
+        return is_rows and _is_position(node.input[1], sizes, makers, 0)
+    # A part whose end is computed; a mask has further axes in front.
+    is_cut = node.op_type == "Slice" and len(node.input) > _END and sizes[node.input[0]] > 1
+    return is_cut and node.input[_END] not in sizes and node.input[_END] in makers
+
+
+def _is_position(
+    name: str, sizes: Mapping[str, int], makers: Mapping[str, onnx.NodeProto], depth: int
+) -> bool:
+    """Whether a value counts the tokens of a text; a count that is stored is of no text."""
+    node = makers.get(name)
+    if node is None or depth > _DEEPEST:
+        return False
+    if node.op_type in _COUNTS:
+        return node.input[_COUNTS[node.op_type]] not in sizes
+    if node.op_type in _SHIFTS:
+        counted = [other for other in node.input if other not in sizes]
+        return len(counted) == 1 and _is_position(counted[0], sizes, makers, depth + 1)
+    return node.op_type in _KEEPS and _is_position(node.input[0], sizes, makers, depth + 1)
 
 
 def _shares_buffers(
