@@ -26,10 +26,10 @@ PACKAGE = "pytest_ortbench"
 #: What each measure is today, and what it is to become. Whoever makes one better lowers the first.
 LIMITS: dict[str, tuple[int, int]] = {
     "circles of imports": (0, 0),
-    "small modules that serve one neighbour": (15, 10),
+    "small modules that serve one neighbour": (10, 10),
     "class names used twice": (2, 5),
     "function names used twice": (11, 15),
-    "imports inside functions": (118, 170),
+    "imports inside functions": (109, 170),
     "lines of code and imports": (67_000, 40_500),
     "modules that name a question": (0, 1),
 }

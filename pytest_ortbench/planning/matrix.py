@@ -22,7 +22,6 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.combinations import Combination, combinations_of
 from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
 from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
@@ -36,7 +35,7 @@ from pytest_ortbench.planning.provider_options import (
 )
 from pytest_ortbench.planning.real_inputs import expected_outputs
 from pytest_ortbench.planning.recipes import shipped_recipe
-from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.request import Combination, PlanRequest, combinations_of
 from pytest_ortbench.planning.sizes import ModelAxes
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (

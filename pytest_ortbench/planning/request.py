@@ -1,15 +1,17 @@
-"""What was asked, after options, ini file and marker were merged."""
+"""What was asked, after options, ini file and marker were merged; combinations of its axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.case import Sampling
+from pytest_ortbench.core.case import Sampling, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
+from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
 
 #: Values that axes of few values have.
 CALLS = ("sync", "async")
@@ -102,3 +104,70 @@ class PlanRequest:
             models=models, sampling=Sampling(**values["sampling"]), of_passes=values["case"]
         )
         return cls(**values["request"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """One combination of the axes that do not depend on model or provider."""
+
+    batch: int | None
+    io: str
+    session: SessionConfig
+    knobs: dict[str, str]
+    concurrency: int
+    sessions: int
+    call: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether one caller calls one session and waits, with values on the host."""
+        return (self.concurrency, self.sessions, self.call, self.io) == (1, 1, "sync", "end-to-end")
+
+
+def combinations_of(request: PlanRequest) -> Iterator[Combination]:
+    """Yield every combination of the axes that depend on no model and no provider."""
+    config = SessionConfig(custom_ops=request.custom_ops)
+    base = apply_session_options(config, request.session_options)
+    batches: tuple[int | None, ...] = request.batch_sizes or (None,)
+    threads: tuple[int | None, ...] = request.threads or (None,)
+    levels: tuple[str | None, ...] = request.graph_opts or (None,)
+    callers: tuple[int | None, ...] = request.concurrency or (None,)
+    sessions: tuple[int | None, ...] = request.sessions or (None,)
+    spinning: tuple[str | None, ...] = request.spinning or (None,)
+    for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
+        batches,
+        threads,
+        levels,
+        callers,
+        sessions,
+        spinning,
+        request.calls,
+        request.io,
+    ):
+        session, knobs = base, {}
+        if thread is not None:
+            session = replace(session, intra_op_num_threads=thread)
+            knobs["threads"] = str(thread)
+        if level is not None:
+            session = replace(session, graph_optimization_level=level)
+            knobs["opt"] = level
+        if concurrent is not None:
+            knobs["concurrency"] = str(concurrent)
+        if several is not None:
+            knobs["sessions"] = str(several)
+        if spin is not None:
+            session = with_spinning(session, spin)
+            knobs["spin"] = spin
+        if call != "sync":
+            knobs["call"] = call
+        if io != "end-to-end":
+            knobs["io"] = io
+        yield Combination(
+            batch=batch,
+            io=io,
+            session=session,
+            knobs=knobs,
+            concurrency=concurrent or 1,
+            sessions=several or 1,
+            call=call,
+        )
