@@ -17,7 +17,7 @@ from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.accuracy import accuracy
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.dots import THROUGHPUT, draw_by_case
-from pytest_ortbench.report.figures.shortening import between_parts
+from pytest_ortbench.report.figures.shortening import between_parts, told_apart
 from pytest_ortbench.report.figures.timeline import timeline
 from pytest_ortbench.report.figures.titles import headings, titles
 from pytest_ortbench.report.figures.trend import trend
@@ -219,3 +219,12 @@ def test_throughput_of_several_callers_is_not_called_that_of_one() -> None:
     assert heading == "Throughput by case"
     assert "of all callers of the case together" in made.get_supxlabel()
     assert "of all callers of the case together" in ALL_COLUMNS["items"].about
+
+
+def test_labels_that_are_too_long_lose_what_all_have() -> None:
+    long = [f"fp32/cpu/b1/workload:generate/engine:{name}/new:64" for name in ("genai", "session")]
+    assert told_apart(long, 36) == ["fp32/cpu/b1/engine:genai", "fp32/cpu/b1/engine:session"]
+    assert told_apart(long, 60) == long
+    assert told_apart(long[:1], 36) == long[:1]
+    cuda = "fp32/cuda:1/b1/workload:generate/engine:genai/new:64"
+    assert told_apart([long[0], cuda], 36) == ["fp32/cpu/b1", "fp32/cuda:1/b1"]

@@ -104,9 +104,7 @@ def _panel(curve: Axes, strip: Axes, panel: Panel) -> None:
     style.title(curve, panel.group.model.name)
     style.axis_label(curve, "y", "share", "%")
     strip.set_ylim(len(panel.shown) - 0.4, -0.6)
-    strip.set_yticks(
-        range(len(panel.shown)), [style.drawable(entry.label, 36) for entry in panel.shown]
-    )
+    strip.set_yticks(range(len(panel.shown)), style.rows([entry.label for entry in panel.shown]))
     strip.tick_params(axis="y", length=0)
     style.axis_label(strip, "x", "latency of one inference", scale.name)
 

@@ -118,9 +118,7 @@ def _panel(axes: Axes, panel: Panel, theme: Theme, identity: Identity) -> None:
     for position, entry in enumerate(panel.shown):
         _row(axes, position, entry, theme, identity, scale, stem=not log)
     axes.set_ylim(len(panel.shown) - 0.4, -0.6)
-    axes.set_yticks(
-        range(len(panel.shown)), [style.drawable(entry.label, 36) for entry in panel.shown]
-    )
+    axes.set_yticks(range(len(panel.shown)), style.rows([entry.label for entry in panel.shown]))
     axes.tick_params(axis="y", length=0)
     style.title(axes, panel.group.model.name)
     axes.text(

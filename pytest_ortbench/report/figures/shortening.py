@@ -31,6 +31,19 @@ def between_parts(text: str, room: int) -> str:
     return _without(parts, kept)
 
 
+def told_apart(labels: Sequence[str], room: int) -> list[str]:
+    """Return labels without the settings that all of them have, where one has no room.
+
+    ``cpu/b1/engine:genai/new:64`` and ``cpu/b1/engine:session/new:64`` become
+    ``cpu/b1/engine:genai`` and ``cpu/b1/engine:session``.
+    """
+    if len(labels) < 2 or all(len(label) <= room for label in labels):
+        return list(labels)
+    parts = [label.split("/") for label in labels]
+    shared = {part for part in set(parts[0]).intersection(*parts[1:]) if ":" in part}
+    return ["/".join(part for part in own if part not in shared) or "/".join(own) for own in parts]
+
+
 def _without(parts: Sequence[str], kept: Set[int]) -> str:
     """Join what is kept; the rest is told by a mark, and by what it was separated with."""
     joined = ""

@@ -23,7 +23,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import common_scale
 from pytest_ortbench.report.escape import one_line
-from pytest_ortbench.report.figures.shortening import between_parts
+from pytest_ortbench.report.figures.shortening import between_parts, told_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,6 +164,11 @@ def drawable(text: str, limit: int = 60) -> str:
         for character in shown
     )
     return "".join(drawn).replace("$", r"\$")
+
+
+def rows(labels: Sequence[str], limit: int = 36) -> list[str]:
+    """Return what rows of a panel are called: shortened so that they are told apart."""
+    return [drawable(label, limit) for label in told_apart(labels, limit)]
 
 
 def dress(axes: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
