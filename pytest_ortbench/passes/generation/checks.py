@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness, TextScore
+from pytest_ortbench.passes.generation.facts import (
+    ContextGrowth,
+    GenerationCheck,
+    Likeness,
+    TextScore,
+)
 from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound
 
 BOUNDS: dict[tuple[type, str], Bound] = {
@@ -47,9 +53,21 @@ def _text(text: TextScore) -> Iterator[tuple[str, str]]:
         yield "vocabulary", "must be above 0"
 
 
+def _growth(growth: ContextGrowth) -> Iterator[tuple[str, str]]:
+    readings = len(growth.tokens)
+    if any(later <= earlier for earlier, later in itertools.pairwise(growth.tokens)):
+        yield "tokens", "must rise"
+    for name in ("resident_bytes", "cache_bytes"):
+        if len(getattr(growth, name)) != readings:
+            yield name, f"must be as many as the {readings} in tokens"
+    if growth.peak_bytes and len(growth.peak_bytes) != readings:
+        yield "peak_bytes", f"must be as many as the {readings} in tokens"
+
+
 #: What must agree within each type: the field that does not, and the rule that it breaks.
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     GenerationCheck: _check,
     Likeness: _likeness,
     TextScore: _text,
+    ContextGrowth: _growth,
 }

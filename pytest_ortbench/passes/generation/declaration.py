@@ -149,6 +149,21 @@ _METRICS = (
         "The same by the shapes of keys and values, at the length that is bound or, where an "
         "engine keeps its cache to itself, at that of the request.",
     ),
+    metric(
+        "cache_per_token",
+        "cache_per_token_bytes",
+        "bytes",
+        "lower",
+        "What one more token of all sequences adds to that, by the shapes of keys and values.",
+    ),
+    metric(
+        "memory_per_token",
+        "memory_per_token_bytes",
+        "bytes",
+        "lower",
+        "Resident memory that one more token of all sequences takes: the rise while a cache grows "
+        "token by token in a fresh session, with past and present, and what an arena keeps.",
+    ),
 )
 
 #: Columns of flat rows that say what was asked of a request.

@@ -52,6 +52,27 @@ class TextScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContextGrowth:
+    """Resident memory while a cache grows token by token, in a session that ran nothing before.
+
+    Attributes:
+        tokens: Tokens of each sequence in the cache, at each reading.
+        resident_bytes: Resident size then, once free memory was given back.
+        peak_bytes: Its highest value since the first reading; empty where nothing tells it.
+        cache_bytes: Bytes of the bound cache of all sequences then.
+        source: How sizes are read.
+        reason: Why nothing was read; empty otherwise.
+    """
+
+    tokens: tuple[int, ...] = ()
+    resident_bytes: tuple[int, ...] = ()
+    peak_bytes: tuple[int, ...] = ()
+    cache_bytes: tuple[int, ...] = ()
+    source: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationCheck:
     """What a language model was seen to write, or why it was not looked at.
 
@@ -66,6 +87,7 @@ class GenerationCheck:
             engine keeps it to itself.
         cache_tokens: Tokens of a sequence that it has room for then; likewise.
         cache_computed_bytes: Bytes that so many tokens take by the shapes of keys and values.
+        growth: Memory as the context grows; ``None`` in documents of earlier releases.
         reason: Why nothing was looked at; empty otherwise.
         interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
@@ -79,5 +101,6 @@ class GenerationCheck:
     cache_bytes: int | None = None
     cache_tokens: int | None = None
     cache_computed_bytes: int | None = None
+    growth: ContextGrowth | None = None
     reason: str = ""
     interrupted: bool = False

@@ -128,6 +128,24 @@ _QUALITY = (
     ),
 )
 
+#: What a token of context takes; only where people ask for it.
+_CONTEXT = (
+    Column(
+        key="token-cache",
+        heading="cache/token",
+        about="Keys and values of one more token of all sequences, by their shapes.",
+        row="cache_per_token_bytes",
+        metric="cache_per_token",
+    ),
+    Column(
+        key="token-memory",
+        heading="memory/token",
+        about="Rise of resident memory for one more token of all sequences.",
+        row="memory_per_token_bytes",
+        metric="memory_per_token",
+    ),
+)
+
 #: Of requests that begin with an encoder; shown where there are such.
 _HEARD = (
     Column(
@@ -160,7 +178,7 @@ _REQUEST = Column(
 #: Columns that people may ask tables for.
 COLUMNS = tuple(
     (Place(after="workers", rank=10), column)
-    for column in (*_ASKED, *_TOOK, *_HEARD, _REQUEST, *_QUALITY)
+    for column in (*_ASKED, *_TOOK, *_HEARD, _REQUEST, *_QUALITY, *_CONTEXT)
 )
 
 #: Usual columns that stand behind those of requests, and those that a narrow table leaves out.

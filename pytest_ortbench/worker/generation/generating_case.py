@@ -90,6 +90,9 @@ class RequestCase(MeasuredCase, ABC):
 class GeneratingCase(RequestCase):
     """A case whose requests run on a session of ONNX Runtime, with the cache fed back."""
 
+    #: The decoder of the timed loop; it holds a cache.
+    _timed: SessionDecoder | None = None
+
     def _first_inference(self) -> int:
         """Time the first request."""
         self._timed = self._decoder(self.live(), generation_in(self.case).length)
@@ -105,13 +108,31 @@ class GeneratingCase(RequestCase):
             session, _ = create(encoder.path, self.case.provider, options)
         return RunEncoder(session, encoder, self.case)
 
-    def cache(self) -> CacheUse:
-        """Return what the cache takes at the end of a request."""
+    def cache(self) -> CacheUse | None:
+        """Return what the cache takes at the end of a request; ``None`` once it was released."""
+        if self._timed is None:
+            return None
         return CacheUse(
             tokens=self._timed.cache_tokens,
             bound_bytes=self._timed.cache_bytes,
             computed_bytes=self._timed.computed_cache_bytes,
         )
+
+    def release(self) -> None:
+        """Let go of the measured session and of its cache; no block can follow."""
+        self._timed = None
+        super().release()
+
+    def unused_decoder(self, length: int) -> SessionDecoder:
+        """Release the measured session, and return a decoder on one that ran nothing.
+
+        Args:
+            length: The most tokens of a sequence.
+        """
+        self.release()
+        options = session_options(self.case.session, threads=self.threads)
+        self.session, _ = create(self.case.variant.path, self.uncaptured, options)
+        return self._decoder(self.session, length)
 
     def scorer(self, length: int | None = None) -> Scorer:
         """Return what scores tokens with a cache of its own.

@@ -1,4 +1,4 @@
-"""How near a decoder writes to its reference, what its cache takes, and when it is inaccurate.
+"""How near a decoder writes to its reference, what its context takes, and when it is inaccurate.
 
 Of the figures only the signal to noise ratio of the logits is held against a floor. Agreement of
 tokens and divergence depend on how sure a model is: where logits are flat, as those of random
@@ -17,7 +17,7 @@ from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.units import counted
-from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.passes.generation.facts import ContextGrowth, GenerationCheck, Likeness
 from pytest_ortbench.passes.generation.numbers.perplexity import METRICS as OF_TEXT
 from pytest_ortbench.passes.generation.numbers.perplexity import add_perplexity, judge_text
 
@@ -29,10 +29,13 @@ OF_REFERENCE = (
     "greedy_agreement",
     "greedy_prefix",
 )
-OF_CACHE = ("cache_bytes", "cache_computed")
+OF_CACHE = ("cache_bytes", "cache_computed", "cache_per_token", "memory_per_token")
 
 #: A signal to noise ratio that stands for no difference at all.
 _EXACT_DB = 300.0
+#: The least that a cache must grow by: counters of the kernel and lists of Python wander by some
+#: hundred kilobytes.
+_LEAST_BYTES = 1 << 20
 
 
 def add_check(collector: Collector, result: CaseResult) -> None:
@@ -47,6 +50,12 @@ def add_check(collector: Collector, result: CaseResult) -> None:
     unseen = "the engine keeps its cache to itself"
     collector.add("cache_bytes", check.cache_bytes, reason=unseen)
     collector.add("cache_computed", check.cache_computed_bytes, reason=unseen)
+    _add_memory(collector, check, tokens=check.cache_tokens or _tokens_of_request(result))
+
+
+def _tokens_of_request(result: CaseResult) -> int:
+    """Return the tokens of a sequence at the end of a request, for a cache that nobody can see."""
+    return 0 if result.case.generation is None else result.case.generation.length
 
 
 def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
@@ -103,3 +112,47 @@ def _add_likeness(collector: Collector, check: GenerationCheck) -> None:
     # Tokens of one sequence follow from each other: no interval can be had of them.
     collector.add("greedy_agreement", likeness.same_greedy / places, samples=likeness.sequences)
     collector.add("greedy_prefix", min(likeness.same_until), samples=likeness.sequences)
+
+
+def _add_memory(collector: Collector, check: GenerationCheck, *, tokens: int) -> None:
+    """Add what a token of all sequences takes.
+
+    Args:
+        collector: Takes the numbers.
+        check: What was seen.
+        tokens: Of a sequence, in the cache whose bytes were computed.
+    """
+    computed = check.cache_computed_bytes
+    collector.add(
+        "cache_per_token",
+        computed / tokens if computed and tokens else None,
+        reason="there is no cache",
+    )
+    growth = check.growth
+    reason = "it was not looked at" if growth is None else _why_no_memory(growth)
+    if growth is None or reason:
+        collector.reject(("memory_per_token",), reason)
+        return
+    rise = growth.resident_bytes[-1] - growth.resident_bytes[0]
+    collector.add(
+        "memory_per_token",
+        rise / (growth.tokens[-1] - growth.tokens[0]),
+        samples=len(growth.tokens),
+    )
+
+
+def _why_no_memory(growth: ContextGrowth) -> str:
+    """Return why memory per token can't be told; empty if it can."""
+    if growth.reason:
+        return growth.reason
+    if len(growth.tokens) < 2:
+        return "the context did not grow while memory was watched"
+    by = growth.cache_bytes[-1] - growth.cache_bytes[0]
+    if by < _LEAST_BYTES:
+        return (
+            f"the cache grew by {by / 1e6:.2g} MB, which the noise of resident memory covers; "
+            "more sequences or new tokens show it"
+        )
+    if growth.resident_bytes[-1] - growth.resident_bytes[0] < by:
+        return "memory rose by less than the cache, which took what the process held already"
+    return ""

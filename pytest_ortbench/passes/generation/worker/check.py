@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness, TextScore
 from pytest_ortbench.passes.generation.questions import CheckGeneration
+from pytest_ortbench.passes.generation.worker.growth import growth_of_context
 from pytest_ortbench.passes.generation.worker.reference import Continuation, read_continuation
 from pytest_ortbench.passes.generation.worker.text import log_shares, nats_of_window
 from pytest_ortbench.worker.generation.consistency import LEAST_DB, consistency
@@ -44,6 +46,14 @@ def check_generation(question: CheckGeneration, measured: MeasuredCase) -> Gener
     if not isinstance(measured, RequestCase):
         raise TypeError(f"{measured.case.case_id} times inferences")
     measured.enter("generation")
+    check = _looked_at(question, measured)
+    # Last: it releases the measured session.
+    growth = growth_of_context(measured, prompt_tokens=question.prompt_tokens)
+    return replace(check, growth=growth)
+
+
+def _looked_at(question: CheckGeneration, measured: RequestCase) -> GenerationCheck:
+    """Say what the open case writes, and what its cache takes."""
     case, prompt, new = measured.case, question.prompt_tokens, question.new_tokens
     cache = measured.cache()
     scorer = measured.scorer(max(prompt + new, *map(len, question.text), 0))
