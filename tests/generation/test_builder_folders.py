@@ -31,9 +31,9 @@ PACKAGES = (
     "sentencepiece",
 )
 
-#: Metrics that have nothing to measure here: there is no encoder. Under a session requests begin
-#: with tokens, not with a text.
-NOWHERE = frozenset({"encoder_time", "real_time_factor"})
+#: Metrics that have nothing to measure here: there is no encoder, and the buffer of the cache does
+#: not grow. Under a session requests begin with tokens, not with a text.
+NOWHERE = frozenset({"encoder_time", "memory_per_token", "real_time_factor"})
 WITHOUT = {"genai": NOWHERE, "session": NOWHERE | {"request_ttft"}}
 
 

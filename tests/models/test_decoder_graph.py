@@ -75,7 +75,8 @@ UNLIMITED = {
 @pytest.mark.parametrize("name", LIMITED)
 def test_a_table_of_positions_ends_the_context(name: str) -> None:
     seen = decoder_graph(reading(LIMITED[name]), ())
-    assert (seen.positions, seen.positions_from) == (ROWS, "rows of 'table'")
+    assert seen.positions == ROWS
+    assert "table" in seen.positions_from
 
 
 @pytest.mark.parametrize("name", UNLIMITED)
