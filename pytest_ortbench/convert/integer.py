@@ -76,6 +76,23 @@ def quantise_to_eight_bits(
     return Draft(before=before, facts=facts, notes=notes)
 
 
+def _without_values(source: Path, scratch: Path) -> Path:
+    """Return a copy of a file that does not say of which types and shapes its inner values are.
+
+    Args:
+        source: A model with its weights inside.
+        scratch: Folder for the copy.
+    """
+    import onnx
+
+    model = onnx.load(str(source))
+    for graph in graphs_within(model.graph):
+        del graph.value_info[:]
+    copy = scratch / "without-values.onnx"
+    onnx.save(model, str(copy))
+    return copy
+
+
 def _folding_note(stored: dict[int, int], prepared: dict[int, int]) -> tuple[str, ...]:
     """Why there may be more parameters after quantising than before."""
     import onnx
@@ -159,6 +176,7 @@ def _prepare(
     Symbolic shape inference is left out: it wants the shapes of every operator to be known to it,
     and the optimised graph has the types that the quantiser needs.
     """
+    import onnx
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     if large and _leaves_weights_behind():
@@ -167,9 +185,10 @@ def _prepare(
         # The optimised graph would go on pointing at weights in a folder where they are not.
         source = inlined(source, scratch)
     prepared = scratch / "prepared.onnx"
-    with _errors_of("onnxruntime.quantization.shape_inference") as errors:
+
+    def prepare(file: Path) -> None:
         quant_pre_process(
-            str(source),
+            str(file),
             str(prepared),
             skip_symbolic_shape=True,
             skip_optimization=not recipe.preprocess,
@@ -177,6 +196,15 @@ def _prepare(
             all_tensors_to_one_file=True,
             external_data_location="prepared.data" if large else None,
         )
+
+    with _errors_of("onnxruntime.quantization.shape_inference") as errors:
+        try:
+            prepare(source)
+        except onnx.shape_inference.InferenceError:
+            if large:  # one file could not hold it
+                raise
+            # What it says of its values in between contradicts what they are.
+            prepare(_without_values(source, scratch))
     return prepared, (_NOT_OPTIMISED,) if errors else ()
 
 

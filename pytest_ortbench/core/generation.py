@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 #: What carries a generation out: the package's own loop on a session, or onnxruntime-genai.
 ENGINES = ("session", "genai")
+#: Tokens that are read at a time to fill the cache before a request.
+MOST_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

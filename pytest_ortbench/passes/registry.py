@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.passes.pass_object import Pass, TimedUnit
 
@@ -59,6 +61,38 @@ def unit_of(case: Case) -> TimedUnit | None:
     """Return what a case times where that is no inference."""
     owner = owner_of(case)
     return None if owner is None else owner.unit
+
+
+def metrics_beside(cases: Iterable[Case]) -> dict[str, str]:
+    """Return the metrics of which some of the cases can have none, since others time their unit.
+
+    Args:
+        cases: Those of a run. Metrics of a unit that none of them times are not among it.
+
+    Returns:
+        By the name of a metric, the field of a case that says whether it can have it.
+    """
+    from pytest_ortbench.passes.registry import PASSES
+
+    units = [(entry, entry.unit) for entry in PASSES if entry.unit is not None]
+    cases = list(cases)
+    return {
+        name: unit.case_field
+        for entry, unit in units
+        if any(getattr(case, unit.case_field) is not None for case in cases)
+        for name in entry.metric_names
+    }
+
+
+def can_have(metric: str, case: Case, beside: Mapping[str, str]) -> bool:
+    """Return whether a case can have a metric.
+
+    Args:
+        metric: Its name.
+        case: The case.
+        beside: See :func:`metrics_beside`.
+    """
+    return metric not in beside or getattr(case, beside[metric]) is not None
 
 
 def option_groups() -> tuple[type, ...]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_ortbench.core.case import Case, Runtime
-from pytest_ortbench.core.generation import Decoder, Generation
+from pytest_ortbench.core.generation import MOST_AT_ONCE, Decoder, Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
@@ -127,7 +127,9 @@ def provider_refusal(case: Case) -> Failure | None:
     asked = case.generation
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
-    if _GROUPED not in case.model.op_types:
+    if _GROUPED not in case.model.op_types or (
+        asked.prompt_tokens == 1 and asked.depth <= MOST_AT_ONCE
+    ):
         return None
     return _unsupported(
         f"GroupQueryAttention on the CPU reads a prompt behind {asked.depth} tokens for one "

@@ -20,6 +20,7 @@ from pytest_ortbench.gate.numbers.acceptance import mends
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_idle_sides, rules_for
 from pytest_ortbench.gate.numbers.stored import limits_alone
 from pytest_ortbench.gate.numbers.undecided import judgement_of_verdicts
+from pytest_ortbench.passes.registry import can_have, metrics_beside
 from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
 from pytest_ortbench.plugin.marker import marker_of
@@ -89,10 +90,12 @@ class Gating:
         Raises:
             UsageError: for a pattern of the command line that fits no case.
         """
+        ours = list(ours)
         tests: dict[Key, list[tuple[pytest.Item, Planned]]] = {}
         for item, planned in ours:
             tests.setdefault(planned.case.key, []).append((item, planned))
         case_ids = dict.fromkeys(case_id for case_id, _ in tests)
+        beside = metrics_beside(planned.case for _, planned in ours)
         if not more_to_come:
             self.notes += refuse_unfitting(self._rules, case_ids, place=self._rules_place)
         for key, of_case in tests.items():
@@ -101,9 +104,14 @@ class Gating:
             if not is_preferred(of_case[-1][0]):
                 of_case.append(of_case.pop(0))
             rules = [*self._rules, *(rule for item, _ in of_case for rule in _marked(item))]
-            self._gated[key] = _Gated(
-                planned=of_case[-1][1], rules=rules_for(key[0], rules, case_ids)
+            planned = of_case[-1][1]
+            case_rules = rules_for(key[0], rules, case_ids)
+            limits = tuple(
+                limit
+                for limit in case_rules.limits
+                if can_have(limit.metric.name, planned.case, beside)
             )
+            self._gated[key] = _Gated(planned=planned, rules=replace(case_rules, limits=limits))
 
     def admit(self, request: PlanRequest, plan: Plan, marked: Sequence[Rule]) -> None:
         """Note what holds for the cases of a model that a test made, and find their baselines.

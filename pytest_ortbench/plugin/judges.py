@@ -67,8 +67,7 @@ class Judges:
         ours = [(item, planned) for item in items if (planned := planned_of(item)) is not None]
         bench.making = tuple(item.nodeid for item in items if bench.collection.makes_models(item))
         more = bool(bench.making)
-        case_ids = dict.fromkeys(planned.case.key[0] for _, planned in ours)
-        self.asked_limits.assign(case_ids, more_to_come=more)
+        self.asked_limits.assign([planned.case for _, planned in ours], more_to_come=more)
         if self.gating is not None:
             self.gating.assign(ours, more_to_come=more)
         self.judging.assign(ours)
@@ -102,7 +101,7 @@ class Judges:
         fresh = [entry for entry in plan.entries if entry.case.key not in bench.planned]
         bench.collection.check_cases([entry.case for entry in plan.entries])
         if fresh:
-            self.asked_limits.admit(entry.case.key[0] for entry in fresh)
+            self.asked_limits.admit([entry.case for entry in fresh])
             if self.gating is not None:
                 self.gating.admit(request, plan, values.gate)
             self.judging.assign((item, entry) for entry in fresh)

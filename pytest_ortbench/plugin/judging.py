@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.limits import check_limits
-from pytest_ortbench.core.case import Key
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
+from pytest_ortbench.passes.registry import can_have, metrics_beside
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.measured import Measured
 
@@ -265,32 +266,41 @@ class AskedLimits:
         self._place = place
         self._insisting = insisting
         self._case_ids: dict[str, None] = {}
+        self._beside: dict[str, str] = {}
         self._judged: set[CaseLimit] = set()
         self._without: set[CaseLimit] = set()
         self._open = False
 
-    def assign(self, case_ids: Iterable[str], *, more_to_come: bool = False) -> None:
-        """Note the ids of the selected cases.
+    def assign(self, cases: Sequence[Case], *, more_to_come: bool = False) -> None:
+        """Note the selected cases.
 
         Args:
-            case_ids: The ids.
+            cases: The cases.
             more_to_come: Whether tests make further models, whose cases a pattern may be about.
 
         Raises:
             UsageError: for a pattern of the command line that fits no case. One of an ini file
                 may be meant for another run, which is said.
         """
-        self._case_ids = dict.fromkeys(case_ids)
+        self._case_ids = dict.fromkeys(case.key[0] for case in cases)
+        self._beside = metrics_beside(cases)
         self._open = more_to_come
         if not more_to_come:
             self.notes += refuse_unfitting(self._limits, self._case_ids, place=self._place)
 
-    def admit(self, case_ids: Iterable[str]) -> None:
-        """Note the ids of cases that came while the run lasts."""
-        self._case_ids.update(dict.fromkeys(case_ids))
+    def admit(self, cases: Sequence[Case]) -> None:
+        """Note cases that came while the run lasts."""
+        self._case_ids.update(dict.fromkeys(case.key[0] for case in cases))
+        self._beside |= metrics_beside(cases)
 
     def _fitting(self, planned: Planned) -> list[CaseLimit]:
-        return fitting(self._limits, planned.case.key[0], self._case_ids)
+        """The limits that are about a case; those of requests are not about an inference."""
+        asked = fitting(self._limits, planned.case.key[0], self._case_ids)
+        return [
+            limit
+            for limit in asked
+            if can_have(limit.limit.metric.name, planned.case, self._beside)
+        ]
 
     def of(self, planned: Planned) -> tuple[Limit, ...]:
         """Return the limits that a case must keep."""

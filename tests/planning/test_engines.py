@@ -11,6 +11,7 @@ from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.passes.registry import can_have, metrics_beside
 from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
@@ -49,10 +50,21 @@ WITHOUT = info(onnxruntime="1.32.0")
 
 
 def plan(
-    model: Model, what: RuntimeInfo, *, engines: Sequence[str] = (), batch: int = 1, depth: int = 0
+    model: Model,
+    what: RuntimeInfo,
+    *,
+    engines: Sequence[str] = (),
+    batch: int = 1,
+    depth: int = 0,
+    prompt: int = 16,
 ) -> Plan:
     request = PlanRequest(
-        models=(), generate="only", engines=tuple(engines), batch_sizes=(batch,), depths=(depth,)
+        models=(),
+        generate="only",
+        engines=tuple(engines),
+        batch_sizes=(batch,),
+        depths=(depth,),
+        prompt_tokens=(prompt,),
     )
     target = Target(runtime=Runtime(), providers=(CPU,), lacking=engines_lacking(Runtime(), what))
     return build_plan(request, [model], [target])
@@ -102,11 +114,25 @@ def test_genai_reads_no_prompt_behind_others_of_several_sequences() -> None:
     assert seen(plan(MODEL, WITH, batch=2)) == [("genai", ""), ("session", "")]
 
 
+def test_metrics_of_requests_are_not_asked_of_inferences_beside_them() -> None:
+    request = PlanRequest(models=())
+    target = Target(runtime=Runtime(), providers=(CPU,))
+    cases = [entry.case for entry in build_plan(request, [ALONE], [target]).entries]
+    assert [case.knobs["workload"] for case in cases] == ["decode", "prefill", "generate"]
+    beside = metrics_beside(cases)
+    assert [can_have("ttft", case, beside) for case in cases] == [False, False, True]
+    assert [can_have("latency_p50", case, beside) for case in cases] == [True, True, True]
+    # Where no case times requests, nobody is spared: the limit can't be kept.
+    alone = metrics_beside(cases[:2])
+    assert [can_have("ttft", case, alone) for case in cases[:2]] == [True, True]
+
+
 def test_grouped_attention_on_the_cpu_reads_behind_a_cache_for_one_sequence() -> None:
     grouped = replace(ALONE, op_types={"com.microsoft::GroupQueryAttention": 2})
     assert seen(plan(grouped, WITH, batch=2, depth=32)) == [("session", "unsupported")]
     assert seen(plan(grouped, WITH, batch=2)) == [("session", "")]
     assert seen(plan(grouped, WITH, depth=32)) == [("session", "")]
+    assert seen(plan(grouped, WITH, batch=2, depth=32, prompt=1)) == [("session", "")]
 
 
 def test_a_machine_that_is_sent_single_files_has_no_folder_for_genai() -> None:

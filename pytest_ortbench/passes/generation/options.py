@@ -34,6 +34,7 @@ class GenerationOptions:
         "(onnxruntime-genai, for a folder with genai_config.json) (default: what fits the model)",
         reader="pytest_ortbench.passes.generation.planning:read_engines",
         to="request.engines",
+        keyword=Keyword(help="what generates, 'session' or 'genai'", takes="texts"),
         place=Place(after="sessions", rank=11),
     )
     prompt_tokens: tuple[int, ...] = option(

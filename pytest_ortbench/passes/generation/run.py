@@ -101,7 +101,8 @@ def checked_request(decoder: Decoder, asked: Generation, batch: int) -> Generati
     room = decoder.context or asked.length
     prompt = max(1, min(PROMPT_TOKENS, room // 2))
     most = max(2, _MOST_BYTES // (4 * batch * decoder.vocabulary))
-    new = max(1, min(NEW_TOKENS, most, room - prompt))
+    # onnxruntime-genai wants room for one more than is read.
+    new = max(1, min(NEW_TOKENS, most, room - prompt - 1))
     return replace(asked, engine="session", prompt_tokens=prompt, new_tokens=new, depth=0)
 
 

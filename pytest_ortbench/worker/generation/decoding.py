@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.generation import CacheTensor, Decoder
+from pytest_ortbench.core.generation import MOST_AT_ONCE, CacheTensor, Decoder
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.runtime import load
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.integer[Any]]
 
-#: Tokens that are read at a time to fill the cache before a request.
-_CHUNK = 512
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64"}
 _WHOLE = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 
@@ -143,8 +141,8 @@ class SessionDecoder:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
         self._base, self._depth = [self._empty(tensor) for tensor in self._decoder.cache], 0
         self.rewind()
-        for start in range(0, ids.shape[1], _CHUNK):
-            self.read(ids[:, start : start + _CHUNK])
+        for start in range(0, ids.shape[1], MOST_AT_ONCE):
+            self.read(ids[:, start : start + MOST_AT_ONCE])
         self._base, self._depth = self._cache, self._past
 
     def rewind(self) -> None:
