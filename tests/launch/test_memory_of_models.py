@@ -113,7 +113,8 @@ def test_200_megabytes_before_the_case_do_not_show(
 ) -> None:
     """T8: neither those that the worker had before it began, nor those that the host has.
 
-    What shows is less than a hundredth of them on top of what the peak itself repeats within.
+    What shows is less than a fiftieth of them on top of what the peak itself repeats within: 3.1 MB
+    of magika lie in heap that was free before the session, or do not.
     """
     case = on_one_thread(case_of(name))
     (tmp_path / "sitecustomize.py").write_text(ALLOCATES)
@@ -125,4 +126,4 @@ def test_200_megabytes_before_the_case_do_not_show(
         with_large_host = least_peak(launcher, case)
         del held
     for found in (allocated, with_large_host):
-        assert found == pytest.approx(plain, abs=0.02 * plain + 2 * MEGABYTE)
+        assert found == pytest.approx(plain, abs=0.02 * plain + 4 * MEGABYTE)
