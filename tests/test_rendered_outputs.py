@@ -58,8 +58,8 @@ def test_every_expected_output_is_made_by_something() -> None:
 @pytest.fixture(scope="module")
 def sources() -> dict[str, str]:
     """Sources that a worker receives, by the dotted name of the module."""
-    sent: dict[str, str] = json.loads(bootstrap.modules_line(compiled=False))["sources"]
-    return sent
+    lines = bootstrap.module_lines(compiled=False).splitlines()[1:]
+    return {name: source for name, source, _ in map(json.loads, lines)}
 
 
 def _names_of_ours(text: str) -> Iterator[str]:

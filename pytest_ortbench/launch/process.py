@@ -86,7 +86,7 @@ class WorkerProcess:
         self._started = time.monotonic()
         self._oom_kills = oom_kills()
         # It starts, and nobody has said anything to it.
-        self._busy, self._unsent = True, bootstrap.modules_line(compiled=compiled)
+        self._busy, self._unsent = True, bootstrap.module_lines(compiled=compiled)
         self._paused = False
         token, self._mark = new_token(), new_token()
         self._process = self._start(runtime, token)

@@ -19,12 +19,22 @@ def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
     assert bootstrap.command(made, "t")[-1] == "t"
 
 
+def sent(*, compiled: bool) -> tuple[dict[str, object], dict[str, tuple[str, str]]]:
+    """The first line for a worker, and source and code of each module."""
+    first, *lines = map(json.loads, bootstrap.module_lines(compiled=compiled).splitlines())
+    return first, {name: (source, code) for name, source, code in lines}
+
+
+def test_no_line_is_so_large_that_freeing_it_changes_how_memory_is_kept() -> None:
+    lines = bootstrap.module_lines(compiled=True).splitlines()
+    assert max(map(len, lines)) < 128 * 1024  # where glibc's allocator begins to map pieces
+
+
 def test_the_worker_gets_its_own_sources_and_no_more() -> None:
-    line = bootstrap.modules_line(compiled=False)
-    assert line.count(b"\n") == 1
-    sent = json.loads(line)
-    assert set(sent) == {"sources"}
-    sources = sent["sources"]
+    first, modules = sent(compiled=False)
+    assert first == {"modules": len(modules), "python": []}
+    assert {code for _, code in modules.values()} == {""}
+    sources = {name: source for name, (source, _) in modules.items()}
     root = Path(bootstrap.__file__).parents[1]
     assert sources["pytest_ortbench.worker.main"] == (root / "worker/main.py").read_text()
     assert {"pytest_ortbench", "pytest_ortbench.core", "pytest_ortbench.worker"} <= set(sources)
@@ -44,12 +54,12 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
 
 
 def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:
-    sent = json.loads(bootstrap.modules_line(compiled=True))
-    sources = json.loads(bootstrap.modules_line(compiled=False))["sources"]
-    assert sent["sources"] == sources
-    assert set(sent["codes"]) == set(sources)
+    first, modules = sent(compiled=True)
+    sources = {name: source for name, (source, _) in modules.items()}
+    assert sources == {name: source for name, (source, _) in sent(compiled=False)[1].items()}
+    codes = {name: code for name, (_, code) in modules.items()}
     plain = SourceImporter(sources)
-    ready = SourceImporter(dict.fromkeys(sources, ""), sent["python"], sent["codes"])
+    ready = SourceImporter(dict.fromkeys(sources, ""), first["python"], codes)
     for name in sources:
         one, other = plain.get_code(name), ready.get_code(name)
         assert (one, one.co_filename) == (other, other.co_filename)
