@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from pytest_ortbench.report.weights import weight_lines
 from tests.results_factory import make_case, make_model, make_result, make_run
 
 
-def at(name: str, zeros: float | None, ms: float, **case: object) -> CaseResult:
+def at(name: str, zeros: float | None, ms: float, **case: Any) -> CaseResult:
     model = replace(
         make_model(name),
         zero_share=zeros,
@@ -23,7 +24,7 @@ def at(name: str, zeros: float | None, ms: float, **case: object) -> CaseResult:
         compressed_bytes=6_000_000 if zeros and zeros > 0.5 else None,
     )
     return make_result(
-        case=make_case(model=model, **case),  # type: ignore[arg-type]  # fields of a case
+        case=make_case(model=model, **case),
         median_ns=round(ms * 1e6),
     )
 
@@ -101,10 +102,10 @@ def test_wording(results: list[CaseResult], line: str) -> None:
     assert weight_lines(shown_run(make_run(results))) == [line]
 
 
-def listed(name: str, count: int, ms: float, **case: object) -> CaseResult:
+def listed(name: str, count: int, ms: float, **case: Any) -> CaseResult:
     model = replace(make_model(name), weights_as_inputs=count)
     return make_result(
-        case=make_case(model=model, **case),  # type: ignore[arg-type]  # fields of a case
+        case=make_case(model=model, **case),
         median_ns=round(ms * 1e6),
     )
 

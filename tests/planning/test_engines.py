@@ -20,6 +20,9 @@ PAST = ("N", 2, "past", 16)
 CACHE = CacheTensor(
     past="past_key_values.0.key", present="present.0.key", type="tensor(float)", shape=(0, 2, 0, 16)
 )
+DECODER = Decoder(
+    ids="input_ids", logits="logits", vocabulary=50, cache=(CACHE,), folder="/models/llm"
+)
 MODEL = Model(
     name="llm",
     path="/models/llm/model.onnx",
@@ -30,11 +33,9 @@ MODEL = Model(
         TensorInfo(name="input_ids", type="tensor(int64)", shape=("N", "tokens")),
         TensorInfo(name=CACHE.past, type="tensor(float)", shape=PAST),
     ),
-    decoder=Decoder(
-        ids="input_ids", logits="logits", vocabulary=50, cache=(CACHE,), folder="/models/llm"
-    ),
+    decoder=DECODER,
 )
-ALONE = replace(MODEL, decoder=replace(MODEL.decoder, folder=""))  # type: ignore[type-var]  # it has one
+ALONE = replace(MODEL, decoder=replace(DECODER, folder=""))
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 
 

@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.engine import engine
+from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.plugin.bench import Bench
 
 from .conftest import QUICK
@@ -70,14 +72,14 @@ def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept:
         raise error
 
     bench = object.__new__(Bench)
-    bench.config = SimpleNamespace()  # type: ignore[assignment]  # as far as it is asked
+    vars(bench)["config"] = SimpleNamespace()
     vars(bench)["name_of"] = lambda _: "m/native/cpu/b1"
     vars(bench)["progress"] = SimpleNamespace(rest=lambda: None)
     vars(bench)["engine"] = SimpleNamespace(
         result=interrupted, give_up=lambda _, reason: reasons.append(reason)
     )
     with pytest.raises(type(error)):
-        bench.result(SimpleNamespace())  # type: ignore[arg-type]  # as far as it is asked
+        bench.result(cast(Planned, SimpleNamespace()))
     assert len(reasons) == kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -22,9 +23,10 @@ from pytest_ortbench.worker.accuracy import write_reference
 from pytest_ortbench.worker.generation.genai_case import GenaiCase
 from pytest_ortbench.worker.generation.genai_model import refuse_unsupported
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase
+from pytest_ortbench.worker.generation.requests import decoder_in
 from pytest_ortbench.worker.generation.scoring import step_by_step
 from pytest_ortbench.worker.reference import reference_session
-from tests.generation.folders import TINY, change_config
+from tests.generation.folders import TINY, change_config, write_json
 from tests.passes.test_generating_rows import generating
 from tests.worker.asking import ask
 from tests.worker.genai_folders import END, VOCABULARY, genai_case, genai_folder
@@ -128,13 +130,33 @@ def test_the_file_of_a_variant_runs_with_the_configuration_of_the_folder(tmp_pat
     assert written_by(replace(case, variant=variant)).tolist() == [[20] * 5]
     link = tmp_path / "link"
     link.symlink_to(folder, target_is_directory=True)
-    decoder = replace(case.model.decoder, folder=str(link))  # type: ignore[type-var]  # it has one
+    decoder = replace(decoder_in(case), folder=str(link))
     model = replace(case.model, decoder=decoder)
     assert written_by(replace(case, variant=variant, model=model)).tolist() == [[20] * 5]
 
 
 def written_by(case: Case) -> np.ndarray:
     return opened(case).live_requests().engine.written
+
+
+@genai
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("template", "is_prepared"),
+    [
+        ("{% for message in messages %}<{{ message['content'] }}>{% endfor %}", True),
+        ("{% for message in messages %}{{ no_such_function(message) }}{% endfor %}", False),
+    ],
+    ids=["applied", "broken"],
+)
+def test_a_template_that_cannot_be_applied_is_no_request_without_one(
+    tmp_path: Path, template: str, is_prepared: bool
+) -> None:
+    folder = genai_folder(tmp_path)
+    path = folder / "tokenizer_config.json"
+    write_json(path, {**json.loads(path.read_text()), "chat_template": template})
+    block = ask(opened(genai_case(folder)), TimeBlock(iterations=2))
+    assert [request.prepared_ns is not None for request in block.requests] == [is_prepared] * 2
 
 
 @genai

@@ -50,7 +50,7 @@ class GenaiEngine:
         self._generator: Any = None
         self._depth = 0
         self._written: Ids | None = None
-        self._template: Callable[[str], str] | None = None
+        self._template = _template_of(model)
 
     def fill(self, ids: Ids) -> None:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on.
@@ -149,25 +149,33 @@ class GenaiEngine:
         return np.stack([np.array(row[self._depth + prompt_tokens :]) for row in rows])
 
     def _text_ns(self, prompt: Ids) -> int | None:
-        """Time template and tokenising of texts that mean a prompt; ``None`` without a tokenizer.
+        """Time template and tokenising of texts that mean a prompt; ``None`` where that can't be.
 
-        A tokenizer without a template gets the text as it is.
+        A text goes to the tokenizer as it is only where the folder has no template.
         """
-        tokenizer = self._model.tokenizer
-        if tokenizer is None:
+        tokenizer, apply = self._model.tokenizer, self._template
+        if tokenizer is None or apply is None:
             return None
         texts = [tokenizer.decode(row) for row in _as_given(prompt)]
-        if self._template is None:
-            self._template = _template_of(tokenizer)
-        apply, encode = self._template, tokenizer.encode
+        encode = tokenizer.encode
         started = perf_counter_ns()
         for text in texts:
             encode(apply(text))
         return perf_counter_ns() - started
 
 
-def _template_of(tokenizer: Any) -> Callable[[str], str]:
-    """Return what makes a prompt of a text: the template of the folder, if it has one."""
+def _template_of(model: GenaiModel) -> Callable[[str], str] | None:
+    """Return what makes a prompt of a text by the folder's template: the text itself without one.
+
+    Args:
+        model: With its tokenizer.
+
+    Returns:
+        ``None`` where there is a template that onnxruntime-genai can't apply.
+    """
+    tokenizer = model.tokenizer
+    if tokenizer is None or not model.has_template:
+        return str
 
     def apply(text: str) -> str:
         messages = json.dumps([{"role": "user", "content": text}])
@@ -176,8 +184,8 @@ def _template_of(tokenizer: Any) -> Callable[[str], str]:
 
     try:
         apply("a")
-    except Exception:  # noqa: BLE001 - no template, an unknown one: errors have no common base
-        return str
+    except Exception:  # noqa: BLE001 - its own errors have no common base class
+        return None
     return apply
 
 

@@ -86,6 +86,7 @@ class GenaiModel:
     Attributes:
         create_ns: Nanoseconds that making both took, reading the files included.
         tokenizer: Between texts and tokens; ``None`` where the folder has none.
+        has_template: Whether the folder says how a text becomes a prompt.
         no_tokenizer: Why there is none, in the words of onnxruntime-genai; empty if there is one.
 
     Args:
@@ -108,6 +109,7 @@ class GenaiModel:
         options = _session_options(case, threads)
         if profile is not None:
             options["enable_profiling"] = str(profile)
+        self.has_template = _has_template(folder)
         started = perf_counter_ns()
         config = self._genai.Config(str(folder))
         config.clear_providers()
@@ -218,6 +220,17 @@ def _search(length: int, batch: int) -> dict[str, Any]:
         "num_return_sequences": 1,
         "repetition_penalty": 1.0,
     }
+
+
+def _has_template(folder: Path) -> bool:
+    """Return whether a folder has a chat template: a file of its own, or in its configuration."""
+    if (folder / "chat_template.jinja").is_file():
+        return True
+    try:
+        told = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # no such file, or none that can be read: the tokenizer says it
+        return False
+    return isinstance(told, dict) and bool(told.get("chat_template"))
 
 
 def _relative(file: str, folder: Path) -> str:

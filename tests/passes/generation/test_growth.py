@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -190,12 +191,12 @@ CACHE = CacheTensor(past="p", present="n", type="tensor(float)", shape=(0, 2, 0,
     ],
 )
 def test_only_a_cache_that_grows_in_the_process_is_watched(
-    changes: dict[str, object], provider: Provider, is_seen: bool
+    changes: dict[str, Any], provider: Provider, is_seen: bool
 ) -> None:
     case = make_generating_case()
     decoder = replace(
         Decoder(ids="input_ids", logits="logits", vocabulary=9, cache=(CACHE,)),
-        **changes,  # type: ignore[arg-type]  # fields by name
+        **changes,
     )
     case = replace(case, model=replace(case.model, decoder=decoder), provider=provider)
     assert (why_not_seen(case) == "") is is_seen

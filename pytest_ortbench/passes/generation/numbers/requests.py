@@ -58,7 +58,9 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
         _add_median(collector, "request_ttft", of_workers, request_ttft_s)
     else:
         collector.reject(
-            ("request_ttft",), "requests were tokens already: nothing was prepared for them"
+            ("request_ttft",),
+            "nothing was prepared: requests were tokens already, or the folder's chat template "
+            "can't be applied",
         )
     _add_encoder(collector, case.generation, of_workers)
     for percent in _PERCENTS:
