@@ -144,3 +144,45 @@ class GeneratedRequest:
     wall_ns: int
     prompt_tokens: int
     new_tokens: int
+
+
+#: Signal to noise ratios of values that do not differ at all, and of those that are no numbers.
+EXACT_DB, NOISE_DB = 300.0, -200.0
+#: Below the least a file may still be no nearer to itself than so many dB more.
+_SLACK_DB = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """How near scores token by token are to those of one run over all tokens.
+
+    Attributes:
+        after: After how many tokens the scores are.
+        sqnr_db: Signal to noise ratio after each, of the worst sequence; 300 where there is no
+            difference, -200 where there is a value that is no number.
+        median_db: Of those that are judged; of the worst sequence; ``None`` where no scores on
+            either side are numbers.
+        own_db: How near the file is to itself where further tokens follow in one run, likewise;
+            ``None`` where nobody had to know, or nothing can be compared.
+        least_db: What the median must reach.
+        reason: Why nothing was compared; empty otherwise.
+    """
+
+    after: tuple[int, ...] = ()
+    sqnr_db: tuple[float, ...] = ()
+    median_db: float | None = None
+    own_db: float | None = None
+    least_db: float = 0.0
+    reason: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there was something to compare."""
+        return self.median_db is not None
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the two differ by more than the file's own rounding makes them."""
+        if self.median_db is None or self.median_db >= self.least_db:
+            return False
+        return self.own_db is None or self.median_db < self.own_db - _SLACK_DB

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pytest_ortbench.core.generation import Consistency
 from pytest_ortbench.passes.generation.facts import (
     ContextGrowth,
     GenerationCheck,
@@ -25,9 +26,16 @@ def _check(check: GenerationCheck) -> Iterator[tuple[str, str]]:
         yield "consistent_db", f"must be as many as the {len(check.after)} in after"
 
 
+def _consistency(seen: Consistency) -> Iterator[tuple[str, str]]:
+    if len(seen.after) != len(seen.sqnr_db):
+        yield "sqnr_db", f"must be as many as the {len(seen.after)} in after"
+    if seen.median_db is not None and not seen.after:
+        yield "median_db", "must be of some token"
+
+
 def _likeness(likeness: Likeness) -> Iterator[tuple[str, str]]:
     places = likeness.sequences * likeness.tokens
-    for name in ("same_top", "same_greedy"):
+    for name in ("same_top", "same_greedy", "nonfinite"):
         if getattr(likeness, name) > places:
             yield name, f"must not be above {places}, the tokens of all sequences"
     if len(likeness.same_until) != likeness.sequences:
@@ -67,6 +75,7 @@ def _growth(growth: ContextGrowth) -> Iterator[tuple[str, str]]:
 #: What must agree within each type: the field that does not, and the rule that it breaks.
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     GenerationCheck: _check,
+    Consistency: _consistency,
     Likeness: _likeness,
     TextScore: _text,
     ContextGrowth: _growth,

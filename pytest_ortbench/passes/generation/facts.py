@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.generation import Consistency
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
@@ -20,6 +22,7 @@ class Likeness:
         same_top: Scores whose likeliest token is the reference's.
         same_greedy: Tokens that the case writes by itself as the reference does, of all sequences.
         same_until: Tokens of each sequence that are the reference's before the first that is not.
+        nonfinite: Tokens whose scores hold NaN or infinity on one side; they are never the same.
     """
 
     sequences: int
@@ -30,6 +33,7 @@ class Likeness:
     same_top: int
     same_greedy: int
     same_until: tuple[int, ...]
+    nonfinite: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,8 @@ class GenerationCheck:
     Attributes:
         after: After how many tokens its scores were compared with its own of one run over all.
         consistent_db: How near they are, for each of these, of the worst sequence.
+        at_end: The same at the end of a request as it was asked for; ``None`` in documents of
+            earlier releases.
         reference: What is right, for people.
         likeness: How near it is to the reference; ``None`` without one.
         reference_reason: Why there is none; empty otherwise.
@@ -94,6 +100,7 @@ class GenerationCheck:
 
     after: tuple[int, ...] = ()
     consistent_db: tuple[float, ...] = ()
+    at_end: Consistency | None = None
     reference: str = ""
     likeness: Likeness | None = None
     reference_reason: str = ""

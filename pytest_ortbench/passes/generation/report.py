@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import EXACT_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
+from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry
 
@@ -228,6 +230,23 @@ def asked_cells(result: CaseResult) -> dict[str, str | int | None]:
         "new_tokens": asked.new_tokens,
         "depth": asked.depth,
     }
+
+
+def beside_accuracy(result: CaseResult) -> str:
+    """Return how near what a case writes is to its reference, behind the accuracy of its prompt.
+
+    Nothing where both are exact.
+    """
+    check = result.generation
+    likeness = None if check is None else check.likeness
+    if check is None or likeness is None:
+        return ""
+    if likeness.nonfinite:
+        return "tokens NaN/Inf"
+    nearness = likeness.sqnr_db
+    if check.at_end is not None and check.at_end.is_wrong and check.at_end.median_db is not None:
+        nearness = min(nearness, check.at_end.median_db)
+    return "" if nearness >= EXACT_DB else f"tokens {significant(nearness, 3)} dB"
 
 
 def what_requests_include(cases: Sequence[Case]) -> str:

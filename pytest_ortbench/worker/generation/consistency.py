@@ -7,16 +7,17 @@ wrong in the same way on both sides can't be seen by this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.generation import MOST_AT_ONCE, NOISE_DB, Consistency
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import computed_precision
-from pytest_ortbench.worker.generation.requests import Prompts, generation_in
+from pytest_ortbench.worker.generation.requests import Prompts, decoder_in, generation_in
 from pytest_ortbench.worker.generation.scoring import (
-    NOISE_DB,
     Scorer,
     at_once,
     sqnr_db,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ids = npt.NDArray[np.integer[Any]]
+    #: Logits, in the type that the model gives them.
+    Scores = npt.NDArray[Any]
 
 #: Tokens that are read at once and one by one; short, since it is done before any request is timed.
 PROMPT, LATER = 8, 6
@@ -35,35 +38,8 @@ PROMPT, LATER = 8, 6
 #: 40 (int4 on 8-bit activations), 29 (int8-dynamic, whose scales depend on the other tokens of a
 #: run); fed wrongly 12 to 25.
 LEAST_DB = {"fp32": 60.0, "fp16": 40.0, "bf16": 30.0, "int4": 30.0, "int8": 25.0}
-#: Below that a file may still be no nearer to itself than so many dB more.
-_SLACK_DB = 6.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consistency:
-    """How near scores token by token are to those over all tokens at once.
-
-    Attributes:
-        after: After how many tokens the scores are; the first is the prompt.
-        sqnr_db: Signal to noise ratio after each, of the worst sequence.
-        median_db: Of the later ones; of the worst sequence.
-        own_db: How near the file is to itself where further tokens follow in one run, likewise;
-            ``None`` where nobody had to know.
-        least_db: What the median must reach.
-    """
-
-    after: tuple[int, ...]
-    sqnr_db: tuple[float, ...]
-    median_db: float
-    own_db: float | None
-    least_db: float
-
-    @property
-    def is_right(self) -> bool:
-        """Whether nothing speaks for a wrong feed."""
-        if not self.median_db < self.least_db:  # NaN, too: there is nothing to compare
-            return True
-        return self.own_db is not None and self.median_db >= self.own_db - _SLACK_DB
+#: Scores of a whole request that are held at a time, in bytes.
+_MOST_BYTES = 1 << 28
 
 
 def require_consistent(scorer: Scorer, case: Case) -> None:
@@ -76,7 +52,7 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
     prompt, later = min(PROMPT, asked.prompt_tokens), min(LATER, asked.new_tokens - 1)
     ids = Prompts(case, seed=0).draw(prompt + later)
     seen = consistency(scorer, ids, prompt, LEAST_DB[computed_precision(case)])
-    if seen.is_right:
+    if not seen.is_wrong:
         return
     ratios = ", ".join(f"{ratio:.1f}" for ratio in seen.sqnr_db)
     raise WorkerError(
@@ -98,21 +74,66 @@ def consistency(scorer: Scorer, ids: Ids, prompt: int, least_db: float) -> Consi
     Args:
         scorer: Of the model.
         ids: ``[batch, tokens]``.
-        prompt: How many of these are read at once.
+        prompt: How many of these are read at once; what follows it is judged.
         least_db: Signal to noise ratio that the later ones must reach.
     """
+    after = range(prompt, ids.shape[1] + 1)
+    return _compared(scorer, ids, after, step_by_step(scorer, ids, prompt), least_db, judged=1)
+
+
+def consistency_at_end(scorer: Scorer, case: Case) -> Consistency:
+    """Compare the last scores of a request, as it is carried out, with those of one run.
+
+    The cache is filled in the same parts: a model that computes otherwise from some length on (two
+    sets of rotations) differs there, and nowhere before.
+
+    Args:
+        scorer: Of the model.
+        case: Its request.
+    """
+    asked, decoder = generation_in(case), decoder_in(case)
+    tokens = asked.length - 1  # the last one is not read
+    if 4 * case.batch * tokens * decoder.vocabulary > _MOST_BYTES:
+        return Consistency(reason=f"scores of {tokens} tokens at once take too much memory")
+    ids = Prompts(case, seed=2).draw(tokens)
+    at_once_most = MOST_AT_ONCE if asked.engine == "session" else max(1, asked.depth)
+    starts = [*range(0, asked.depth, at_once_most), asked.depth]
+    starts += range(asked.depth + asked.prompt_tokens, tokens)
+    parts = [ids[:, start:end] for start, end in pairwise([*starts, tokens])]
+    scores = [scorer.begin(parts[0]), *(scorer.follow(part) for part in parts[1:])][-LATER:]
+    after = range(tokens - len(scores) + 1, tokens + 1)
+    least_db = LEAST_DB[computed_precision(case)]
+    return _compared(scorer, ids, after, _as_one(scores), least_db, judged=0)
+
+
+def _as_one(scores: Sequence[Scores]) -> Scores:
+    """Return the scores after each token as one, ``[batch, tokens, vocabulary]``."""
     import numpy as np
 
-    after = tuple(range(prompt, ids.shape[1] + 1))
+    return np.stack(scores, axis=1)
+
+
+def _compared(
+    scorer: Scorer,
+    ids: Ids,
+    after: Sequence[int],
+    steps: Scores,
+    least_db: float,
+    *,
+    judged: int,
+) -> Consistency:
+    """Compare scores after so many tokens; the first ones are only told, not judged."""
+    import numpy as np
+
     whole = at_once(scorer, ids, after)
-    ratios = sqnr_db(whole, step_by_step(scorer, ids, prompt))
-    median = _worst_median(ratios[:, 1:])
+    ratios = sqnr_db(whole, steps)
+    median = _worst_median(ratios[:, judged:])
     own = None
-    if median < least_db:
-        alone = np.stack([scorer.begin(ids[:, :length]) for length in after[1:]], axis=1)
-        own = _worst_median(sqnr_db(whole[:, 1:], alone))
+    if median is not None and median < least_db:
+        alone = _as_one([scorer.begin(ids[:, :length]) for length in after[judged:]])
+        own = _worst_median(sqnr_db(whole[:, judged:], alone))
     return Consistency(
-        after=after,
+        after=tuple(after),
         sqnr_db=tuple(float(ratio) for ratio in np.nan_to_num(ratios, nan=NOISE_DB).min(axis=0)),
         median_db=median,
         own_db=own,
@@ -120,10 +141,10 @@ def consistency(scorer: Scorer, ids: Ids, prompt: int, least_db: float) -> Consi
     )
 
 
-def _worst_median(ratios: npt.NDArray[np.float64]) -> float:
-    """Return the smallest of the medians over tokens; NaN where no sequence has one."""
+def _worst_median(ratios: npt.NDArray[np.float64]) -> float | None:
+    """Return the smallest of the medians over tokens; ``None`` where no sequence has one."""
     import numpy as np
 
     medians = np.median(ratios, axis=1)
     known = medians[~np.isnan(medians)]
-    return float(known.min()) if len(known) else float("nan")
+    return float(known.min()) if len(known) else None

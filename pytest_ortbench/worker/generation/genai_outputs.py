@@ -132,13 +132,16 @@ class GenaiScorer:
         return self._after_last()
 
     def follow(self, ids: Ids) -> Logits:
-        """Read one more token of each sequence, with the cache fed back.
+        """Read further tokens of each sequence, with the cache fed back.
 
-        genai reads what it has chosen itself, so it is made to choose these tokens.
+        genai reads what it has chosen itself, so it is made to choose a single token.
         """
         import numpy as np
 
         generator = self._generator
+        if ids.shape[1] > 1:
+            generator.append_tokens(ids.astype("int32"))
+            return self._after_last()
         forced = np.full(np.shape(generator.get_logits()), -1e9, dtype=np.float32)
         forced[np.arange(ids.shape[0]), -1, ids[:, 0]] = 0
         generator.set_logits(forced)

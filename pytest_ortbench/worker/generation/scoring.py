@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_ortbench.core.generation import EXACT_DB, NOISE_DB
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
 
 if TYPE_CHECKING:
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.integer[Any]]
     #: Scores of all tokens that there are, in the type that the model gives them.
     Logits = npt.NDArray[Any]
-
-#: A signal to noise ratio of values that do not differ at all, and of those that are no numbers.
-EXACT_DB, NOISE_DB = 300.0, -200.0
 
 
 class Scorer(Protocol):
@@ -32,7 +30,10 @@ class Scorer(Protocol):
         """
 
     def follow(self, ids: Ids) -> Logits:
-        """Read one more token of each sequence, ``[batch, 1]``, with the cache fed back."""
+        """Read further tokens of each sequence, ``[batch, tokens]``, with the cache fed back.
+
+        Returns the scores after the last.
+        """
 
     def every(self, ids: Ids) -> Logits | None:
         """Forget all tokens, read ``[batch, tokens]`` at once; return the scores after each.

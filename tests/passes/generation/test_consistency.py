@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnxruntime
@@ -12,17 +12,19 @@ import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.generation import Consistency
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.worker.generation.consistency import (
     LEAST_DB,
-    Consistency,
     consistency,
+    consistency_at_end,
     require_consistent,
 )
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.generating_case import GeneratingCase
 from pytest_ortbench.worker.generation.requests import Prompts
-from pytest_ortbench.worker.generation.scoring import SessionScorer, at_once, sqnr_db
+from pytest_ortbench.worker.generation.scoring import Scorer, SessionScorer, at_once, sqnr_db
 from tests.passes.generation.generated import make_generating_case
 from tests.passes.generation.graphs import (
     COUNTS_FROM_ONE,
@@ -30,6 +32,7 @@ from tests.passes.generation.graphs import (
     VOCABULARY,
     tiny_decoder,
 )
+from tests.worker.decoder_cases import decoder_case
 
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 
@@ -93,7 +96,8 @@ def test_a_decoder_that_is_fed_rightly_scores_alike_both_ways(
     ids = Prompts(case_of(), seed=1).draw(14)
     seen = consistency(scorer, ids, 8, LEAST_DB["fp16" if made.get("half") else "fp32"])
     assert seen.after == tuple(range(8, 15))
-    assert seen.is_right
+    assert not seen.is_wrong
+    assert seen.median_db is not None
     assert seen.median_db > seen.least_db
     assert seen.own_db is None
 
@@ -146,13 +150,43 @@ def test_a_ratio_knows_no_offset_and_no_missing_number() -> None:
 
 
 def test_a_coarse_file_may_be_as_far_from_itself_as_it_is_by_its_own_rounding() -> None:
-    def seen(median: float, own: float | None) -> Consistency:
+    def seen(median: float | None, own: float | None) -> Consistency:
         return Consistency(
-            after=(8, 9), sqnr_db=(300, median), median_db=median, own_db=own, least_db=25
+            after=(8, 9), sqnr_db=(300, median or -200), median_db=median, own_db=own, least_db=25
         )
 
-    assert seen(26, None).is_right
-    assert seen(14, 17).is_right
-    assert not seen(14, 31).is_right
-    assert not seen(14, None).is_right
-    assert seen(float("nan"), None).is_right
+    assert not seen(26, None).is_wrong
+    assert not seen(14, 17).is_wrong
+    assert seen(14, 31).is_wrong
+    assert seen(14, None).is_wrong
+    nothing = seen(None, None)
+    assert (nothing.is_known, nothing.is_wrong) == (False, False)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("prompt", "new", "is_wrong"),
+    [(200, 8, False), (250, 16, True), (300, 8, False)],
+    ids=["before", "across", "behind"],
+)
+def test_a_request_that_crosses_the_switch_of_two_tables_is_seen_at_its_end(
+    tmp_path: Path, prompt: int, new: int, is_wrong: bool
+) -> None:
+    """Keys that the first table turned stay so: 256 tokens are what it serves."""
+    case = decoder_case(tmp_path, model="llm_long", prompt=prompt, new=new)
+    measured = GeneratingCase(case, lambda _: None)
+    measured.open()
+    seen = consistency_at_end(measured.scorer(prompt + new - 1), case)
+    assert seen.after[-1] == prompt + new - 1
+    assert (seen.is_known, seen.is_wrong) == (True, is_wrong)
+
+
+def test_scores_of_too_many_tokens_are_not_compared_and_not_good() -> None:
+    case = case_of()
+    assert case.model.decoder is not None
+    decoder = replace(case.model.decoder, vocabulary=10**9)
+    seen = consistency_at_end(
+        cast(Scorer, None), replace(case, model=replace(case.model, decoder=decoder))
+    )
+    assert seen.reason
+    assert (seen.is_known, seen.is_wrong) == (False, False)

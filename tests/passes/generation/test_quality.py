@@ -11,10 +11,12 @@ import pytest
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.generation import Decoder, Generation
+from pytest_ortbench.core.generation import Consistency, Decoder, Generation
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
+from pytest_ortbench.passes.generation.numbers.quality import OF_REFERENCE
+from pytest_ortbench.passes.generation.report import beside_accuracy
 from pytest_ortbench.passes.generation.run import checked_request
 from pytest_ortbench.passes.generation.worker.check import divergences, likeness, pooled_db
 from pytest_ortbench.passes.generation.worker.reference import Continuation
@@ -188,6 +190,36 @@ def test_greedy_tokens_part_after_the_first_other_one() -> None:
     assert seen.same_greedy == 11
     same = likeness(TableScorer(table), right, choice_of(8))
     assert (same.sqnr_db, same.kl_nats, same.same_greedy) == (300.0, 0.0, 12)
+
+
+def test_scores_that_are_no_numbers_are_never_the_same() -> None:
+    table = np.full((8, 8), np.nan)
+    seen = likeness(TableScorer(table), continuation(table, (0, 6), 6), choice_of(8))
+    assert (seen.nonfinite, seen.same_top, seen.sqnr_db) == (12, 0, -200.0)
+    quantities = values(summarise(result_of(replace(CHECK, likeness=seen))))
+    assert not quantities.keys() & set(OF_REFERENCE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "tokens 24.0 dB"),
+        ({"sqnr_db": 300.0}, ""),
+        ({"sqnr_db": -200.0, "nonfinite": 3}, "tokens NaN/Inf"),
+    ],
+)
+def test_an_exact_prompt_does_not_hide_what_is_written(changes: dict[str, Any], words: str) -> None:
+    check = replace(CHECK, likeness=replace(ALIKE, **changes))
+    assert beside_accuracy(result_of(check)) == words
+
+
+def test_an_end_that_the_cache_makes_otherwise_is_inaccurate() -> None:
+    end = Consistency(after=(64,), sqnr_db=(25.0,), median_db=25.0, own_db=120.0, least_db=60.0)
+    wrong = result_of(replace(CHECK, at_end=end))
+    assert judge_accuracy(wrong).is_bad
+    unseen = replace(end, median_db=None, own_db=None, sqnr_db=(-200.0,))
+    for known in (replace(end, sqnr_db=(90.0,), median_db=90.0), unseen):
+        assert not judge_accuracy(result_of(replace(CHECK, at_end=known))).is_bad
 
 
 def test_divergence_is_that_of_two_known_distributions() -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.order import proportion_interval
+from pytest_ortbench.core.generation import EXACT_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.units import counted
@@ -31,8 +32,6 @@ OF_REFERENCE = (
 )
 OF_CACHE = ("cache_bytes", "cache_computed", "cache_per_token", "memory_per_token")
 
-#: A signal to noise ratio that stands for no difference at all.
-_EXACT_DB = 300.0
 #: The least that a cache must grow by: counters of the kernel and lists of Python wander by some
 #: hundred kilobytes.
 _LEAST_BYTES = 1 << 20
@@ -70,6 +69,14 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", ""
     if check.reason:
         return "", f"what it writes was not looked at: {check.reason}"
+    end = check.at_end
+    if end is not None and end.is_wrong:
+        return (
+            f"at the end of a request, after {end.after[-1]} tokens, its logits with the cache are "
+            f"{end.median_db:.1f} dB from those of one run over all tokens, where {end.least_db:g} "
+            "dB are the least",
+            "",
+        )
     by_text = judge_text(check.text)
     if by_text.is_bad:
         return by_text.reason, ""
@@ -97,7 +104,12 @@ def _add_likeness(collector: Collector, check: GenerationCheck) -> None:
         collector.reject(OF_REFERENCE, check.reference_reason or "there is no reference")
         return
     places = likeness.sequences * likeness.tokens
-    if likeness.sqnr_db >= _EXACT_DB:
+    if likeness.nonfinite:
+        collector.reject(
+            OF_REFERENCE, f"scores of {likeness.nonfinite} of {places} tokens hold NaN or infinity"
+        )
+        return
+    if likeness.sqnr_db >= EXACT_DB:
         collector.reject(("logits_sqnr",), "exact: no difference from the reference")
     else:
         collector.add("logits_sqnr", likeness.sqnr_db, samples=places)

@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import EXACT_DB, NOISE_DB
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness, TextScore
 from pytest_ortbench.passes.generation.questions import CheckGeneration
 from pytest_ortbench.passes.generation.worker.growth import growth_of_context
 from pytest_ortbench.passes.generation.worker.reference import Continuation, read_continuation
 from pytest_ortbench.passes.generation.worker.text import log_shares, nats_of_window
-from pytest_ortbench.worker.generation.consistency import LEAST_DB, consistency
+from pytest_ortbench.worker.generation.consistency import (
+    LEAST_DB,
+    consistency,
+    consistency_at_end,
+)
 from pytest_ortbench.worker.generation.decoding import cache_bytes
 from pytest_ortbench.worker.generation.generating_case import RequestCase
 from pytest_ortbench.worker.generation.requests import (
@@ -23,7 +28,7 @@ from pytest_ortbench.worker.generation.requests import (
     decoder_in,
     generation_in,
 )
-from pytest_ortbench.worker.generation.scoring import EXACT_DB, NOISE_DB, Scorer, step_by_step
+from pytest_ortbench.worker.generation.scoring import Scorer, step_by_step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,13 +61,14 @@ def _looked_at(question: CheckGeneration, measured: RequestCase) -> GenerationCh
     """Say what the open case writes, and what its cache takes."""
     case, prompt, new = measured.case, question.prompt_tokens, question.new_tokens
     cache = measured.cache()
-    scorer = measured.scorer(max(prompt + new, *map(len, question.text), 0))
+    scorer = measured.scorer(max(prompt + new, *(len(window) - 1 for window in question.text), 0))
     ids = Prompts(case, seed=1).draw(prompt + min(new, _STEPS))
     seen = consistency(scorer, ids, prompt, LEAST_DB[computed_precision(case)])
     right = read_continuation(Path(question.reference)) if question.reference else None
     return GenerationCheck(
         after=seen.after,
         consistent_db=seen.sqnr_db,
+        at_end=consistency_at_end(measured.scorer(generation_in(case).length - 1), case),
         reference="" if right is None else right.label,
         likeness=None if right is None else likeness(scorer, right, TokenChoice(case)),
         text=text_score(scorer, question.text, case, right) if question.text else None,
@@ -114,7 +120,8 @@ def likeness(scorer: Scorer, right: Continuation, choice: TokenChoice) -> Likene
     sequences, new, _ = right.scores.shape
     prompt = right.ids.shape[1] - new
     scores = step_by_step(scorer, right.ids[:, :-1], prompt)
-    same = choice.likeliest(scores) == right.ids[:, prompt:]
+    finite = np.isfinite(right.scores).all(axis=-1) & np.isfinite(scores).all(axis=-1)
+    same = (choice.likeliest(scores) == right.ids[:, prompt:]) & finite
     until = np.where(same.all(axis=1), new, same.argmin(axis=1))
     kl = divergences(right.scores, scores)
     return Likeness(
@@ -126,6 +133,7 @@ def likeness(scorer: Scorer, right: Continuation, choice: TokenChoice) -> Likene
         same_top=int(same.sum()),
         same_greedy=_same_greedy(scorer, right, choice, same),
         same_until=tuple(int(count) for count in until),
+        nonfinite=int((~finite).sum()),
     )
 
 

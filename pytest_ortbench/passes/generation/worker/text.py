@@ -26,7 +26,8 @@ def nats_of_window(scorer: Scorer, window: Sequence[int], batch: int) -> float:
     """
     import numpy as np
 
-    ids = np.broadcast_to(np.array(window, dtype=np.int64), (batch, len(window)))
+    # The last one is only foreseen.
+    ids = np.broadcast_to(np.array(window[:-1], dtype=np.int64), (batch, len(window) - 1))
     scores = at_once(scorer, ids, range(1, len(window)))[0]
     if not np.isfinite(scores).all():
         return math.inf
