@@ -184,7 +184,7 @@ PASS = Pass(
     relations=".checks:RELATIONS",
     add_numbers=".numbers.requests:add_generation",
     misses=".numbers.quality:miss_of_tokens",
-    beside_accuracy=".report:beside_accuracy",
+    beside_accuracy=".report:nearness_of_tokens",
     shipped_test="test_generation",
     offers=((Place(after="throughput", rank=10), ".fixture:generation"),),
     view="generation",

@@ -232,7 +232,7 @@ def asked_cells(result: CaseResult) -> dict[str, str | int | None]:
     }
 
 
-def beside_accuracy(result: CaseResult) -> str:
+def nearness_of_tokens(result: CaseResult) -> str:
     """Return how near what a case writes is to its reference, behind the accuracy of its prompt.
 
     Nothing where both are exact.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Ids = npt.NDArray[np.integer[Any]]
     #: Logits, in the type that the model gives them.
-    Scores = npt.NDArray[Any]
+    Logits = npt.NDArray[Any]
 
 #: Tokens that are read at once and one by one; short, since it is done before any request is timed.
 PROMPT, LATER = 8, 6
@@ -38,7 +38,7 @@ PROMPT, LATER = 8, 6
 #: 40 (int4 on 8-bit activations), 29 (int8-dynamic, whose scales depend on the other tokens of a
 #: run); fed wrongly 12 to 25.
 LEAST_DB = {"fp32": 60.0, "fp16": 40.0, "bf16": 30.0, "int4": 30.0, "int8": 25.0}
-#: Scores of a whole request that are held at a time, in bytes.
+#: Logits of a whole request that are held at a time, in bytes.
 _MOST_BYTES = 1 << 28
 
 
@@ -106,7 +106,7 @@ def consistency_at_end(scorer: Scorer, case: Case) -> Consistency:
     return _compared(scorer, ids, after, _as_one(scores), least_db, judged=0)
 
 
-def _as_one(scores: Sequence[Scores]) -> Scores:
+def _as_one(scores: Sequence[Logits]) -> Logits:
     """Return the scores after each token as one, ``[batch, tokens, vocabulary]``."""
     import numpy as np
 
@@ -117,7 +117,7 @@ def _compared(
     scorer: Scorer,
     ids: Ids,
     after: Sequence[int],
-    steps: Scores,
+    steps: Logits,
     least_db: float,
     *,
     judged: int,

@@ -16,7 +16,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
 from pytest_ortbench.passes.generation.numbers.quality import OF_REFERENCE
-from pytest_ortbench.passes.generation.report import beside_accuracy
+from pytest_ortbench.passes.generation.report import nearness_of_tokens
 from pytest_ortbench.passes.generation.run import checked_request
 from pytest_ortbench.passes.generation.worker.check import divergences, likeness, pooled_db
 from pytest_ortbench.passes.generation.worker.reference import Continuation
@@ -210,7 +210,7 @@ def test_scores_that_are_no_numbers_are_never_the_same() -> None:
 )
 def test_an_exact_prompt_does_not_hide_what_is_written(changes: dict[str, Any], words: str) -> None:
     check = replace(CHECK, likeness=replace(ALIKE, **changes))
-    assert beside_accuracy(result_of(check)) == words
+    assert nearness_of_tokens(result_of(check)) == words
 
 
 def test_an_end_that_the_cache_makes_otherwise_is_inaccurate() -> None:
