@@ -104,6 +104,14 @@ def _sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 
 def _refusal(model: Model, asked: Generation) -> Failure | None:
     decoder = model.decoder
+    if decoder is not None and set(range(decoder.vocabulary)) <= set(decoder.end_tokens):
+        return Failure(
+            kind="unsupported",
+            phase="inputs",
+            message=f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
+            "(eos_token_id), so that none is left to write",
+            hint="Correct eos_token_id in its configuration",
+        )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
     return Failure(

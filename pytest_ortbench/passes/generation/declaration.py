@@ -180,6 +180,7 @@ PASS = Pass(
         (".questions:CheckGeneration", ".worker.check:check_generation"),
     ),
     check_plan=".planning:check_text",
+    check_cases=".planning:refuse_unused_requests",
     bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     add_numbers=".numbers.requests:add_generation",

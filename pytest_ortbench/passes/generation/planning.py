@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.generation import ENGINES, Decoder
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import OptionText, read_one_path
 from pytest_ortbench.planning.axes import parse_choices, parse_int_list
+from pytest_ortbench.planning.generations import GENERATE
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.text_data import TOKENIZER, own_tokenizer
 
@@ -79,6 +82,26 @@ def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
         )
     for model, decoder in decoders:
         windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
+
+
+def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
+    """Refuse what the command line asks of requests where no case of a run is one.
+
+    Raises:
+        UsageError: for the first of the options.
+    """
+    if not cases or any(case.knobs.get("workload") == GENERATE for case in cases):
+        return
+    for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
+        place = options.place_of(name)
+        if getattr(options, name) and place.startswith("-"):
+            raise UsageError(
+                f"no case of this run is a request of a language model, so none has "
+                f"{options.given[name]}",
+                place=place,
+                hint="Requests of a decoder are measured unless its inputs or their sizes are "
+                "given, or --ort-generate=off; --ort-generate=only says why a model has none",
+            )
 
 
 def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[int, ...], ...]:
