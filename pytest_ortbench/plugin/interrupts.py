@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import pytest
@@ -29,9 +29,10 @@ class Shield:
         self._before: dict[signal.Signals, Any] = {}  # a handler has no nameable type
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Pytest was interrupted: from now on it only ends."""
         self.up()
+        excinfo.traceback = type(excinfo.traceback)(with_lines(excinfo.tb))
 
     def up(self) -> None:
         """Take the next interrupt; does nothing where signals can't be handled or are ignored."""
@@ -66,3 +67,21 @@ class Shield:
         finally:
             if was_down:
                 self.down()
+
+
+def with_lines(traceback: TracebackType) -> TracebackType:
+    """Return a traceback each of whose entries has a line.
+
+    A signal may strike at an instruction that belongs to no line. CPython then gives ``None`` for
+    the line, and pytest, which calculates with it, ends without its ``pytest_sessionfinish``.
+    """
+    entries = [traceback]
+    while (following := entries[-1].tb_next) is not None:
+        entries.append(following)
+    made: TracebackType | None = None
+    for entry in reversed(entries):
+        line: int | None = entry.tb_lineno  # typeshed knows no None here
+        if line is None:
+            line = entry.tb_frame.f_code.co_firstlineno
+        made = TracebackType(made, entry.tb_frame, entry.tb_lasti, line)
+    return made or traceback

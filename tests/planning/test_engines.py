@@ -109,6 +109,13 @@ def test_genai_without_a_configuration_is_refused() -> None:
     assert seen(plan(ALONE, WITH, engines=("genai",))) == [("genai", "unsupported")]
 
 
+def test_a_decoder_whose_every_token_ends_a_text_writes_none() -> None:
+    ending = replace(ALONE, decoder=replace(ALONE.decoder, end_tokens=tuple(range(50))))
+    assert seen(plan(ending, WITH)) == [("session", "unsupported")]
+    nearly = replace(ALONE, decoder=replace(ALONE.decoder, end_tokens=tuple(range(1, 50))))
+    assert seen(plan(nearly, WITH)) == [("session", "")]
+
+
 def test_genai_reads_no_prompt_behind_others_of_several_sequences() -> None:
     made = plan(MODEL, WITH, batch=2, depth=32)
     assert seen(made) == [("genai", "unsupported"), ("session", "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from pytest_ortbench.plugin import outputs
 from pytest_ortbench.plugin.bench import Bench
-from pytest_ortbench.plugin.interrupts import Shield
+from pytest_ortbench.plugin.interrupts import Shield, with_lines
 from pytest_ortbench.plugin.progress import Progress
 from tests.results_factory import make_case
 
@@ -55,6 +56,39 @@ def test_whoever_holds_a_shield_that_is_up_leaves_it_up(shield: Shield) -> None:
     assert signal.getsignal(signal.SIGINT) is not before
     shield.down()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_where_no_line_is_costs_no_document(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    pytester.makepyfile(
+        """
+        CODE = compile("raise KeyboardInterrupt", "nowhere", "exec").replace(co_linetable=b"")
+
+        def test_it():
+            exec(CODE)
+        """
+    )
+    result = pytester.runpytest_subprocess("mlp.onnx", ".", "-k", "latency or test_it", *QUICK)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    (document,) = pytester.path.glob("results/*/run.json")
+    assert [case["status"] for case in json.loads(document.read_text())["cases"]] == ["measured"]
+
+
+def test_a_deep_traceback_gets_its_lines_too() -> None:
+    code = compile("g(n)", "nowhere", "exec").replace(co_linetable=b"")
+
+    def deep(left: int) -> None:
+        if not left:
+            raise KeyboardInterrupt
+        exec(code, {"g": deep, "n": left - 1})
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        deep(100)
+    lines = [entry.lineno for entry in type(caught.traceback)(with_lines(caught.tb))]
+    assert len(lines) == 202
+    assert lines.count(code.co_firstlineno - 1) == 100
 
 
 def test_ignored_interrupts_stay_ignored(shield: Shield) -> None:

@@ -1,0 +1,50 @@
+"""What the command line asks of requests, where no case of a run is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper, save
+
+from tests.generation.folders import write_folder
+
+LATENCY = ("--collect-only", "-k", "latency")
+
+
+@pytest.fixture
+def plain(pytester: pytest.Pytester) -> str:
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "m",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
+    )
+    path: Path = pytester.path / "plain.onnx"
+    save(helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)]), path)
+    return path.name
+
+
+@pytest.mark.parametrize(
+    "option", ["--ort-prompt-tokens=16", "--ort-new-tokens=4", "--ort-depth=9", "--ort-engines=all"]
+)
+def test_lengths_of_requests_that_no_case_is_are_refused(
+    pytester: pytest.Pytester, plain: str, option: str
+) -> None:
+    result = pytester.runpytest(plain, option, *LATENCY)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line]
+    assert line.startswith(f"ERROR: {option.partition('=')[0]}: ")
+
+
+def test_one_request_among_the_cases_is_enough(pytester: pytest.Pytester, plain: str) -> None:
+    write_folder(pytester.path / "llm")
+    result = pytester.runpytest(plain, "llm", "--ort-prompt-tokens=16", *LATENCY)
+    assert result.ret == pytest.ExitCode.OK
+
+
+def test_what_a_project_sets_for_all_its_runs_is_not_refused(
+    pytester: pytest.Pytester, plain: str
+) -> None:
+    pytester.makeini("[pytest]\nort_prompt_tokens = 16")
+    assert pytester.runpytest(plain, *LATENCY).ret == pytest.ExitCode.OK
