@@ -108,6 +108,7 @@ def _options_of(config: pytest.Config) -> Options:
         **values,
         given={name: ",".join(text.texts) for name, text in texts.items()},
         places={name: text.place for name, text in texts.items()},
+        typed=frozenset(name for name, text in texts.items() if text.is_typed),
     )
     for row in ROWS:
         if row.rule and row.field in texts:

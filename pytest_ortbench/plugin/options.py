@@ -26,6 +26,7 @@ class RunOptions(CaseOptions):
     Attributes:
         given: What the user set, by field, as text.
         places: Where each of them was set, by field: ``--ort-dims``, ``ort_dims in pytest.ini``.
+        typed: Those of them that were set on the command line.
     """
 
     time_s: float = option(
@@ -237,6 +238,7 @@ class RunOptions(CaseOptions):
     )
     given: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    typed: frozenset[str] = frozenset()
 
     def place_of(self, field: str) -> str:
         """Return where an option was set, for messages; its flag where nobody set it."""

@@ -93,12 +93,11 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     if not cases or any(case.knobs.get("workload") == GENERATE for case in cases):
         return
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
-        place = options.place_of(name)
-        if getattr(options, name) and place.startswith("-"):
+        if name in options.typed and getattr(options, name):
             raise UsageError(
                 f"no case of this run is a request of a language model, so none has "
                 f"{options.given[name]}",
-                place=place,
+                place=options.place_of(name),
                 hint="Requests of a decoder are measured unless its inputs or their sizes are "
                 "given, or --ort-generate=off; --ort-generate=only says why a model has none",
             )
