@@ -62,7 +62,7 @@ def _hints(kind: type) -> dict[str, object]:
 
 def test_every_field_is_one_row_with_a_flag_of_its_own() -> None:
     fields = [field.name for field in dataclasses.fields(Options)]
-    assert sorted(fields) == sorted([*(row.field for row in ROWS), "given", "places"])
+    assert sorted(fields) == sorted([*(row.field for row in ROWS), "given", "places", "typed"])
     assert len({row.flag for row in ROWS}) == len(ROWS)
 
 
