@@ -122,7 +122,7 @@ def main() -> int:
     from paired_cases import bench
 
     from pytest_ortbench.core.units import format_amount, parse_amount
-    from pytest_ortbench.engine.standard import measure
+    from pytest_ortbench.execution.standard import measure
     from pytest_ortbench.passes.load.run import measure_loads
     from pytest_ortbench.worker.inputs import make_feeds
 

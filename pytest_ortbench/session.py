@@ -32,8 +32,8 @@ from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, ch
 from pytest_ortbench.runtimes.specs import CURRENT
 
 if TYPE_CHECKING:
-    from pytest_ortbench.engine.default_retry import DefaultRetry
-    from pytest_ortbench.engine.engine import Engine, Listener, ResultStore
+    from pytest_ortbench.execution.default_retry import DefaultRetry
+    from pytest_ortbench.execution.execution import Execution, Listener, ResultStore
     from pytest_ortbench.runtimes.environments import Environments
 
 
@@ -79,7 +79,7 @@ class Session:
         self._notify, self._announce = notify, announce or notify
         self._specs = tuple(runtimes)
         self._place = place
-        self._engine: Engine | None = None
+        self._execution: Execution | None = None
         sweep()
         self._summaries: dict[Key, tuple[CaseResult, Summary]] = {}
 
@@ -164,8 +164,8 @@ class Session:
 
     @cached_property
     def retry(self) -> DefaultRetry:
-        """Tries other default sizes where no engine measures."""
-        from pytest_ortbench.engine.default_retry import DefaultRetry
+        """Tries other default sizes where nothing measures yet."""
+        from pytest_ortbench.execution.default_retry import DefaultRetry
 
         return DefaultRetry(launcher=self.launcher)
 
@@ -191,7 +191,7 @@ class Session:
         finished: Mapping[Key, CaseResult] | None = None,
         min_samples: Mapping[Key, int] | None = None,
         passes: Mapping[Key, Collection[str]] | None = None,
-    ) -> Engine:
+    ) -> Execution:
         """Return what measures the cases of a run, each once.
 
         Args:
@@ -204,9 +204,9 @@ class Session:
             passes: Passes besides the standard one that the tests of a case need, by its key.
         """
         # Whoever only plans does not wait for it to load.
-        from pytest_ortbench.engine.engine import Engine
+        from pytest_ortbench.execution.execution import Execution
 
-        self._engine = Engine(
+        self._execution = Execution(
             launcher=self.launcher,
             header=header,
             listener=listener,
@@ -219,7 +219,7 @@ class Session:
             machine=self.machine,
             variants=self.variants,
         )
-        return self._engine
+        return self._execution
 
     def summary_of(self, result: CaseResult) -> Summary:
         """Return the numbers of a result, computed once until a further pass changes it."""
@@ -230,8 +230,8 @@ class Session:
 
     def close(self) -> None:
         """End every worker that is left; remove what was written on the way, and what they left."""
-        if self._engine is not None:
-            self._engine.close()
+        if self._execution is not None:
+            self._execution.close()
         self.launcher.close()
         self.machine.close()
         sweep()

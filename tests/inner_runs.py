@@ -34,7 +34,7 @@ def take_a_canary_for_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(_: object) -> Canary:
         return Canary(model="builtin:canary@0123456789ab", durations_ns=(2_000_000,) * 10)
 
-    monkeypatch.setattr("pytest_ortbench.engine.canary.measure_canary", measured)
+    monkeypatch.setattr("pytest_ortbench.execution.canary.measure_canary", measured)
     monkeypatch.setattr("pytest_ortbench.plugin.baselines.measure_canary", measured)
 
 

@@ -37,7 +37,7 @@ LAYERS = {
     "report/": 5,
     "gate/report/": 6,
     "fleet/report/": 6,
-    "engine/": 6,
+    "execution/": 6,
     "gate/measuring/": 7,
     "report/html/": 7,
     "session.py": 8,
@@ -59,7 +59,7 @@ PARTS_OF_PASSES = {
     "report": "report/",
     "figures": "report/",
     "fleet": "fleet/numbers/",
-    "run": "engine/",
+    "run": "execution/",
     "fixture": "",
     "command": "",
     "bisect": "",
@@ -67,7 +67,7 @@ PARTS_OF_PASSES = {
 FRONT = 9
 
 #: What only a session makes for the front ends, so that it is closed with it.
-OF_A_SESSION = ("Engine", "Planner", "ProcessLauncher", "Variants")
+OF_A_SESSION = ("Execution", "Planner", "ProcessLauncher", "Variants")
 
 #: Third-party packages that only some modules may import, by the start of their path.
 RESTRICTED = {
@@ -377,7 +377,7 @@ def test_all_modules_were_looked_at() -> None:
         (imports_upwards, "core/a.py", "from ..planning import axes", "core/a.py:1"),
         (
             imports_upwards,
-            "engine/a.py",
+            "execution/a.py",
             "def f():\n from pytest_ortbench.plugin.bench import B",
             ":2",
         ),
@@ -400,7 +400,7 @@ def test_all_modules_were_looked_at() -> None:
         ),
         (is_no_python_3_10, "core/a.py", "try: 1\nexcept* ValueError: 2", "core/a.py:"),
         (measures_without_a_session, "cli/a.py", "a.Planner(b)", "cli/a.py:1 makes a Planner"),
-        (measures_without_a_session, "plugin/a.py", "def f(): Engine()", "makes a Engine"),
+        (measures_without_a_session, "plugin/a.py", "def f(): Execution()", "makes a Execution"),
         (prints_or_exits, "planning/a.py", "def f(): print(1)", "planning/a.py:1 calls print"),
         (prints_or_exits, "planning/a.py", "raise SystemExit(2)", "raises SystemExit"),
         (
@@ -439,8 +439,8 @@ def test_a_violation_is_found(rule: object, path: str, text: str, violation: str
         ),
         (needs_more_than_the_standard_library, "schema/document.py", "import msgspec"),
         (imports_upwards, "cli/a.py", "from pytest_ortbench.session import Session"),
-        (imports_upwards, "session.py", "from pytest_ortbench.engine.engine import Engine"),
-        (measures_without_a_session, "session.py", "Engine()"),
+        (imports_upwards, "session.py", "from pytest_ortbench.execution.execution import Execution"),
+        (measures_without_a_session, "session.py", "Execution()"),
         (prints_or_exits, "cli.py", "print(1)"),
         (reads_the_environment_when_imported, "planning/a.py", "def f(): return os.environ"),
     ],

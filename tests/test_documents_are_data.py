@@ -23,9 +23,9 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
-from pytest_ortbench.engine import engine as engine_module
-from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution import execution as engine_module
+from pytest_ortbench.execution.execution import Execution
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch import launcher as launcher_module
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
@@ -48,7 +48,7 @@ from tests.canaries import (
     grown,
     planted_alone,
 )
-from tests.engine.test_passes import Listener
+from tests.execution.test_passes import Listener
 from tests.launch.cases import case_of, relu
 from tests.results_factory import make_result, make_run
 
@@ -198,7 +198,7 @@ def _resume_each(
         sent.clear()
         with deeds() as found:
             launcher = ProcessLauncher()
-            engine = Engine(
+            engine = Execution(
                 launcher=launcher,
                 variants=Variants(launcher=launcher, folder=Path("unused")),
                 header=make_run(),
@@ -227,7 +227,7 @@ def test_a_leak_of_a_resumed_run_would_be_seen(
 ) -> None:
     monkeypatch.setattr(engine_module, "taken_over", lambda result, planned: result)  # noqa: ARG005
     monkeypatch.setattr(
-        Engine,
+        Execution,
         "_with_file",
         lambda engine, earlier, planned: earlier,  # noqa: ARG005
     )

@@ -16,7 +16,7 @@ from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, WorkerError
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.engine.canary import measure_canary
+from pytest_ortbench.execution.canary import measure_canary
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
@@ -125,9 +125,9 @@ class OtherSide:
         if pair is None or pair.baseline.refusal is not None:
             return False
         try:
-            case = self._bench.engine.prepare(pair.baseline)
+            case = self._bench.execution.prepare(pair.baseline)
             with TURN:
-                self._bench.engine.launcher.open(case, worker=0, deadline=None).close()
+                self._bench.execution.launcher.open(case, worker=0, deadline=None).close()
         except OrtbenchError:
             return False
         return True
@@ -140,7 +140,7 @@ class OtherSide:
         refusal = pair.baseline.refusal
         if refusal is None:
             try:
-                before, after = self._bench.engine.prepare_pair(pair.baseline, pair.contender)
+                before, after = self._bench.execution.prepare_pair(pair.baseline, pair.contender)
                 prepared = Pair(baseline=before, contender=after)
             except WorkerError as error:
                 refusal = error.failure
@@ -156,7 +156,7 @@ class OtherSide:
                 model_digest=pair.contender.case.model.digest,
             )
             return judged.with_findings([GateFinding(about="comparison", text=text)])
-        known = self._bench.engine.known(pair.contender)
+        known = self._bench.execution.known(pair.contender)
         if known is None and rules.limits:
             # Absolute limits are held against the standard pass, whoever asked for it.
             known = self._bench.result(pair.contender)
@@ -183,15 +183,15 @@ class OtherSide:
         from pytest_ortbench.gate.measuring.gate import Gate
 
         return Gate(
-            launcher=self._bench.engine.launcher,
-            machine=self._bench.engine.header.machine,
+            launcher=self._bench.execution.launcher,
+            machine=self._bench.execution.header.machine,
             cases=len([key for key, pair in self._pairs.items() if self._is_known(key, pair)])
             # Each test that makes its model counts as one case: how many there are comes out late.
             + len(self._bench.making),
             scratch=self._scratch,
             on_launch=self._show_launch,
             spares_identical=not self._options.gate_remeasure,
-            retry=self._bench.engine.retry,
+            retry=self._bench.execution.retry,
         )
 
     def _is_known(self, key: Key, pair: PlannedPair) -> bool:
@@ -435,21 +435,21 @@ class StoredBaseline:
             self._bench.side_of(self._bench.result(planned)),
             rules,
             baseline=found.run,
-            machine=self._bench.engine.header.machine,
+            machine=self._bench.execution.header.machine,
             canary=self._canary_ratio(found.run),
             twin=found.twin,
         )
 
     def _canary_ratio(self, run: Run) -> float | None:
         """How the pinned model fares against a stored run, where that decides anything."""
-        header = self._bench.engine.header
+        header = self._bench.execution.header
         if run.canary is None or machine_class(header.machine).name == "shared":
             return None  # the latency only informs on a shared machine
         return canary_ratio(run, replace(header, canary=self._canary))
 
     @cached_property
     def _canary(self) -> Canary | None:
-        return measure_canary(self._bench.engine.launcher)
+        return measure_canary(self._bench.execution.launcher)
 
 
 def _as_now(case: Case, same: Twins, root: Path) -> Case:

@@ -1,4 +1,4 @@
-"""What one pytest run knows of its matrix: plans, the engine, limits, and where it is stored.
+"""What one pytest run knows of its matrix: plans, their execution, limits, and where it is stored.
 
 Nothing here exists until a test of ours is collected.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Run
-    from pytest_ortbench.engine.engine import Engine
+    from pytest_ortbench.execution.execution import Execution
     from pytest_ortbench.gate.numbers.metrics import MetricSide
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
@@ -185,18 +185,18 @@ class Bench:
         Raises:
             DocumentError: if the journal can't tell of them; they are measured all the same.
         """
-        engine = self.engine
+        execution = self.execution
         fresh = [entry for entry in entries if entry.case.key not in self._made]
         self._made.update(entry.case.key for entry in fresh)
         self._to_measure.update(
             entry.case.key
             for entry in fresh
-            if entry.refusal is None and entry.case.key not in engine.finished
+            if entry.refusal is None and entry.case.key not in execution.finished
         )
-        engine.counted = engine.counted or len({e.case.variant.precision for e in entries}) > 1
-        engine.header = replace(engine.header, expected=engine.header.expected + len(fresh))
+        execution.counted = execution.counted or len({e.case.variant.precision for e in entries}) > 1
+        execution.header = replace(execution.header, expected=execution.header.expected + len(fresh))
         if self.folder is not None and fresh:
-            self.folder.update(engine.header)
+            self.folder.update(execution.header)
 
     def folder_of_made(self) -> Path:
         """Return a new folder for what a test hands over that is no file; it lasts as the run."""
@@ -234,14 +234,14 @@ class Bench:
 
     def measure_canary(self) -> Canary | None:
         """Measure the pinned model along with a stored run."""
-        from pytest_ortbench.engine.canary import measure_canary
+        from pytest_ortbench.execution.canary import measure_canary
 
-        return None if self.folder is None else measure_canary(self.engine.launcher)
+        return None if self.folder is None else measure_canary(self.execution.launcher)
 
     @property
     def started(self) -> bool:
         """Whether any case was asked for."""
-        return "engine" in self.__dict__
+        return "execution" in self.__dict__
 
     def close(self) -> None:
         """End whatever may still run."""
@@ -255,7 +255,7 @@ class Bench:
 
     def known(self, planned: Planned) -> CaseResult | None:
         """Return the result of one case if it was measured already."""
-        return self.engine.known(planned) if self.started else None
+        return self.execution.known(planned) if self.started else None
 
     def result(self, planned: Planned, *passes: str) -> CaseResult:
         """Return the result of one case, measuring it at the first call."""
@@ -263,17 +263,17 @@ class Bench:
         from pytest_ortbench.launch.turn import TURN
 
         try:
-            # The engine, too, is made by one thread only.
+            # The execution, too, is made by one thread only.
             with TURN, without_foreign_logs():
-                return self.engine.result(planned, *passes)
+                return self.execution.result(planned, *passes)
         except BaseException as error:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()
             ends_run = (KeyboardInterrupt, SystemExit, OrtbenchError, pytest.exit.Exception)
             if self.started and not isinstance(error, ends_run):
-                self.engine.give_up(planned, class_and_line(error))
+                self.execution.give_up(planned, class_and_line(error))
             if isinstance(error, pytest.fail.Exception):
-                # Of a time limit above all: where it struck in the engine is nothing to look at.
+                # Of a time limit above all: where it struck in our own code is nothing to look at.
                 error.pytrace = False
             raise
 
@@ -303,7 +303,7 @@ class Bench:
         )
 
     @cached_property
-    def engine(self) -> Engine:
+    def execution(self) -> Execution:
         """Measures cases and keeps their results."""
         return self.session.start(
             self._header,
@@ -354,10 +354,10 @@ class Bench:
         return {
             key
             for key, planned in self.planned.items()
-            if planned.refusal is None and key not in self.engine.finished
+            if planned.refusal is None and key not in self.execution.finished
         }
 
-    # The engine's listener -------------------------------------------------------------------
+    # The listener of the execution ------------------------------------------------------------
 
     def begin(self, case: Case) -> None:
         """A case starts."""

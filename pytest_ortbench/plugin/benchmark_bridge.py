@@ -310,7 +310,7 @@ def known_numbers(item: pytest.Item) -> tuple[CaseResult, Summary] | None:
     bench, planned = Bench.existing(item.config), planned_of(item)
     if bench is None or planned is None or not bench.started:
         return None
-    result = bench.engine.known(planned)
+    result = bench.execution.known(planned)
     return None if result is None else (result, bench.session.summary_of(result))
 
 

@@ -334,7 +334,7 @@ class Gating:
         if folder is None:
             return
         try:
-            folder.update(replace(self._bench.engine.header, gate=self.results))
+            folder.update(replace(self._bench.execution.header, gate=self.results))
         except OrtbenchError as error:
             self._bench.warn(str(error))
 

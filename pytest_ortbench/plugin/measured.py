@@ -138,7 +138,7 @@ class Measured:
         from pytest_ortbench.analysis.rows import row
 
         summary = self._bench.session.summary_of(self._raw)
-        return row(self._raw, self._bench.engine.header, summary)
+        return row(self._raw, self._bench.execution.header, summary)
 
     @property
     def _raw(self) -> CaseResult:

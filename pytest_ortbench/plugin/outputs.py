@@ -39,7 +39,7 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
     keep(bench)
     wrong = settle(bench, judges)
     verdicts = judges.gating.results if judges.gating is not None and bench.ran else ()
-    results = bench.engine.results if bench.started else ()
+    results = bench.execution.results if bench.started else ()
     if not results and not verdicts:
         return wrong
     measured = any(result.status == "measured" for result in results)
@@ -48,7 +48,7 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
         canary, stopped = _canary(bench, stopped=interrupted)
     from pytest_ortbench.core.secrets import masked
 
-    run = masked(replace(bench.engine.run(canary=canary, interrupted=interrupted), gate=verdicts))
+    run = masked(replace(bench.execution.run(canary=canary, interrupted=interrupted), gate=verdicts))
     bench.finished = run
     # Where nothing was tried, only verdicts on what is gone are there to tell.
     failed = wrong or (bool(results) and not measured)
@@ -218,10 +218,10 @@ def _write_prometheus(bench: Bench, path: Path) -> None:
 
 def keep(bench: Bench) -> None:
     """Write the document before anything is compared; it counts as unfinished until then."""
-    if bench.started and bench.engine.results and bench.folder is not None:
+    if bench.started and bench.execution.results and bench.folder is not None:
         # What fails here fails again where it is reported.
         with bench.shield.held(), suppress(OrtbenchError):
-            bench.folder.keep(bench.engine.run(interrupted=True))
+            bench.folder.keep(bench.execution.run(interrupted=True))
 
 
 def settle(bench: Bench, judges: Judges) -> bool:

@@ -23,7 +23,7 @@ import onnx
 
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import shipped_catalogue
 from pytest_ortbench.models.fetch import fetch_model

@@ -31,7 +31,7 @@ import numpy as np
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.cells import accuracy_text

@@ -16,7 +16,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring import gate as engine_gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 from tests.launch.cases import relu
 
 pytestmark = pytest.mark.live

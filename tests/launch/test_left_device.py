@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.passes.startup.questions import StartUp

@@ -41,8 +41,8 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import OrtbenchError, WorkerError
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.engine import refused, sound
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.execution import refused, sound
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.reference import reference_case, reference_file
 from pytest_ortbench.models import shape_inference
 from pytest_ortbench.planning.matrix import Planned

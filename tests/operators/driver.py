@@ -30,7 +30,7 @@ import onnxruntime as ort  # before anything forks
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.session import Session
 from pytest_ortbench.worker.inputs import make_feeds

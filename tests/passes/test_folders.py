@@ -158,7 +158,7 @@ def test_a_pass_is_named_in_four_modules_outside_its_folder(entry: Pass) -> None
     ],
 )
 def test_a_registry_beside_old_tables_fails(text: str) -> None:
-    assert tables({"engine/passes.py": module_of(text)}) == {"engine/passes.py"}
+    assert tables({"execution/passes.py": module_of(text)}) == {"execution/passes.py"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.generation import Decoder, Generation
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.registry import pass_named
 from pytest_ortbench.passes.startup.run import further_shapes

@@ -81,7 +81,7 @@ def model_file(pytester: pytest.Pytester) -> Callable[..., Path]:
 @pytest.fixture
 def drawn_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let cases have drawn numbers, for tests that are not about numbers: 3 ms, no worker."""
-    from pytest_ortbench.engine import engine
+    from pytest_ortbench.execution import execution as engine
     from tests.results_factory import make_result
 
     monkeypatch.setattr(engine, "measure", lambda case, *_: make_result(case=case))

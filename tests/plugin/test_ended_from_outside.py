@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.engine import engine
+from pytest_ortbench.execution import execution as engine
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.plugin.bench import Bench
 

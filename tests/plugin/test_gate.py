@@ -18,7 +18,7 @@ from pytest_ortbench.gate.measuring import gate as engine_gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.paired import Launched, measure_launch
 from pytest_ortbench.gate.numbers.verdict import machine_class
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 
 from .conftest import QUICK as KEPT
 from .conftest import failed_tests, held_against, properties, told, told_last

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine import engine
+from pytest_ortbench.execution import execution as engine
 from tests.results_factory import make_result
 
 from .conftest import QUICK

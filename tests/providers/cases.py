@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.engine import refused
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.execution import refused
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.planning.candidates import Candidates

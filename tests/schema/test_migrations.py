@@ -13,7 +13,7 @@ from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.engine.passes import due
+from pytest_ortbench.execution.passes import due
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.document import (
     decode_head,

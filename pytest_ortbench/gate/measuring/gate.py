@@ -26,8 +26,8 @@ from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Me
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.default_retry import DefaultRetry
-from pytest_ortbench.engine.own_spread import with_spread
+from pytest_ortbench.execution.default_retry import DefaultRetry
+from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.gate.measuring.answers import Exchange, compare_labels, with_spreads
 from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import (

@@ -7,8 +7,8 @@ from contextlib import closing
 
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.energy.declaration import PASS
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.energy.questions import MeasureEnergy

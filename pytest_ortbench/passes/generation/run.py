@@ -12,7 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.generation import Decoder, Generation
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.generation.facts import GenerationCheck, TextScore
 from pytest_ortbench.passes.generation.planning import windows_of_text

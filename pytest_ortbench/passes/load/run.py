@@ -15,8 +15,8 @@ from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak

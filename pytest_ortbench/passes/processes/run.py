@@ -14,8 +14,8 @@ from pytest_ortbench.analysis.stopping import BLOCK_NS, MAX_ITERATIONS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult
-from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor

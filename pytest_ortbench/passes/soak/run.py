@@ -12,8 +12,8 @@ from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.planning.feeds import inputs_at, workloads

@@ -13,9 +13,9 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Block, Samples
-from pytest_ortbench.engine.means import Means
-from pytest_ortbench.engine.time_share import TimeShare
-from pytest_ortbench.engine.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.time_share import TimeShare
+from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Worker
 from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady, StageWorker
 from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames

@@ -10,7 +10,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import OwnFolder
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.startup.facts import FurtherShape, StartTrial, StartUps
 from pytest_ortbench.passes.startup.questions import StartUp

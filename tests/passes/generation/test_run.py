@@ -11,7 +11,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint, Variant
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.passes.generation.run import NEW_TOKENS, PROMPT_TOKENS, measure

@@ -14,14 +14,14 @@ from onnx import helper, numpy_helper
 from pytest_ortbench.core.case import Case, Sampling, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.engine.passes import carry_out, due
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.passes import carry_out, due
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.run import measure_loads, missing_loads
 from pytest_ortbench.schema.document import decode_result, encode_result
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.launch.cases import case_of, save, x_input
 from tests.results_factory import draw_durations, make_case, make_measurement, make_result
 

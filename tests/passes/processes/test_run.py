@@ -12,13 +12,13 @@ import pytest
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.passes.processes.numbers import process_scaling
 from pytest_ortbench.passes.processes.report import process_tables
 from pytest_ortbench.passes.processes.run import measure
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_memory, make_result, make_run
 
 MS = 1_000_000

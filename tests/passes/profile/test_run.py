@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.engine.passes import carry_out
+from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.passes.profile.questions import ProfileOperators
 from pytest_ortbench.passes.profile.run import profile_case
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.schema.document import encode_run
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.models.graphs import model, node, read, value, weight
 from tests.results_factory import make_case, make_result, make_run
 

@@ -13,7 +13,7 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.soak.numbers import Growth, growth

@@ -13,13 +13,13 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.passes.stages import run as stages
 from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady
 from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
 from pytest_ortbench.passes.stages.run import measure
-from tests.engine.clocked import Clock, too_late
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.clocked import Clock, too_late
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_result
 
 MS = 1_000_000

@@ -12,11 +12,11 @@ from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.engine.passes import carry_out
+from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
 from pytest_ortbench.passes.startup.questions import StartUp
 from pytest_ortbench.passes.startup.run import further_shapes
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 from tests.results_factory import make_case, make_result
 
 

@@ -16,7 +16,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.engine.passes import carry_out, due
+from pytest_ortbench.execution.passes import carry_out, due
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.task.run.scoring import reference_scores
 from pytest_ortbench.schema.model_questions import DescribeModel

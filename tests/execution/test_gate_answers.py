@@ -20,7 +20,7 @@ from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.gate.numbers.sentences import verdict_line
 from pytest_ortbench.schema.side_questions import CompareSides, WriteOutputs
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.results_factory import make_case, make_result
 
 SHARED = Machine(host="h", stable={"virtualisation": "KVM", "cpu_quota": "none"})

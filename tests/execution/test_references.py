@@ -8,11 +8,11 @@ import pytest
 
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.engine.engine import Engine
+from pytest_ortbench.execution.execution import Execution
 from pytest_ortbench.launch.reference import reference_case, reference_file
 from pytest_ortbench.planning.matrix import Planned
-from tests.engine.fakes import FakeLauncher
-from tests.engine.test_passes import Listener
+from tests.execution.fakes import FakeLauncher
+from tests.execution.test_passes import Listener
 from tests.results_factory import make_case, make_run
 
 
@@ -44,7 +44,7 @@ def cases() -> list[Planned]:
 
 def test_a_file_goes_with_the_last_case_that_needs_it(launcher: Writing) -> None:
     first, other, again = planned = cases()
-    engine = Engine(
+    engine = Execution(
         launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
         header=make_run(), listener=Listener(),
         planned={entry.case.key: entry for entry in planned},
@@ -61,7 +61,7 @@ def test_a_file_goes_with_the_last_case_that_needs_it(launcher: Writing) -> None
 
 
 def test_a_case_that_nobody_planned_keeps_nothing(launcher: Writing) -> None:
-    engine = Engine(
+    engine = Execution(
         launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
         header=make_run(), listener=Listener(),
     )  # fmt: skip

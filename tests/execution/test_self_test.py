@@ -20,7 +20,7 @@ from pytest_ortbench.gate.measuring.self_test import SelfTest
 from pytest_ortbench.gate.numbers.self_test import EQUAL
 from pytest_ortbench.models.widened import CHANNELS, write_widened
 from pytest_ortbench.worker.added_work import with_added_work
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 from tests.passes.generation.generated import make_generating_case
 from tests.results_factory import make_case
 

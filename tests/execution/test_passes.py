@@ -13,8 +13,8 @@ from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
-from pytest_ortbench.engine.engine import Engine
-from pytest_ortbench.engine.passes import due, without
+from pytest_ortbench.execution.execution import Execution
+from pytest_ortbench.execution.passes import due, without
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.load import run as load_run
@@ -85,14 +85,14 @@ class Metered(FakeLauncher):
         return self.energy
 
 
-Made = Callable[..., tuple[Engine, Planned, Journal, Listener]]
+Made = Callable[..., tuple[Execution, Planned, Journal, Listener]]
 
 
 @pytest.fixture
 def engine_of() -> Iterator[Made]:
-    engines: list[Engine] = []
+    engines: list[Execution] = []
 
-    def make(launcher: Metered, *passes: str) -> tuple[Engine, Planned, Journal, Listener]:
+    def make(launcher: Metered, *passes: str) -> tuple[Execution, Planned, Journal, Listener]:
         made = _engine_of(launcher, *passes)
         engines.append(made[0])
         return made
@@ -102,10 +102,10 @@ def engine_of() -> Iterator[Made]:
         engine.close()
 
 
-def _engine_of(launcher: Metered, *passes: str) -> tuple[Engine, Planned, Journal, Listener]:
+def _engine_of(launcher: Metered, *passes: str) -> tuple[Execution, Planned, Journal, Listener]:
     planned = Planned(case=make_case())
     journal, listener = Journal(), Listener()
-    engine = Engine(
+    engine = Execution(
         launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
         header=make_run(), listener=listener, journal=journal,
         passes={planned.case.key: set(passes)},

@@ -15,7 +15,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.means import Means
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.pass_object import Pass
 from pytest_ortbench.passes.registry import PASSES, pass_named

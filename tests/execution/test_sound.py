@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
-from pytest_ortbench.engine.engine import sound
+from pytest_ortbench.execution.execution import sound
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.meaning import faults_of

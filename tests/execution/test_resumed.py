@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.engine.engine import Engine
+from pytest_ortbench.execution.execution import Execution
 from pytest_ortbench.planning.matrix import Planned
 from tests.results_factory import make_case, make_result, make_run
 
@@ -39,9 +39,9 @@ def _moved(case: Case, folder: str) -> Case:
     )
 
 
-def _engine(launcher: FakeLauncher, earlier: Case, *passes: str) -> Engine:
+def _engine(launcher: FakeLauncher, earlier: Case, *passes: str) -> Execution:
     finished = {earlier.key: make_result(case=earlier)}
-    return Engine(
+    return Execution(
         launcher=launcher, variants=Variants(launcher=launcher, folder=Path("unused")),
         header=make_run(), listener=Listener(), finished=finished,
         passes={earlier.key: set(passes)},
@@ -69,7 +69,7 @@ def test_without_a_pass_nothing_is_prepared(monkeypatch: pytest.MonkeyPatch) -> 
     then, now = _moved(make_case(), "/then"), _moved(make_case(), "/now")
     engine = _engine(Opening(), then)
     # Making a variant takes minutes, and nobody would open it.
-    monkeypatch.setattr(Engine, "prepare", lambda self, planned: pytest.fail("prepared"))
+    monkeypatch.setattr(Execution, "prepare", lambda self, planned: pytest.fail("prepared"))
     assert engine.result(Planned(case=now)) == make_result(case=now)
     engine.close()
 
@@ -94,7 +94,7 @@ def test_no_pass_measures_another_variant_than_the_one_that_was_timed(
     then = _moved(make_case(), "/then")
     unmade = replace(then, variant=replace(then.variant, path="", digest="", size_bytes=0))
     again = replace(then, variant=replace(then.variant, path="/now/v.onnx", digest="00" * 32))
-    monkeypatch.setattr(Engine, "prepare", lambda self, planned: again)
+    monkeypatch.setattr(Execution, "prepare", lambda self, planned: again)
     engine = _engine(launcher, then, "energy", "soak")
     result = engine.result(Planned(case=unmade))
     assert launcher.opened == []

@@ -13,7 +13,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
-from pytest_ortbench.engine.default_retry import DefaultRetry
+from pytest_ortbench.execution.default_retry import DefaultRetry
 from pytest_ortbench.planning.default_sizes import default_size
 from pytest_ortbench.planning.feeds import resolve_inputs
 from pytest_ortbench.planning.matrix import Planned

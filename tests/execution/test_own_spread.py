@@ -17,10 +17,10 @@ from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine import standard
-from pytest_ortbench.engine.own_spread import with_spread
+from pytest_ortbench.execution import standard
+from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 from tests.launch.cases import case_of, save, x_input
 from tests.results_factory import make_accuracy, make_case, make_result
 

@@ -20,8 +20,8 @@ from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, Sessi
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import Model, Reference, Variant
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.engine.passes import carry_out
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.passes import carry_out
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.passes.task.worker import scoring as task

@@ -18,7 +18,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.bisect import Bisected, bisect, bisect_runtimes, is_worse
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.numbers.rules import rules_for
-from tests.engine.fakes import FakeLauncher
+from tests.execution.fakes import FakeLauncher
 from tests.results_factory import make_case
 
 

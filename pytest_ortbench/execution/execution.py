@@ -17,9 +17,9 @@ from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
-from pytest_ortbench.engine.default_retry import DefaultRetry
-from pytest_ortbench.engine.passes import carry_out, due, without
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.default_retry import DefaultRetry
+from pytest_ortbench.execution.passes import carry_out, due, without
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.launch.reference import release_reference
@@ -37,7 +37,7 @@ _INTERRUPTED = "interrupted before it was over"
 
 
 class Listener(Protocol):
-    """Hears what the engine does; nothing that it does may take long."""
+    """Hears what an execution does; nothing that it does may take long."""
 
     def begin(self, case: Case) -> None:
         """A case starts."""
@@ -57,7 +57,7 @@ class ResultStore(Protocol):
 
 
 @dataclass(slots=True)
-class Engine:
+class Execution:
     """Measures planned cases lazily, each once, one at a time; other threads wait their turn.
 
     Attributes:

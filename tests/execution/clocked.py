@@ -20,7 +20,7 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
-from pytest_ortbench.engine import standard
+from pytest_ortbench.execution import standard
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Sampling
-from pytest_ortbench.engine.standard import measure
+from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from tests.worker.genai_folders import genai_case, genai_folder
 

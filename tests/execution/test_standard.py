@@ -15,7 +15,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
-from pytest_ortbench.engine import standard
+from pytest_ortbench.execution import standard
 from pytest_ortbench.schema.case_questions import ProfilePlacement
 from tests.results_factory import make_case
 

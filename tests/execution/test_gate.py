@@ -16,14 +16,14 @@ from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.engine.default_retry import DefaultRetry
+from pytest_ortbench.execution.default_retry import DefaultRetry
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair, input_difference
 from pytest_ortbench.gate.measuring.paired import measure_launch
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.planning.feeds import resolve_inputs
-from tests.engine.fakes import FakeLauncher, FakeWorker
+from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.passes.task.test_numbers import counted
 from tests.results_factory import make_accuracy, make_case, make_placement, make_result
 
