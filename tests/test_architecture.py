@@ -44,8 +44,8 @@ LAYERS = {
 }
 #: Parts of one room that lie in several folders.
 SAME_ROOM = {"convert/": "worker/"}
-#: Rooms of the parts of a pass, ``passes/NAME/PART``: each is a part of the room that it serves.
-#: What all passes share, ``passes/*.py``, belongs to ``core``.
+#: Rooms of the parts of a pass, ``passes/NAME/PART``, and of an engine, ``engines/NAME/PART``: each
+#: is a part of the room that it serves. What all share, ``passes/*.py``, belongs to ``core``.
 PARTS_OF_PASSES = {
     "__init__": "core/",
     "declaration": "core/",
@@ -149,23 +149,23 @@ class Source:
 
 
 def part_of_pass(path: str) -> str:
-    """Return which part of a pass a module is, empty if it is of no pass."""
+    """Return which part of a pass or an engine a module is, empty if it is of neither."""
     parts = path.removesuffix("/").removesuffix(".py").split("/")
-    if parts[0] != "passes" or len(parts) < 2:
+    if parts[0] not in ("passes", "engines") or len(parts) < 2:
         return ""
     return parts[2] if len(parts) > 2 else "__init__"
 
 
 def is_shipped(path: str) -> bool:
     """Whether a module, by its path from the package, is sent to workers."""
-    if path.startswith("passes"):
+    if path.startswith(("passes", "engines")):
         return part_of_pass(path) in PARTS_IN_WORKERS or path == "passes.py"
     return path.startswith(SHIPPED_TO_WORKERS) and path not in ON_THE_HOST
 
 
 def room_of(path: str) -> str:
     """Return the room of a module by its path from the package, empty for a front end."""
-    if path.startswith("passes"):
+    if path.startswith(("passes", "engines")):
         return PARTS_OF_PASSES.get(part_of_pass(path), "core/")
     rooms = [room for room in (*LAYERS, *SAME_ROOM) if path.startswith(room)]
     room = max(rooms, key=len, default="")

@@ -24,7 +24,9 @@ def judgements_of(result: CaseResult) -> tuple[Judgement, ...]:
     """
     if result.failure is not None or result.status != "measured":
         return ()
-    due = [judge_accuracy(result), judge_placement(result.placement)]
+    due = [judge_accuracy(result)]
+    if result.case.provider.is_execution_provider:
+        due.append(judge_placement(result.placement))
     if result.measurements:
         due.append(judge_warm_up(result))
     judged = [entry.load(entry.judge)(result) for entry in PASSES if entry.judge]

@@ -22,21 +22,26 @@ FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(d
 WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions")
 
 
+#: What runs a model: a session of ONNX Runtime on an execution provider; another engine, on the
+#: same file; the framework that it was exported from, on its source.
+ROLES = ("provider", "engine", "framework")
+
 #: What the name of an array starts with that belongs to a further input set.
 FURTHER_SET = "set:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """An execution provider as it was asked for.
+    """An execution provider as it was asked for, or what runs a model in its place.
 
     Attributes:
         alias: Short name, ``cuda``; the name that ids and tables use.
-        name: ONNX Runtime's name, ``CUDAExecutionProvider``.
+        name: ONNX Runtime's name, ``CUDAExecutionProvider``; the title of an engine.
         device: Device part of ``alias:DEVICE``, empty for the provider's default.
         options: Provider options, passed through.
         library: Path of a plug-in provider's library, empty for a built-in one.
         named: Whether the user asked for it by name (a failure), or it came from ``all`` (a note).
+        role: One of :data:`ROLES`.
     """
 
     alias: str
@@ -45,6 +50,12 @@ class Provider:
     options: dict[str, str] = field(default_factory=dict)
     library: str = ""
     named: bool = True
+    role: str = "provider"
+
+    @property
+    def is_execution_provider(self) -> bool:
+        """Whether a session of ONNX Runtime runs on it."""
+        return self.role == "provider"
 
     @property
     def label(self) -> str:

@@ -46,7 +46,7 @@ _STANDARD_PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
     CHANGED_FILE: "checking its files",
-    "import": "importing ONNX Runtime",
+    "import": "importing ONNX Runtime, or another engine",
     "convert": "converting the model",
     "plug-ins": "loading plug-in providers",
     "inputs": "preparing inputs",
@@ -141,6 +141,8 @@ class Startup:
         provider_init_ns: Loading the provider's libraries and making its device context, through
             a tiny session before the case's own, which therefore does not include it; ``None``
             where there is nothing to initialise (the CPU).
+        compile_ns: Compiling the model ahead, by an engine that does so; ``None`` for others.
+        compiled_bytes: Size of what came of that; ``None`` where it is not known.
     """
 
     import_ns: int
@@ -148,6 +150,8 @@ class Startup:
     first_inference_ns: int
     cache: str = "none"
     provider_init_ns: int | None = None
+    compile_ns: int | None = None
+    compiled_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +256,9 @@ class RuntimeInfo:
             or NVML is not readable.
         host: Name of the machine that it runs on, which may be another one than the host's
             (``ssh``) or a container; empty if unknown.
+        engine: Alias of the engine that ran the case; empty for ONNX Runtime. Its process loads no
+            ONNX Runtime, so ``version`` is empty then.
+        engine_version: What the engine says its version is.
     """
 
     distributions: dict[str, str]
@@ -268,6 +275,8 @@ class RuntimeInfo:
     pid: int = 0
     devices: dict[str, str] = field(default_factory=dict)
     host: str = ""
+    engine: str = ""
+    engine_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

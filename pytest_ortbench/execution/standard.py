@@ -151,7 +151,9 @@ def _one_worker(
         memory = memory_of(worker)
         if index == 0:
             findings.impossible = opened.impossible
-            findings.placement = placement_of(worker, case)
+            if case.provider.is_execution_provider:
+                findings.placement = placement_of(worker, case)
+            released = findings.placement is not None and findings.placement.reason
             findings.accuracy = (
                 accuracy_afresh(
                     launcher,
@@ -160,7 +162,7 @@ def _one_worker(
                     deadline=share.deadline,
                     left_s=share.deadline - time.monotonic(),
                 )
-                if findings.placement.reason
+                if released
                 else accuracy_of(worker, reference)
             )
             repeatable, note = repeatability(checks)

@@ -109,15 +109,16 @@ def _files() -> dict[str, Path]:
     files = [_ROOT / "__init__.py", _ROOT / "schema" / "__init__.py"]
     questions = [name.partition(":")[0] for name in QUESTIONS]
     files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *questions))]
-    files += [path for path in (_ROOT / "passes").rglob("*.py") if _is_of_workers(path)]
+    for room in ("passes", "engines"):
+        files += [path for path in (_ROOT / room).rglob("*.py") if _is_of_workers(path)]
     for room in ("core", "worker", "convert"):
         files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}
 
 
 def _is_of_workers(path: Path) -> bool:
-    """Whether a module of a pass travels: registry and objects, facts, questions, answers."""
-    inside = path.relative_to(_ROOT / "passes").with_suffix("").parts[1:]
+    """Whether a module of a pass or an engine travels: registry, facts, questions, answers."""
+    inside = path.relative_to(_ROOT).with_suffix("").parts[2:]
     return not inside or inside[0] in _PARTS_OF_WORKERS
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.case import Case, Runtime, SessionConfig
 from pytest_ortbench.core.generation import MOST_AT_ONCE, Decoder, Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
@@ -124,6 +125,8 @@ def provider_refusal(case: Case) -> Failure | None:
     *Seen*: grouped-query attention on the CPU reads several tokens behind a cache for one sequence
     only.
     """
+    if not case.provider.is_execution_provider:
+        return _engine_refusal(case)
     asked = case.generation
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
@@ -135,6 +138,28 @@ def provider_refusal(case: Case) -> Failure | None:
         f"GroupQueryAttention on the CPU reads a prompt behind {asked.depth} tokens for one "
         f"sequence, not for {case.batch}",
         "Measure --ort-depth at batch 1",
+    )
+
+
+def _engine_refusal(case: Case) -> Failure | None:
+    """Return what was asked that only a session of ONNX Runtime has; ``None`` for nothing."""
+    title, session = case.provider.name, case.session
+    plain = replace(session, intra_op_num_threads=None) == SessionConfig()
+    asked = [
+        option
+        for option, is_asked in (
+            ("--ort-io=device", case.io != "end-to-end"),
+            ("--ort-call=async", case.call != "sync"),
+            ("--ort-custom-ops", bool(session.custom_ops)),
+            ("an option of sessions", not plain and not session.custom_ops),
+        )
+        if is_asked
+    ]
+    if not asked:
+        return None
+    return _unsupported(
+        f"{title} is no session of ONNX Runtime, and so has no {' and no '.join(asked)}",
+        f"Measure {case.provider.alias} in a run without it",
     )
 
 

@@ -188,7 +188,8 @@ def _cases_of(
             graph = {"graph": "captured"} if captures_graph(provider) else {}
             for place, point in itertools.product(range(len(shapes)), points):
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
-                if sized.generation is not None and not point.is_plain:
+                can_write = point.is_plain and provider.is_execution_provider
+                if sized.generation is not None and not can_write:
                     continue
                 lack = target.lacking.get(sized.engine)
                 if lack is not None and not request.engines:

@@ -11,6 +11,7 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.session_entries import NO_CPU
+from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.planning.devices import check_openvino
 from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE, Rule
 
@@ -45,6 +46,9 @@ def check_options(
         UsageError: for an unknown key, or a value that does not fit.
     """
     table = TABLES.get(alias)
+    engine = engine_kind(alias) if table is None else None
+    if engine is not None:
+        table = dict.fromkeys(engine.options, ANY)
     for key, value in options.items():
         if key in declared:
             continue

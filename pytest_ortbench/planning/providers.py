@@ -12,6 +12,8 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.engines.engine_kind import EngineKind
+from pytest_ortbench.engines.registry import FOLDERS, engine_kind
 from pytest_ortbench.planning.axes import parse_settings, split_list
 from pytest_ortbench.planning.devices import device_options
 
@@ -48,6 +50,8 @@ class RuntimeOffer:
 
 _PLACE = "--ort-providers"
 _SUFFIX = "ExecutionProvider"
+#: Everything that has a name of ours.
+_KNOWN = {*KINDS, *BY_NAME, *FOLDERS}
 
 
 def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
@@ -63,7 +67,7 @@ def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str
 
 def _starts_spec(rest: str) -> bool:
     word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
-    return word == ALL or word in KINDS or word in BY_NAME or word.endswith(_SUFFIX)
+    return word == ALL or word in _KNOWN or word.endswith(_SUFFIX)
 
 
 def parse_provider(
@@ -88,6 +92,9 @@ def parse_provider(
     """
     word, _, device = (part.strip() for part in spec.partition(":"))
     kind = KINDS.get(word) or BY_NAME.get(word) or _configured(word, aliases or {})
+    engine = None if kind is not None or word in available else engine_kind(word)
+    if engine is not None:
+        return _on_engine(engine, device, place)
     if kind is None and word in available:
         # A plug-in that we do not know, under its own name.
         kind = ProviderKind(alias=word, name=word, device="hardware")
@@ -101,10 +108,19 @@ def parse_provider(
     return Provider(alias=kind.alias, name=kind.name, device=device, options=options)
 
 
+def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
+    if device and not kind.takes_device:
+        raise UsageError(
+            f"{kind.alias} takes no device, and {device!r} is none", place=place, hint=kind.alias
+        )
+    role = "framework" if kind.is_framework else "engine"
+    return Provider(alias=kind.alias, name=kind.title, device=device, role=role)
+
+
 def is_known(spec: str, aliases: Mapping[str, str]) -> bool:
     """Whether a specification is understood without asking a runtime what it has."""
     word = spec.partition(":")[0].strip()
-    return spec == ALL or word in KINDS or word in BY_NAME or bool(_configured(word, aliases))
+    return spec == ALL or word in _KNOWN or bool(_configured(word, aliases))
 
 
 def _configured(word: str, aliases: Mapping[str, str]) -> ProviderKind | None:
@@ -224,7 +240,7 @@ def parse_provider_options(
                 place=place,
                 hint="Write ALIAS.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
             )
-        kind = KINDS.get(word) or BY_NAME.get(word)
+        kind = KINDS.get(word) or BY_NAME.get(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):
             raise _unknown(word, (), place)
         alias = kind.alias if kind else word
@@ -260,7 +276,7 @@ def refuse_unused_options(
     words = [spec.partition(":")[0].strip() for spec in split]
     if not words or ALL in words:
         return
-    kinds = [KINDS.get(word) or BY_NAME.get(word) for word in words]
+    kinds = [KINDS.get(word) or BY_NAME.get(word) or engine_kind(word) for word in words]
     asked = {kind.alias for kind in kinds if kind is not None} | set(words)
     if not all(kinds):
         # The project or a runtime gives this provider its other name, which isn't known here.
@@ -277,21 +293,21 @@ def refuse_unused_options(
 
 def _may_be_plugin(word: str) -> bool:
     """Whether a runtime could have a provider of this name that we have never heard of."""
-    if word in KINDS or word in BY_NAME or not word or "," in word:
+    if word in _KNOWN or not word or "," in word:
         return False
     if word.endswith(_SUFFIX):
         # Full names resemble each other by their ending; only a wrong capital is surely an error.
         return word.lower() not in {name.lower() for name in BY_NAME}
-    return not nearest(word, sorted({*KINDS, ALL}))
+    return not nearest(word, sorted({*KINDS, *FOLDERS, ALL}))
 
 
 def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
     if "," in word:
         # The comma did not separate because no known provider follows it: that one is misspelt.
         pieces = [piece.strip() for piece in word.split(",")]
-        unknown = [piece for piece in pieces if piece not in KINDS and piece not in BY_NAME]
+        unknown = [piece for piece in pieces if piece not in _KNOWN]
         word = unknown[0] if unknown else word
-    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, ALL, *available)
+    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *FOLDERS, ALL, *available)
     return UsageError(
         f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
     )

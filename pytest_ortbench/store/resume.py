@@ -198,6 +198,8 @@ def _as_first_written(case: Case) -> Any:
         entry["resolved"] = [size.text for size in spec.resolved]
         # The content of the file says as much as how it was made, and how many sets it holds.
         del entry["prepared"], entry["sets"]
+    if case.provider.is_execution_provider:
+        del plain["provider"]["role"]
     if case.generation is None:
         del plain["generation"]
     if not case.sampling.text:

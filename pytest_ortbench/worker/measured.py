@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.outcome import Placement, Startup
+from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import device_of, has_numeric_outputs
 from pytest_ortbench.worker.callers import Callers
@@ -26,6 +26,7 @@ from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import MemoryWatch, best_source, give_back_free_memory
 from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
@@ -153,6 +154,10 @@ class MeasuredCase:
             self.session, session_ns = create(path, self._provider, first)
             self.others = [create(path, self._provider, options)[0] for options in others]
         return session_ns
+
+    def describe(self) -> RuntimeInfo:
+        """Return what this interpreter is, once the case is open."""
+        return describe_measured()
 
     @property
     def unconfirmed(self) -> dict[str, str]:

@@ -24,7 +24,6 @@ from pytest_ortbench.schema.case_questions import (
 from pytest_ortbench.schema.runtime_questions import ImportRuntime
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.contention import counter_growth, most_growth
-from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.measured import MeasuredCase, room_for
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import clock_pair_ns
@@ -53,7 +52,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
     state.measured = measured
     startup = measured.open()
     return Opened(
-        info=describe_measured(),
+        info=measured.describe(),
         startup=startup,
         threads=measured.threads,
         threads_source=measured.threads_source,
@@ -67,6 +66,10 @@ def open_case(question: Open, state: WorkerState) -> Opened:
 
 def opened_as(case: Case) -> type[MeasuredCase]:
     """Return what measures a case: inferences, or requests of a language model."""
+    if not case.provider.is_execution_provider:
+        from pytest_ortbench.worker.engine_case import EngineCase  # seldom needed
+
+        return EngineCase
     if case.generation is None:
         return MeasuredCase
     if case.generation.engine == "genai":

@@ -1,0 +1,17 @@
+"""OpenVINO by its own package, without ONNX Runtime around it."""
+
+from __future__ import annotations
+
+from pytest_ortbench.engines.engine_kind import EngineKind
+
+ENGINE = EngineKind(
+    alias="openvino-native",
+    title="OpenVINO",
+    target="pytest_ortbench.engines.openvino_native.worker:OpenVino",
+    distributions=("openvino",),
+    takes_device=True,
+    options={
+        "PERFORMANCE_HINT": "LATENCY or THROUGHPUT; LATENCY by default, since one caller waits",
+        "INFERENCE_PRECISION_HINT": "the type it computes in: f32, bf16 or f16",
+    },
+)

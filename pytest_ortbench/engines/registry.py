@@ -1,0 +1,40 @@
+"""Every engine that comes with this package, one line each; this is the only list.
+
+Declarations are imported when somebody asks: a start of pytest loads none of them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from pytest_ortbench.engines.engine_kind import EngineKind
+
+#: Folder of each engine, by its alias; its :class:`EngineKind` is ``ENGINE`` in ``declaration``.
+FOLDERS = {
+    "openvino-native": "openvino_native",
+}
+#: Group of the entry points under which other packages bring theirs.
+GROUP = "pytest_ortbench.engines"
+
+
+@cache
+def engine_kind(alias: str) -> EngineKind | None:
+    """Return the engine of an alias; ``None`` where no package brings one."""
+    if alias in FOLDERS:
+        declaration = import_module(f"{__package__}.{FOLDERS[alias]}.declaration")
+        shipped: EngineKind = declaration.ENGINE
+        return shipped
+    from importlib.metadata import entry_points  # 30 ms, and seldom needed
+
+    for entry in entry_points(group=GROUP, name=alias):
+        kind = entry.load()
+        if isinstance(kind, EngineKind):
+            return kind
+    return None
+
+
+def engine_kinds() -> dict[str, EngineKind]:
+    """Return all engines that come with this package, by alias."""
+    kinds = {alias: engine_kind(alias) for alias in FOLDERS}
+    return {alias: kind for alias, kind in kinds.items() if kind is not None}

@@ -1,0 +1,129 @@
+"""What an engine has to do to be measured like a session of ONNX Runtime. Standard library only.
+
+The process that measures makes one :class:`Engine` for a case, and calls, each in a phase of its
+own that is timed apart: :meth:`Engine.load` once, :meth:`Engine.compile` once, :meth:`Engine.open`
+for each session of the case, and then what this returned, thousands of times.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Runs one inference: arrays of numpy by the names of the inputs, to arrays in the order of the
+#: outputs. All of it is timed, so what an application need not do does not belong into it.
+Inference = Callable[[Mapping[str, Any]], Sequence[Any]]
+
+
+class EngineRefusal(Exception):
+    """An engine can't run a model as asked; the case becomes a row that says why.
+
+    Attributes:
+        kind: ``unsupported`` (operator, type, shape), ``unavailable`` (library, device) or
+            ``error``.
+        hint: The next step, empty where none is known.
+
+    Args:
+        message: One line, with the engine's own words where it has some.
+        kind: As above.
+        hint: As above.
+    """
+
+    def __init__(self, message: str, *, kind: str = "unsupported", hint: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTensor:
+    """One input or output of the model.
+
+    Attributes:
+        name: As in the ONNX file.
+        type: ONNX Runtime's spelling: ``tensor(float)``.
+        shape: Sizes of an input, all resolved; ``None`` for outputs.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineTask:
+    """What an engine is to run.
+
+    Attributes:
+        path: The ONNX file, at the precision of the case.
+        inputs: What it is fed, in the order of the file.
+        outputs: What it gives, in the order of the file.
+        threads: Number of threads of one inference.
+        device: What stands behind the colon of ``alias:DEVICE``, empty for the default.
+        options: Options of the engine, as given.
+        folder: Where what :meth:`Engine.compile` makes is kept for the other workers of the run;
+            ``None`` keeps nothing. It is empty for the first worker.
+        source: What the model was exported from, ``PATH`` or ``PATH:FUNCTION``; empty for none.
+    """
+
+    path: Path
+    inputs: tuple[EngineTensor, ...]
+    outputs: tuple[EngineTensor, ...]
+    threads: int
+    device: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    source: str = ""
+
+
+class Engine(ABC):
+    """Runs one model in place of a session of ONNX Runtime.
+
+    Attributes:
+        task: What to run.
+
+    Args:
+        task: As above.
+    """
+
+    def __init__(self, task: EngineTask) -> None:
+        self.task = task
+
+    @abstractmethod
+    def load(self) -> str:
+        """Import the library, tell it its number of threads, and return its version.
+
+        Raises:
+            ImportError: if it is not installed.
+        """
+
+    def compile(self) -> int | None:
+        """Compile the model, and return the size of what came of it in bytes.
+
+        ``None`` for an engine that compiles nothing ahead. What lies in the folder of the task
+        already is used again.
+
+        Raises:
+            EngineRefusal: if the engine can't run the model.
+        """
+        return None
+
+    @abstractmethod
+    def open(self) -> Inference:
+        """Load the model, ready to be run, and return what runs one inference.
+
+        It is called again for each further session of the case.
+
+        Raises:
+            EngineRefusal: if the engine can't run the model.
+        """
+
+    def in_force(self) -> dict[str, str]:
+        """Return what the engine reads back of its settings, by their own names."""
+        return {}
+
+    def close(self) -> None:
+        """Let go of the model; safe to repeat."""

@@ -1,0 +1,222 @@
+"""A case that another engine than ONNX Runtime runs, in a process that never loads that."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.outcome import Failure, Placement, RuntimeInfo, Startup
+from pytest_ortbench.engines.engine_kind import EngineKind
+from pytest_ortbench.engines.registry import engine_kind
+from pytest_ortbench.engines.seam import (
+    Engine,
+    EngineRefusal,
+    EngineTask,
+    EngineTensor,
+    Inference,
+)
+from pytest_ortbench.worker.engine_cache import cache_key
+from pytest_ortbench.worker.measured import Enter, MeasuredCase
+from pytest_ortbench.worker.runtime import distributions
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+_T = TypeVar("_T")
+
+
+class EngineSession:
+    """What an engine opened, called as a session of ONNX Runtime is.
+
+    Args:
+        inference: Runs one inference.
+        case: Declares inputs and outputs.
+    """
+
+    def __init__(self, inference: Inference, case: Case) -> None:
+        self._inference = inference
+        self._case = case
+
+    def get_inputs(self) -> Sequence[TensorInfo]:
+        """Return the inputs as the file declares them."""
+        return self._case.model.inputs
+
+    def get_outputs(self) -> Sequence[TensorInfo]:
+        """Return the outputs as the file declares them."""
+        return self._case.model.outputs
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, object], /
+    ) -> Sequence[object]:
+        """Run one inference, and return all outputs, or those that are named."""
+        outputs = self._inference(input_feed)
+        if output_names is None:
+            return outputs
+        order = [info.name for info in self._case.model.outputs]
+        return [outputs[order.index(name)] for name in output_names]
+
+
+class EngineCase(MeasuredCase):
+    """A case that another engine than ONNX Runtime runs.
+
+    Args:
+        case: What to measure.
+        enter: Called with each phase as it begins.
+        engines: Folder for what engines compile; empty keeps nothing.
+
+    Raises:
+        WorkerError: ``unavailable`` if no package brings the engine.
+    """
+
+    def __init__(self, case: Case, enter: Enter, *, engines: str = "") -> None:
+        super().__init__(case, enter)
+        self._kind = _kind_of(case)
+        folder = Path(engines) / cache_key(case) if engines else None
+        self._state = "none"
+        if folder is not None:
+            self._state = "warm" if folder.is_dir() and any(folder.iterdir()) else "cold"
+            folder.mkdir(parents=True, exist_ok=True)
+        engine: type[Engine] = import_named(self._kind.target)
+        self._engine = engine(self._task(folder))
+        self._version = ""
+        self._compile_ns: int | None = None
+        self._compiled_bytes: int | None = None
+
+    def open(self) -> Startup:
+        """Import the engine, compile and load the model, and run the first inference."""
+        startup = super().open()
+        return replace(
+            startup,
+            cache="none" if self._compile_ns is None else self._state,
+            compile_ns=self._compile_ns,
+            compiled_bytes=self._compiled_bytes,
+        )
+
+    def describe(self) -> RuntimeInfo:
+        """Return what this interpreter is; ONNX Runtime may be installed, and is not loaded."""
+        import numpy  # comes with every engine
+
+        return RuntimeInfo(
+            distributions=distributions(),
+            version="",
+            python=platform.python_version(),
+            numpy=numpy.__version__,
+            executable=sys.executable,
+            pid=os.getpid(),
+            host=platform.node(),
+            engine=self._kind.alias,
+            engine_version=self._version,
+        )
+
+    @property
+    def unconfirmed(self) -> dict[str, str]:
+        """Options that the engine does not read back, and why not."""
+        read = self._engine.in_force()
+        why = f"{self._kind.title} does not read it back"
+        return {
+            f"{self._kind.alias}.{key}": why
+            for key, value in self.case.provider.options.items()
+            if read.get(key) != value
+        }
+
+    def options_in_force(self) -> dict[str, str]:
+        """Return what the engine reads back of its settings."""
+        return self._engine.in_force()
+
+    def placed(self) -> Placement:
+        """Return no placement: there are no execution providers."""
+        reason = f"{self._kind.title} has no execution providers"
+        return Placement(provider=self.case.provider.name, executed={}, reason=reason)
+
+    def release(self) -> None:
+        """Let go of the model; no block can follow."""
+        super().release()
+        self._engine.close()
+        gc.collect()
+
+    def _import(self) -> int:
+        started = time.perf_counter_ns()
+        try:
+            self._version = self._engine.load()
+        except ImportError as error:
+            raise WorkerError(
+                Failure(
+                    kind="unavailable",
+                    phase="import",
+                    message=f"{self._kind.title} can't be imported: {error}",
+                    hint=self._kind.supply,
+                )
+            ) from error
+        return time.perf_counter_ns() - started
+
+    def _initialise(self) -> int | None:
+        return None
+
+    def _create(self) -> int:
+        with self.watch.counted():
+            started = time.perf_counter_ns()
+            self._compiled_bytes = self._asked(self._engine.compile)
+            compiled = time.perf_counter_ns()
+            first = self._asked(self._engine.open)
+            opened = time.perf_counter_ns()
+            others = [self._asked(self._engine.open) for _ in range(self.case.sessions - 1)]
+        if type(self._engine).compile is not Engine.compile:
+            self._compile_ns = compiled - started
+        self.session = self._called(first)
+        self.others = [self._called(inference) for inference in others]
+        return opened - compiled
+
+    def _called(self, inference: Inference) -> InferenceSession:
+        # Whatever calls sessions calls this: a subset of their methods, with the same meaning.
+        return cast("InferenceSession", EngineSession(inference, self.case))
+
+    def _asked(self, step: Callable[[], _T]) -> _T:
+        try:
+            return step()
+        except EngineRefusal as error:
+            raise WorkerError(
+                Failure(kind=error.kind, phase="session", message=str(error), hint=error.hint)
+            ) from error
+
+    def _task(self, folder: Path | None) -> EngineTask:
+        case = self.case
+        return EngineTask(
+            path=Path(case.variant.path),
+            inputs=tuple(
+                EngineTensor(name=spec.name, type=spec.type, shape=spec.shape)
+                for spec in case.inputs
+            ),
+            outputs=tuple(
+                EngineTensor(name=info.name, type=info.type) for info in case.model.outputs
+            ),
+            threads=self.threads,
+            device=case.provider.device,
+            options=dict(case.provider.options),
+            folder=folder,
+        )
+
+
+def _kind_of(case: Case) -> EngineKind:
+    alias = case.provider.alias
+    kind = engine_kind(alias)
+    if kind is None:
+        raise WorkerError(
+            Failure(
+                kind="unavailable",
+                phase="import",
+                message=f"no package here brings the engine {alias!r}",
+                hint=f"Install what brings it in runtime {case.runtime.label!r}, too",
+            )
+        )
+    return kind

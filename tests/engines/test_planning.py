@@ -1,0 +1,79 @@
+"""Engines among providers: how they are written, and what only sessions have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.core.case import Case, SessionConfig
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.engines.registry import FOLDERS, engine_kind, engine_kinds
+from pytest_ortbench.planning.engines import provider_refusal
+from pytest_ortbench.planning.provider_options import check_options
+from pytest_ortbench.planning.providers import RuntimeOffer, expand, parse_provider, split_specs
+from tests.results_factory import make_case
+
+
+def case_of(alias: str = "openvino-native") -> Case:
+    return replace(make_case(), provider=parse_provider(alias))
+
+
+def test_an_engine_is_written_like_a_provider_and_is_none() -> None:
+    assert split_specs("cpu,openvino-native:GPU,openvino") == (
+        "cpu",
+        "openvino-native:GPU",
+        "openvino",
+    )
+    provider = parse_provider("openvino-native:GPU")
+    assert (provider.label, provider.name, provider.role) == (
+        "openvino-native:GPU",
+        "OpenVINO",
+        "engine",
+    )
+    assert not provider.is_execution_provider
+    assert parse_provider("openvino").is_execution_provider
+
+
+def test_all_means_execution_providers_alone() -> None:
+    providers, _ = expand(("all",), RuntimeOffer(available=("CPUExecutionProvider",)))
+    assert [provider.alias for provider in providers] == ["cpu"]
+
+
+def test_a_misspelt_engine_is_refused_with_its_name() -> None:
+    with pytest.raises(UsageError) as caught:
+        split = split_specs("openvino-nativ")
+        expand(split, RuntimeOffer(available=("CPUExecutionProvider",)))
+    assert "openvino-native" in caught.value.hint
+
+
+def test_each_declaration_is_called_as_its_line_says() -> None:
+    assert {alias: kind.alias for alias, kind in engine_kinds().items()} == {
+        alias: alias for alias in FOLDERS
+    }
+    assert engine_kind("no-such-engine") is None
+
+
+def test_options_are_those_that_the_engine_declares() -> None:
+    check_options("openvino-native", {"PERFORMANCE_HINT": "THROUGHPUT"})
+    with pytest.raises(UsageError):
+        check_options("openvino-native", {"PERFORMANCE_HIND": "THROUGHPUT"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_refused"),
+    [
+        ({}, False),
+        ({"session": SessionConfig(intra_op_num_threads=2)}, False),
+        ({"session": SessionConfig(graph_optimization_level="basic")}, True),
+        ({"session": SessionConfig(custom_ops=("ops.so",))}, True),
+        ({"io": "device"}, True),
+        ({"call": "async"}, True),
+        ({"concurrency": 2, "sessions": 2}, False),
+    ],
+)
+def test_what_only_a_session_has_is_refused(changes: dict[str, object], is_refused: bool) -> None:
+    refusal = provider_refusal(replace(case_of(), **changes))  # type: ignore[arg-type]  # any field
+    assert (refusal is not None) == is_refused
+    if refusal is not None:
+        assert refusal.kind == "unsupported"
