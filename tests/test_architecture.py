@@ -439,7 +439,11 @@ def test_a_violation_is_found(rule: object, path: str, text: str, violation: str
         ),
         (needs_more_than_the_standard_library, "schema/document.py", "import msgspec"),
         (imports_upwards, "cli/a.py", "from pytest_ortbench.session import Session"),
-        (imports_upwards, "session.py", "from pytest_ortbench.execution.execution import Execution"),
+        (
+            imports_upwards,
+            "session.py",
+            "from pytest_ortbench.execution.execution import Execution",
+        ),
         (measures_without_a_session, "session.py", "Execution()"),
         (prints_or_exits, "cli.py", "print(1)"),
         (reads_the_environment_when_imported, "planning/a.py", "def f(): return os.environ"),

@@ -125,5 +125,6 @@ class Engine(ABC):
         """Return what the engine reads back of its settings, by their own names."""
         return {}
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of the model; safe to repeat."""

@@ -307,7 +307,9 @@ def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
         pieces = [piece.strip() for piece in word.split(",")]
         unknown = [piece for piece in pieces if piece not in _KNOWN]
         word = unknown[0] if unknown else word
-    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *FOLDERS, ALL, *available)
+    names = (
+        (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *FOLDERS, ALL, *available)
+    )
     return UsageError(
         f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
     )

@@ -193,8 +193,12 @@ class Bench:
             for entry in fresh
             if entry.refusal is None and entry.case.key not in execution.finished
         )
-        execution.counted = execution.counted or len({e.case.variant.precision for e in entries}) > 1
-        execution.header = replace(execution.header, expected=execution.header.expected + len(fresh))
+        execution.counted = (
+            execution.counted or len({e.case.variant.precision for e in entries}) > 1
+        )
+        execution.header = replace(
+            execution.header, expected=execution.header.expected + len(fresh)
+        )
         if self.folder is not None and fresh:
             self.folder.update(execution.header)
 

@@ -48,7 +48,9 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
         canary, stopped = _canary(bench, stopped=interrupted)
     from pytest_ortbench.core.secrets import masked
 
-    run = masked(replace(bench.execution.run(canary=canary, interrupted=interrupted), gate=verdicts))
+    run = masked(
+        replace(bench.execution.run(canary=canary, interrupted=interrupted), gate=verdicts)
+    )
     bench.finished = run
     # Where nothing was tried, only verdicts on what is gone are there to tell.
     failed = wrong or (bool(results) and not measured)

@@ -41,8 +41,8 @@ def test_all_means_execution_providers_alone() -> None:
 
 
 def test_a_misspelt_engine_is_refused_with_its_name() -> None:
+    split = split_specs("openvino-nativ")
     with pytest.raises(UsageError) as caught:
-        split = split_specs("openvino-nativ")
         expand(split, RuntimeOffer(available=("CPUExecutionProvider",)))
     assert "openvino-native" in caught.value.hint
 

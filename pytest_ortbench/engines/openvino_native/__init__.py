@@ -1,0 +1,1 @@
+"""OpenVINO by its own package."""

@@ -7,6 +7,9 @@ from typing import Any
 
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
 
+#: Property of the devices that compute with threads of the host.
+_THREADS = "INFERENCE_NUM_THREADS"
+
 
 class OpenVino(Engine):
     """A model that OpenVINO compiled for one of its devices."""
@@ -26,14 +29,10 @@ class OpenVino(Engine):
     def compile(self) -> int | None:
         """Read the file at the sizes of the case, and compile it for the device."""
         device = self.task.device or "CPU"
-        settings: dict[str, Any] = {
-            "INFERENCE_NUM_THREADS": self.task.threads,
-            "PERFORMANCE_HINT": "LATENCY",
-            **self.task.options,
-        }
-        if not device.startswith("CPU"):
-            del settings["INFERENCE_NUM_THREADS"]
+        settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", **self.task.options}
         try:
+            if _THREADS in self._core.get_property(device, "SUPPORTED_PROPERTIES"):
+                settings.setdefault(_THREADS, self.task.threads)
             model = self._core.read_model(self.task.path)
             model.reshape({item.name: list(item.shape or ()) for item in self.task.inputs})
             self._compiled = self._core.compile_model(model, device, settings)
@@ -54,8 +53,9 @@ class OpenVino(Engine):
 
     def in_force(self) -> dict[str, str]:
         """Return the settings that the compiled model reads back."""
-        wanted = ("INFERENCE_NUM_THREADS", "PERFORMANCE_HINT", "INFERENCE_PRECISION_HINT")
-        return {key: str(self._compiled.get_property(key)) for key in wanted}
+        known = self._compiled.get_property("SUPPORTED_PROPERTIES")
+        wanted = (_THREADS, "PERFORMANCE_HINT", "INFERENCE_PRECISION_HINT")
+        return {key: str(self._compiled.get_property(key)) for key in wanted if key in known}
 
     def close(self) -> None:
         """Let go of the compiled model."""
@@ -66,5 +66,3 @@ def _first_line(error: RuntimeError) -> str:
     """The line of OpenVINO's message that says what it lacks: the last one is the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
-
-
