@@ -13,6 +13,7 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 #: Folder of each engine, by its alias; its :class:`EngineKind` is ``ENGINE`` in ``declaration``.
 FOLDERS = {
     "openvino-native": "openvino_native",
+    "tract": "tract",
 }
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"

@@ -121,6 +121,10 @@ class Engine(ABC):
             EngineRefusal: if the engine can't run the model.
         """
 
+    def threads(self) -> int:
+        """Return the number of threads in force: that of the task, or what the engine has."""
+        return self.task.threads
+
     def in_force(self) -> dict[str, str]:
         """Return what the engine reads back of its settings, by their own names."""
         return {}

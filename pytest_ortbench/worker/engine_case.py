@@ -96,6 +96,8 @@ class EngineCase(MeasuredCase):
     def open(self) -> Startup:
         """Import the engine, compile and load the model, and run the first inference."""
         startup = super().open()
+        if self._engine.threads() != self.threads:
+            self.threads, self.threads_source = self._engine.threads(), self._kind.title
         return replace(
             startup,
             cache="none" if self._compile_ns is None else self._state,
@@ -177,16 +179,19 @@ class EngineCase(MeasuredCase):
         self.others = [self._called(inference) for inference in others]
         return opened - compiled
 
+    def _first_inference(self) -> int:
+        return self._asked(super()._first_inference, phase="first")
+
     def _called(self, inference: Inference) -> InferenceSession:
         # Whatever calls sessions calls this: a subset of their methods, with the same meaning.
         return cast("InferenceSession", EngineSession(inference, self.case))
 
-    def _asked(self, step: Callable[[], _T]) -> _T:
+    def _asked(self, step: Callable[[], _T], *, phase: str = "session") -> _T:
         try:
             return step()
         except EngineRefusal as error:
             raise WorkerError(
-                Failure(kind=error.kind, phase="session", message=str(error), hint=error.hint)
+                Failure(kind=error.kind, phase=phase, message=str(error), hint=error.hint)
             ) from error
 
     def _task(self, folder: Path | None) -> EngineTask:

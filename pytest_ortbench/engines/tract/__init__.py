@@ -1,0 +1,1 @@
+"""tract, an inference library written in Rust."""
