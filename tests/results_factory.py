@@ -11,7 +11,9 @@ import hashlib
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
+from typing import Any
 
 from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.core.case import (
@@ -398,6 +400,55 @@ def make_result(
         started_at="2026-01-02T03:04:05Z",
         wall_s=8.0 if measured else 0.5,
     )
+
+
+def make_engine_result(
+    *,
+    alias: str = "tract",
+    title: str = "tract",
+    role: str = "engine",
+    device: str = "",
+    case: Case | None = None,
+    compile_ns: int | None = 40_000_000,
+    compiled_bytes: int | None = 9_000_000,
+    startup: Mapping[str, int] | None = None,
+    memory: Memory | None = None,
+    **changes: Any,
+) -> CaseResult:
+    """A result of an engine or framework, which has no placement and no version of ONNX Runtime.
+
+    Args:
+        alias: Of the engine; also ``title``, ``role`` and ``device``.
+        case: What to run there; by default ``make_case()``.
+        compile_ns: What compiling took; ``None`` for one that compiles nothing ahead.
+        compiled_bytes: What came of it.
+        startup: Other parts of the start that differ from those of ``make_measurement``.
+        memory: Of each worker; by default that of ``make_memory``.
+        changes: As of ``make_result``.
+    """
+    asked = replace(
+        make_case() if case is None else case,
+        provider=Provider(alias=alias, name=title, device=device, role=role),
+    )
+    result = make_result(case=asked, **changes)
+    info = replace(
+        make_runtime_info(), version="", distributions={}, engine=alias, engine_version="0.23.9"
+    )
+    measurements = tuple(
+        replace(
+            measurement,
+            runtime=info,
+            startup=replace(
+                measurement.startup,
+                compile_ns=compile_ns,
+                compiled_bytes=compiled_bytes,
+                **(startup or {}),
+            ),
+            memory=measurement.memory if memory is None else memory,
+        )
+        for measurement in result.measurements
+    )
+    return replace(result, measurements=measurements, placement=None)
 
 
 def make_machine(host: str = "bench-1", *, cpu: str = "Example CPU 3000") -> Machine:

@@ -366,7 +366,8 @@ def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:
     parts += [
         f"{name}:{value}" for name, value in case.knobs.items() if name not in _WORKLOAD_KNOBS
     ]
-    return "/".join(parts) + (f"+{case.runtime.label}" if runtimes else "")
+    where = f"+{case.runtime.label}" if runtimes else ""
+    return "/".join(parts) + where + case.provider.role_note
 
 
 def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:

@@ -181,7 +181,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     sqnr, finite = quantities.get("accuracy_sqnr"), quantities.get("accuracy_finite")
     return PrecisionRow(
         precision=result.case.variant.precision,
-        provider=result.case.provider.label,
+        provider=result.case.provider.described,
         case_id=result.case.case_id,
         status=summary.status,
         result=result,

@@ -82,6 +82,12 @@ _STANDARD: tuple[str, ...] = (
     "unjudged",
     "weight_zeros",
     "accuracy_inputs",
+    "role",
+    "engine_version",
+    "import_s",
+    "compile_s",
+    "ready_s",
+    "compiled_bytes",
 )
 
 #: Columns of a row.
@@ -106,7 +112,9 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     ``dims`` and ``ops_elsewhere`` are written ``name:value`` with blanks between, ``flags`` as
     names with blanks between. ``dims`` holds every symbolic dimension but the batch, also those
     that nobody set. ``message`` says why there is no number, empty columns of a
-    measured case stay ``None``. ``unjudged`` names the judgements that
+    measured case stay ``None``. ``role`` says what ``provider`` names: an execution ``provider``,
+    another ``engine`` or a ``framework``, whose version is ``engine_version``; its process has no
+    ``runtime_version``. ``unjudged`` names the judgements that
     could not be made, each with its reason. ``accuracy_inputs`` is ``drawn inputs`` where the
     verdict on the answers rests on these alone, and empty otherwise.
 
@@ -123,6 +131,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         model=case.model.name,
         precision=case.variant.precision,
         provider=case.provider.alias,
+        role=case.provider.role,
         device=case.provider.device or None,
         runtime=case.runtime.label,
         batch=case.batch,
@@ -138,7 +147,8 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         message=result.failure.message if result.failure else None,
         latency_spread=summary.spread if result.failure is None else None,
         io=case.io,
-        runtime_version=first.runtime.version if first else _version_of(result, run),
+        runtime_version=(first.runtime.version if first else _version_of(result, run)) or None,
+        engine_version=(first.runtime.engine_version if first else "") or None,
         stop=" ".join(dict.fromkeys(entry.stop for entry in result.measurements)) or None,
         hint=(result.failure.hint or None) if result.failure else None,
         case_s=result.wall_s or None,
@@ -189,4 +199,4 @@ def _pairs(values: Mapping[str, int]) -> str:
 
 def _version_of(result: CaseResult, run: Run) -> str | None:
     info = run.runtimes.get(result.case.runtime.label)
-    return info.version if info else None
+    return info.version if info and result.case.provider.is_execution_provider else None

@@ -26,6 +26,8 @@ from pytest_ortbench.core.placement import missing_evidence, placement_ratio, ti
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.registry import PASSES
 
+#: What a cached engine does not change.
+_OF_ALL_STARTS = ("import_time", "warmup")
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
 
@@ -221,11 +223,22 @@ def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) 
 
 
 def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> None:
-    read: dict[str, Callable[[Measurement], int]] = {
+    read: dict[str, Callable[[Measurement], int | None]] = {
+        "import_time": lambda measurement: measurement.startup.import_ns,
+        "compile_time": lambda measurement: measurement.startup.compile_ns,
         "session_create": lambda measurement: measurement.startup.session_create_ns,
         "first_inference": lambda measurement: measurement.startup.first_inference_ns,
+        "ready_time": lambda measurement: measurement.startup.ready_ns,
         "warmup": lambda measurement: measurement.warm_up.total_ns,
     }
+    compiled = [worker.startup.compiled_bytes for worker in measurements]
+    sizes = [size for size in compiled if size is not None]
+    collector.add(
+        "compiled_size",
+        max(sizes, default=None),
+        reason="nothing that was compiled ahead has a known size",
+        samples=len(sizes),
+    )
     warm = [worker for worker in measurements if worker.startup.cache == "warm"]
     if warm:
         loaded = sorted(worker.startup.session_create_ns * 1e-9 for worker in warm)
@@ -235,11 +248,17 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
     for name, value_of in read.items():
         # An engine that was built before is another thing: neither its loading nor its first run
         # is that of a cold start.
-        cold = measurements if name == "warmup" else [m for m in measurements if m not in warm]
+        cold = (
+            measurements if name in _OF_ALL_STARTS else [m for m in measurements if m not in warm]
+        )
         if not cold:
             collector.add(name, None, reason="every worker found a cached engine")
             continue
-        values = sorted(value_of(measurement) * 1e-9 for measurement in cold)
+        known = [value for value in map(value_of, cold) if value is not None]
+        if not known:
+            collector.add(name, None, reason="nothing is compiled ahead")
+            continue
+        values = sorted(value * 1e-9 for value in known)
         ranks = interval_ranks(50, len(values))
         collector.add(
             name,

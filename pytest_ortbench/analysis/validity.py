@@ -149,7 +149,7 @@ def _steal(result: CaseResult) -> str:
 
 
 def _cpu_share(result: CaseResult) -> str:
-    """Starved blocks, and workers of the CPU provider that had no whole core at any time.
+    """Starved blocks, and workers that compute on the CPU and had no whole core at any time.
 
     The latter have no good block to be judged against: on the CPU one caller in a closed loop
     keeps at least one core busy, unless somebody else has it.
@@ -158,7 +158,8 @@ def _cpu_share(result: CaseResult) -> str:
     blocks = sum(samples.blocks for samples in workers)
     starved = 0
     for samples in workers:
-        whole = result.case.provider.name == CPU and samples.cpu_ns < CORE_SHARE * samples.wall_ns
+        on_host = result.case.provider.computes_on_host
+        whole = on_host and samples.cpu_ns < CORE_SHARE * samples.wall_ns
         starved += samples.blocks if whole else samples.starved_blocks
     if not blocks or starved <= STARVED_SHARE * blocks:
         return ""

@@ -10,6 +10,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+from pytest_ortbench.core.provider_kinds import CPU
 
 #: What identifies a case in a document: (case id, runtime label).
 Key: TypeAlias = tuple[str, str]
@@ -58,9 +59,29 @@ class Provider:
         return self.role == "provider"
 
     @property
+    def computes_on_host(self) -> bool:
+        """Whether nothing but the CPUs of the machine computes.
+
+        An engine or a framework that was given no device is taken to compute there.
+        """
+        if self.is_execution_provider:
+            return self.name == CPU
+        return self.device.lower() in ("", "cpu")
+
+    @property
     def label(self) -> str:
         """``alias`` or ``alias:DEVICE``, as in case ids."""
         return f"{self.alias}:{self.device}" if self.device else self.alias
+
+    @property
+    def role_note(self) -> str:
+        """What stands behind a name for people: `` (engine)``; empty for execution providers."""
+        return "" if self.is_execution_provider else f" ({self.role})"
+
+    @property
+    def described(self) -> str:
+        """The label and what it is, for people: ``openvino-native (engine)``."""
+        return self.label + self.role_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,22 @@ _STANDARD: tuple[Metric, ...] = (
         counted="items",
     ),
     metric(
+        "import_time",
+        "import_s",
+        "s",
+        "lower",
+        "Importing ONNX Runtime, or the engine or framework that runs the case: median of the "
+        "workers.",
+    ),
+    metric(
+        "compile_time",
+        "compile_s",
+        "s",
+        "lower",
+        "Compiling the model ahead, by an engine that does so: median of the workers that found "
+        "nothing compiled.",
+    ),
+    metric(
         "session_create",
         "session_create_s",
         "s",
@@ -62,6 +78,14 @@ _STANDARD: tuple[Metric, ...] = (
         "The first call after creation: median of the workers.",
     ),
     metric(
+        "ready_time",
+        "ready_s",
+        "s",
+        "lower",
+        "From the import to the first answer: import, provider, compiling, session and first "
+        "inference together; median of the workers that found nothing compiled.",
+    ),
+    metric(
         "warmup",
         "warmup_s",
         "s",
@@ -75,14 +99,15 @@ _STANDARD: tuple[Metric, ...] = (
         "bytes",
         "lower",
         "Rise of the resident size at its peak, session and runs, over the process with "
-        "ONNX Runtime loaded: largest of the workers.",
+        "ONNX Runtime, or the engine or framework, loaded: largest of the workers.",
     ),
     metric(
         "process_peak_rss",
         "process_peak_rss_bytes",
         "bytes",
         "lower",
-        "Absolute peak of the resident size of the measured process.",
+        "Absolute peak of the resident size of the measured process, which alone compares "
+        "ONNX Runtime with engines and frameworks: largest of the workers.",
     ),
     metric(
         "session_rss",
@@ -99,6 +124,13 @@ _STANDARD: tuple[Metric, ...] = (
         "Device memory in use by the case; see its source.",
     ),
     metric("model_size", "model_bytes", "bytes", "lower", "File plus external data."),
+    metric(
+        "compiled_size",
+        "compiled_bytes",
+        "bytes",
+        "lower",
+        "What an engine compiled the model to, ahead: largest of the workers.",
+    ),
     metric(
         "cpu_utilisation",
         "cpu_utilisation",

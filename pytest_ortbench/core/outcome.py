@@ -134,7 +134,7 @@ class Startup:
     """What happens once, before steady state.
 
     Attributes:
-        import_ns: Importing ONNX Runtime.
+        import_ns: Importing ONNX Runtime, or the engine or framework.
         session_create_ns: Creating the session (reading the file included).
         first_inference_ns: The first call of the first shape.
         cache: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
@@ -152,6 +152,12 @@ class Startup:
     provider_init_ns: int | None = None
     compile_ns: int | None = None
     compiled_bytes: int | None = None
+
+    @property
+    def ready_ns(self) -> int:
+        """From the import to the first answer, all parts together."""
+        once = (self.provider_init_ns or 0) + (self.compile_ns or 0)
+        return self.import_ns + once + self.session_create_ns + self.first_inference_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

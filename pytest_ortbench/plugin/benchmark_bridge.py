@@ -212,6 +212,7 @@ def extra_info_of(result: CaseResult, summary: Summary) -> dict[str, Plain]:
         "model": case.model.name,
         "precision": case.variant.precision,
         "provider": case.provider.alias,
+        "role": case.provider.role,
         "device": case.provider.device,
         "runtime": case.runtime.label,
         "batch": case.batch,
@@ -226,7 +227,10 @@ def extra_info_of(result: CaseResult, summary: Summary) -> dict[str, Plain]:
             info.update({name + end: value for end, value in bounds.items() if value is not None})
     if result.measurements:
         first = result.measurements[0]
-        info["onnxruntime"] = first.runtime.version
+        if first.runtime.engine:
+            info["engine_version"] = first.runtime.engine_version
+        else:
+            info["onnxruntime"] = first.runtime.version
         info["threads"] = first.threads
     return info
 

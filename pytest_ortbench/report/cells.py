@@ -81,7 +81,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="create",
         heading="create",
-        about="Creating the session, reading the file included.",
+        about="Creating the session, reading the file included; what an engine compiles ahead is "
+        "apart.",
         row="session_create_s",
         metric="session_create",
         rank=8,
@@ -99,7 +100,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="rss",
         heading="peak RSS",
-        about="Rise of resident memory at its peak, over the process with ONNX Runtime loaded.",
+        about="Rise of resident memory at its peak, over the process with ONNX Runtime, or what "
+        "runs in its place, loaded.",
         row="peak_rss_bytes",
         metric="peak_rss",
         rank=4,
@@ -150,6 +152,49 @@ _EXTRA: tuple[Column, ...] = (
         about="Mean latency.",
         row="latency_mean_s",
         metric="latency_mean",
+    ),
+    Column(
+        key="import",
+        heading="import",
+        about="Importing ONNX Runtime, or what runs in its place.",
+        row="import_s",
+        metric="import_time",
+    ),
+    Column(
+        key="compile",
+        heading="compile",
+        about="Compiling the model ahead, by an engine that does so.",
+        row="compile_s",
+        metric="compile_time",
+    ),
+    Column(
+        key="ready",
+        heading="ready",
+        about="From the import to the first answer: all parts of a start together.",
+        row="ready_s",
+        metric="ready_time",
+    ),
+    Column(
+        key="process",
+        heading="process",
+        about="Resident memory of the whole process at its peak, which compares ONNX Runtime with "
+        "engines and frameworks.",
+        row="process_peak_rss_bytes",
+        metric="process_peak_rss",
+    ),
+    Column(
+        key="compiled",
+        heading="compiled",
+        about="Size of what an engine compiled the model to.",
+        row="compiled_bytes",
+        metric="compiled_size",
+    ),
+    Column(
+        key="version",
+        heading="version",
+        about="Version of the engine or framework.",
+        row="engine_version",
+        right=False,
     ),
     Column(
         key="warmup",
@@ -255,7 +300,8 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     if column.interval_of:
         return _intervals(group, column.interval_of)
     if not column.metric:
-        return [str(entry.row[column.row]) for entry in group.entries]
+        cells = [entry.row[column.row] for entry in group.entries]
+        return ["" if cell is None else str(cell) for cell in cells]
     quantities = [entry.quantity(column.metric) for entry in group.entries]
     # A rate keeps one unit in all tables: the heading names it.
     is_rate = METRICS[column.metric].unit == "1/s"

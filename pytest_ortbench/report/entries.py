@@ -194,9 +194,12 @@ def _several_runtimes(run: Run) -> bool:
 def case_label(case: Case, *, runtime: bool) -> str:
     """Name a case within its model: the rest of its id, so that it can be given to ``-k``.
 
+    Behind it stands what it is if it is no execution provider: ``native/tract/b1 (engine)``.
+
     Args:
         case: The case.
         runtime: Whether to name the runtime too (where a run has several).
     """
     label = case.case_id.removeprefix(f"{model_part(case.model.name)}/")
-    return f"{label}+{case.runtime.label}" if runtime else label
+    where = f"+{case.runtime.label}" if runtime else ""
+    return label + where + case.provider.role_note

@@ -25,7 +25,8 @@ def properties(result: CaseResult, summary: Summary) -> list[tuple[str, str]]:
         result: The case.
         summary: Its numbers.
     """
-    pairs = [("case_id", one_line(result.case.case_id)), ("status", result.status)]
+    role = result.case.provider.role
+    pairs = [("case_id", one_line(result.case.case_id)), ("status", result.status), ("role", role)]
     pairs += [
         (column, repr(value))
         for column, value in numbers(summary).items()

@@ -223,6 +223,28 @@ def runtime_line(label: str, info: RuntimeInfo, machine: str) -> str:
     )
 
 
+def engine_lines(shown: Sequence[Entry]) -> tuple[str, ...]:
+    """Name what ran cases in place of ONNX Runtime: ``tract (engine): tract 0.23.9``.
+
+    Args:
+        shown: All cases.
+
+    Returns:
+        One line for each version of each engine and framework, those of processes that told it.
+    """
+    several = len({entry.result.case.runtime.label for entry in shown}) > 1
+    lines: dict[str, None] = {}
+    for entry in shown:
+        case = entry.result.case
+        for measurement in entry.result.measurements:
+            if measurement.runtime.engine:
+                where = f"+{case.runtime.label}" if several else ""
+                version = measurement.runtime.engine_version or "of unknown version"
+                named = f"{case.provider.alias}{where}{case.provider.role_note}"
+                lines[one_line(f"{named}: {case.provider.name} {version}")] = None
+    return tuple(lines)
+
+
 #: The stable facts that tell machines apart at a glance, and how each is written.
 _MACHINE = {
     "cpu": "{}",

@@ -75,6 +75,7 @@ def job_summary(shown: ShownRun) -> str:
                     f"Runtime {legend.runtime_line(label, info, run.machine.host)}."
                     for label, info in run.runtimes.items()
                 ),
+                *(f"{line}." for line in legend.engine_lines(shown.entries)),
                 f"Run {run.run_id}, pytest-ortbench {run.ortbench_version}.",
             )
         ],

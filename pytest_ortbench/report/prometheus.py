@@ -27,7 +27,7 @@ _ENDINGS = {
     "1": "",
 }
 
-LABELS = ("case", "model", "precision", "provider", "batch", "runtime", "host")
+LABELS = ("case", "model", "precision", "provider", "role", "batch", "runtime", "host")
 
 
 def render_prometheus(shown: ShownRun) -> str:
@@ -112,6 +112,7 @@ def _labels(entry: Entry, run: Run) -> Mapping[str, str]:
         "model": case.model.name,
         "precision": case.variant.precision,
         "provider": case.provider.label,
+        "role": case.provider.role,
         "batch": str(case.batch),
         "runtime": case.runtime.label,
         "host": run.machine.host,

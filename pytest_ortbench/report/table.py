@@ -353,6 +353,7 @@ class _Legend:
                 for label, info in self.run.runtimes.items()
             ],
         )
+        self._entry("engines", legend.engine_lines(self.shown))
         self._entry("machine", [legend.machine_line(self.run)])
         more = len(self.skips) - SKIPS
         rest = [f"and {more} more reasons"] if more > 0 else []

@@ -40,6 +40,8 @@ _MIN_S_CPU, _MIN_S_DEVICE, _MIN_S_ENGINE = 0.25, 1.0, 2.0
 
 def least_seconds(provider: Provider) -> float:
     """Return how long a provider is warmed up at least."""
+    if not provider.is_execution_provider:
+        return _MIN_S_CPU if provider.computes_on_host else _MIN_S_DEVICE
     family = provider.name.removesuffix("ExecutionProvider")
     if family in _ENGINES:
         return _MIN_S_ENGINE

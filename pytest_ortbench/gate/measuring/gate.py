@@ -24,7 +24,6 @@ from pytest_ortbench.core.gate import (
 )
 from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Memory
 from pytest_ortbench.core.placement import is_fallback
-from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.execution.default_retry import DefaultRetry
 from pytest_ortbench.execution.own_spread import with_spread
@@ -372,7 +371,7 @@ class _Measuring:
             threads=max(side.threads for side in sides),
             cpus=min(side.cpus for side in sides),
             cpu_provider=all(
-                case.provider.name == CPU for case in (self.pair.baseline, self.pair.contender)
+                case.provider.computes_on_host for case in (self.pair.baseline, self.pair.contender)
             ),
         )
         if can_suspend(self.pair):

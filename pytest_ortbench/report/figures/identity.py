@@ -20,7 +20,7 @@ class Identity:
 
     def __init__(self, shown: Sequence[Entry]) -> None:
         cases = [entry.result.case for entry in shown]
-        self._providers = list(dict.fromkeys(case.provider.label for case in cases))
+        self._providers = list(dict.fromkeys(case.provider.described for case in cases))
         self._precisions = list(dict.fromkeys(case.variant.precision for case in cases))
         self._colourful = len(self._providers) == 1 and len(self._precisions) > 1
 
@@ -29,7 +29,7 @@ class Identity:
         case = entry.result.case
         if self._colourful:
             return self._colour_of_precision(case.variant.precision)
-        return self._colour(case.provider.label)
+        return self._colour(case.provider.described)
 
     def marker(self, entry: Entry) -> str:
         """Return the shape of the case's precision."""
@@ -63,7 +63,7 @@ class Identity:
             lines: Whether lines join their marks.
         """
         used = [entry.result.case for entry in drawn]
-        providers = [p for p in self._providers if p in {case.provider.label for case in used}]
+        providers = [p for p in self._providers if p in {case.provider.described for case in used}]
         precisions = [p for p in self._precisions if p in {c.variant.precision for c in used}]
         marks: list[Line2D] = []
         if len(providers) > 1:
@@ -73,7 +73,7 @@ class Identity:
                 if self._providers.index(name) < len(style.COLOURS)
             ]
             if len(self._providers) > len(style.COLOURS):
-                marks.append(style.mark("other providers", style.OTHER, "o"))
+                marks.append(style.mark("others", style.OTHER, "o"))
         if len(precisions) > 1:
             for name in precisions:
                 colour = self._colour_of_precision(name) if self._colourful else style.FAINT

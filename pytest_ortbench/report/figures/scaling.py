@@ -51,7 +51,7 @@ def courses(shown: Sequence[Entry]) -> tuple[Course, ...]:
             rest = [f"{name}:{other}" for name, other in case.knobs.items() if name != knob]
             dims = [f"{name}:{size}" for name, size in case.dims.items()]
             label = "/".join(
-                [case.variant.precision, case.provider.label, f"b{case.batch}", *dims, *rest]
+                [case.variant.precision, case.provider.described, f"b{case.batch}", *dims, *rest]
             )
             key = (knob, case.model.name, label, case.runtime.label, case.io)
             rates.setdefault(key, {})[int(value)] = rate

@@ -192,7 +192,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         ),
         choices={
             "model": _distinct(case.model.name for case in cases),
-            "provider": _distinct(case.provider.label for case in cases),
+            "provider": _distinct(case.provider.described for case in cases),
             "precision": _distinct(case.variant.precision for case in cases),
             "status": _distinct(entry.result.status for entry in shown),
         },
@@ -239,6 +239,7 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
             legend.runtime_line(label, info, run.machine.host)
             for label, info in run.runtimes.items()
         ),
+        *legend.engine_lines(shown),
     ]
     if run.expected > len(shown):
         parts.append(f"interrupted: {run.expected - len(shown)} planned cases were not reached")
@@ -283,7 +284,7 @@ def _rows(group: ModelGroup, table: CaseTable, anchors: Mapping[int, str]) -> li
     return [
         TableRow(
             model=one_line(group.model.name),
-            provider=one_line(entry.result.case.provider.label),
+            provider=one_line(entry.result.case.provider.described),
             precision=one_line(entry.result.case.variant.precision),
             status=entry.result.status,
             cells=tuple(

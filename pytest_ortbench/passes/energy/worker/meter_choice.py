@@ -42,7 +42,7 @@ def open_meter(
         return NvmlMeter(provider, environment)
     device = provider.options.get("device_type", provider.device)
     openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
-    if provider.name in _ON_CPU or openvino_on_cpu:
+    if provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host:
         return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
     raise NoMeter(f"no meter is known for the device of {provider.name}")
 
