@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_ortbench.analysis.candidates import Candidate, are_tied, doubts, speed_metric
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.recommendation import (
     Advice,
@@ -20,20 +21,12 @@ from pytest_ortbench.analysis.recommendation import (
     needs_real_inputs,
 )
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
+from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import unit_of
-
-#: By how much the interval of a case is widened, each way, where a flag blurs its number. Five
-#: per cent is the least that block medians on shared machines were seen to hold.
-BLUR = 0.05
-
-#: Gap that a single process can't prove, as a share of the smaller number: between processes the
-#: same model was often seen to differ by this much, which its own interval does not hold.
-ONE_WORKER_GAP = 0.05
 
 #: What the mode of input and output is called as a knob: it separates answers, too.
 _WORKLOAD_KNOBS = (*WORKLOAD_KNOBS, "io")
@@ -146,40 +139,6 @@ class ModelAnswer:
     left_out: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A case that may be ranked."""
-
-    summary: Summary
-    label: str
-    variant: str = ""
-
-    @property
-    def batch(self) -> int:
-        return self.summary.case.batch
-
-    @property
-    def speed(self) -> Quantity:
-        return self.summary.quantities[speed_metric(self.summary.case)]
-
-    @property
-    def blurred_by(self) -> tuple[str, ...]:
-        return flag_names(self.summary.flags, "blurs")
-
-    @property
-    def one_worker(self) -> bool:
-        """Whether all of its samples are of one process."""
-        return any(flag.name == "ONE-WORKER" for flag in self.summary.flags)
-
-    def interval(self, metric: str) -> tuple[float, float]:
-        """Return the metric's interval, widened where a flag blurs it."""
-        quantity = self.summary.quantities[metric]
-        low = quantity.value if quantity.low is None else quantity.low
-        high = quantity.value if quantity.high is None else quantity.high
-        wider = BLUR if self.blurred_by and metric != "model_size" else 0.0
-        return low * (1 - wider), high * (1 + wider)
-
-
 def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     """Answer for every model and set of sizes of a run, in the order of measuring.
 
@@ -202,7 +161,7 @@ def _workload(result: CaseResult) -> tuple[object, ...]:
 
 
 def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) -> ModelAnswer:
-    candidates: list[_Candidate] = []
+    candidates: list[Candidate] = []
     left_out: list[tuple[str, str]] = []
     for result, summary in members:
         label = _label(result, runtimes=runtimes)
@@ -211,7 +170,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
             left_out.append((label, reason))
         else:
             candidates.append(
-                _Candidate(summary, label, _label(result, runtimes=runtimes, batch=False))
+                Candidate(summary, label, _label(result, runtimes=runtimes, batch=False))
             )
     case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
@@ -243,13 +202,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
     )
 
 
-def speed_metric(case: Case) -> str:
-    """Return the metric by which cases like this one are ranked and compared."""
-    unit = unit_of(case)
-    return "latency_p50" if unit is None else unit.speed[0]
-
-
-def _best_of_batches(candidates: Sequence[_Candidate], metric: str) -> tuple[Winner, ...]:
+def _best_of_batches(candidates: Sequence[Candidate], metric: str) -> tuple[Winner, ...]:
     """The best of each batch size, smallest batch first."""
     batches = sorted({candidate.batch for candidate in candidates})
     return tuple(
@@ -259,7 +212,7 @@ def _best_of_batches(candidates: Sequence[_Candidate], metric: str) -> tuple[Win
 
 
 def _recommended(
-    candidates: Sequence[_Candidate], fastest: Sequence[Winner], *, several: bool
+    candidates: Sequence[Candidate], fastest: Sequence[Winner], *, several: bool
 ) -> tuple[Advice | None, Withheld | None]:
     """Which variant to ship, and which faster one nothing but drawn inputs speaks for.
 
@@ -288,9 +241,9 @@ def _recommended(
 
 def _withheld(
     variant: str,
-    candidates: Sequence[_Candidate],
+    candidates: Sequence[Candidate],
     fastest: Sequence[Winner],
-    sound: Sequence[_Candidate],
+    sound: Sequence[Candidate],
 ) -> Withheld:
     by_label = {candidate.label: candidate for candidate in candidates}
     best = next(
@@ -313,7 +266,7 @@ def _withheld(
     )
 
 
-def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner], rivals: int) -> Advice:
+def _advice(candidates: Sequence[Candidate], fastest: Sequence[Winner], rivals: int) -> Advice:
     """Which variant to ship: the fastest ones of each batch size decide."""
     by_label = {candidate.label: candidate for candidate in candidates}
     pools = [
@@ -336,7 +289,7 @@ def _advice(candidates: Sequence[_Candidate], fastest: Sequence[Winner], rivals:
     )
 
 
-def _runner_up(same_batch: Sequence[_Candidate], fastest: Winner) -> Factor | None:
+def _runner_up(same_batch: Sequence[Candidate], fastest: Winner) -> Factor | None:
     beaten = [
         candidate
         for candidate in same_batch
@@ -370,14 +323,14 @@ def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:
     return "/".join(parts) + where + case.provider.role_note
 
 
-def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
+def _winner(candidates: Sequence[Candidate], metric: str) -> Winner:
     """The best of at least one candidate, and those that can't be told from it."""
     higher = METRICS[metric].better == "higher"
     ordered = sorted(
         candidates, key=lambda candidate: candidate.summary.quantities[metric].value, reverse=higher
     )
     best, others = ordered[0], ordered[1:]
-    tied = [other for other in others if _is_tie(best, other, metric)]
+    tied = [other for other in others if are_tied(best, other, metric)]
     reference = _reference(candidates, best, metric)
     summary = best.summary
     return Winner(
@@ -394,37 +347,11 @@ def _winner(candidates: Sequence[_Candidate], metric: str) -> Winner:
             if reference is None or reference is best or reference in tied
             else _factor(best, reference, metric)
         ),
-        blurred_by=best.blurred_by,
+        blurred_by=(*best.blurred_by, *doubts(best, others, metric)),
     )
 
 
-def is_tie(summary: Summary, other: Summary, metric: str) -> bool:
-    """Whether the numbers of two measured cases can't be told apart; ``False`` if a side has none.
-
-    Wherever two cases are compared in one run, this decides.
-    """
-    if metric not in summary.quantities or metric not in other.quantities:
-        return False
-    return _is_tie(_Candidate(summary, ""), _Candidate(other, ""), metric)
-
-
-def _is_tie(best: _Candidate, other: _Candidate, metric: str) -> bool:
-    """Whether two numbers can't be told apart."""
-    if _overlap(best.interval(metric), other.interval(metric)):
-        return True
-    if metric == "model_size" or not (best.one_worker or other.one_worker):
-        return False
-    small, large = sorted(candidate.summary.quantities[metric].value for candidate in (best, other))
-    return large <= small * (1 + ONE_WORKER_GAP)
-
-
-def _overlap(span: tuple[float, float], other: tuple[float, float]) -> bool:
-    return span[0] <= other[1] and other[0] <= span[1]
-
-
-def _reference(
-    candidates: Sequence[_Candidate], best: _Candidate, metric: str
-) -> _Candidate | None:
+def _reference(candidates: Sequence[Candidate], best: Candidate, metric: str) -> Candidate | None:
     """The case on the CPU in fp32, else in the file's own precision, that is nearest to ``best``.
 
     Nearest means the same runtime and the same knobs, then the better number.
@@ -450,7 +377,7 @@ def _reference(
     return None
 
 
-def _factor(best: _Candidate, reference: _Candidate, metric: str) -> Factor:
+def _factor(best: Candidate, reference: Candidate, metric: str) -> Factor:
     """Ratio of the two numbers, the better one's way round, with the ends of both intervals."""
     ours, theirs = best.summary.quantities[metric], reference.summary.quantities[metric]
     if METRICS[metric].better == "higher":
@@ -467,13 +394,13 @@ def _factor(best: _Candidate, reference: _Candidate, metric: str) -> Factor:
     return Factor(value=theirs.value / ours.value, low=low, high=high, reference=reference.label)
 
 
-def _smallest(candidates: Sequence[_Candidate]) -> Winner:
+def _smallest(candidates: Sequence[Candidate]) -> Winner:
     """The smallest variant; each counts once, however many providers ran it."""
-    variants: dict[str, _Candidate] = {}
+    variants: dict[str, Candidate] = {}
     for candidate in candidates:
         variants.setdefault(candidate.summary.case.variant.precision, candidate)
     winner = _winner(
-        [_Candidate(variant.summary, precision) for precision, variant in variants.items()],
+        [Candidate(variant.summary, precision) for precision, variant in variants.items()],
         "model_size",
     )
     baseline = variants.get("fp32") or variants.get("native")

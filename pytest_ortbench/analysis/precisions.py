@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.analysis.answers import is_tie, speed_metric
+from pytest_ortbench.analysis.candidates import is_tie, speed_metric
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.model import Variant

@@ -48,15 +48,16 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     match = _NUMBER.match(text)
     known = FACTORS[unit]
     if match is None:
-        raise UsageError(
-            f"{text!r} is not a number with a unit", place=place, hint=f"Write e.g. '1 {unit}'"
-        )
+        named = "number with a unit" if any(known) else "number"
+        example = f"1 {next(iter(known))}".rstrip()
+        raise UsageError(f"{text!r} is not a {named}", place=place, hint=f"Write e.g. '{example}'")
     number, written = match.groups()
     if written and written not in known:
+        fitting = ", ".join(sorted(name for name in known if name))
         raise UsageError(
             f"{text!r} has the unit {written!r}, which does not fit",
             place=place,
-            hint="Fitting units: " + ", ".join(sorted(u for u in known if u)),
+            hint=f"Fitting units: {fitting}" if fitting else f"It has no unit: write {number}",
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,6 +29,22 @@ if TYPE_CHECKING:
 AtEnd: TypeAlias = "Callable[[pytest.Item, Planned], list[str]]"
 
 
+def shown_numbers(about: str, numbers: Mapping[str, Quantity | None]) -> str:
+    """Return a line a metric, below what they are of, and the names of those that are missing.
+
+    Args:
+        about: What they are of.
+        numbers: By name; ``None`` for one that was not measured.
+    """
+    there = {metric: number for metric, number in numbers.items() if number is not None}
+    width = max(map(len, there), default=0)
+    lines = [f"  {metric:{width}}  {number}" for metric, number in there.items()]
+    missing = [metric for metric in numbers if metric not in there]
+    if missing:
+        lines.append(f"  not measured: {', '.join(missing)}")
+    return "\n".join((about, *lines))
+
+
 class View:
     """Some metrics of one case; each attribute is a quantity with interval.
 
@@ -38,6 +54,15 @@ class View:
     def __init__(self, bench: Measured, names: dict[str, str]) -> None:
         self._bench = bench
         self._names = names
+
+    def __repr__(self) -> str:
+        """Return the case and each metric that was measured so far; nothing is measured for it."""
+        return shown_numbers(repr(self._bench), self._bench.numbers_of(self._names))
+
+    def __str__(self) -> str:
+        """Return the same of a case that is measured for it: ``print`` shows numbers."""
+        _ = self._bench.result
+        return repr(self)
 
     def __getattr__(self, name: str) -> Quantity:
         if name.startswith("_") or name not in self._names:
@@ -169,6 +194,26 @@ class Measured:
         if name == "accuracy_sqnr" and self.summary.exact:
             return Quantity(value=math.inf, unit="dB")
         return self.summary.quantities.get(name)
+
+    def numbers_of(self, names: Mapping[str, str]) -> dict[str, Quantity | None]:
+        """Return metrics as far as they were measured; nothing is measured, and no test fails.
+
+        Args:
+            names: Registered names, by what the metrics are called here.
+        """
+        known = [self._bench.known(entry) for entry in self._entries]
+        if len(known) != 1 or known[0] is None:
+            return dict.fromkeys(names)
+        quantities = self._bench.session.summary_of(known[0]).quantities
+        return {shown: quantities.get(metric) for shown, metric in names.items()}
+
+    def __repr__(self) -> str:
+        """Return what it is of and, of one case, its status; nothing is measured for it."""
+        names = [self._bench.name_of(entry) for entry in self._entries]
+        known = [self._bench.known(entry) for entry in self._entries]
+        states = ["not measured yet" if result is None else result.status for result in known]
+        lines = [f"{name}: {state}" for name, state in zip(names, states, strict=True)]
+        return "\n".join(lines) or "no case"
 
     def need_for(self, name: str) -> None:
         """Have the pass carried out that a metric comes from, unless it was."""

@@ -217,9 +217,18 @@ def folders_of_models_alone(
 
 
 def how_to_measure(folder: str, models: Sequence[Path], config: pytest.Config) -> str:
-    """Say how model files are measured that a folder holds and pytest passed over."""
-    first = shlex.quote(os.path.relpath(models[0], config.invocation_params.dir))
-    count = "a model file" if len(models) == 1 else f"{len(models)} model files"
+    """Say how model files are measured that a folder holds and pytest passed over.
+
+    A folder with ``genai_config.json`` is one model, and the folder is what is named.
+    """
+    here = config.invocation_params.dir
+    parts = dict.fromkeys(
+        path.parent if (path.parent / GENAI_CONFIG).is_file() else path for path in models
+    )
+    folders = [part for part in parts if part not in models]
+    first = shlex.quote(os.path.relpath(next(iter(parts)), here))
+    kind = "model" if folders else "model file"
+    count = f"a {kind}" if len(parts) == 1 else f"{len(parts)} {kind}s"
     return (
         f"{folder} holds {count} and no test. A model is measured if it is named: pytest {first}. "
         f"All are with: pytest {shlex.quote(folder)} -o ort_collect=true"

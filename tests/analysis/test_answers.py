@@ -83,6 +83,27 @@ def test_a_single_process_does_not_beat_another_by_less_than_five_per_cent():
     assert far.fastest[0].ties == ()
 
 
+@pytest.mark.parametrize(
+    ("other_ms", "flags", "doubts"),
+    [
+        (3.5, ("ONE-WORKER",), ("ONE-WORKER",)),
+        (3.5, (), ()),
+        (4.5, ("ONE-WORKER",), ()),
+        # A tie says so itself.
+        (3.1, ("ONE-WORKER",), ()),
+        (3.5, ("ONE-WORKER", "PARTIAL"), ("ONE-WORKER",)),
+    ],
+)
+def test_a_win_over_a_single_process_is_not_certain_unless_it_is_clear(
+    other_ms: float, flags: tuple[str, ...], doubts: tuple[str, ...]
+):
+    for first, second in (((), flags), (flags, ())):
+        answer = only(at("cpu", other_ms, *first), at("openvino", 3.0, *second))
+        assert answer.fastest[0].blurred_by == doubts
+        assert answer.throughput is not None
+        assert answer.throughput.blurred_by == doubts
+
+
 def test_the_smallest_is_exact_whatever_the_workers():
     answer = only(
         at("cpu", 3.0, "ONE-WORKER", variant_bytes=1_000_000),

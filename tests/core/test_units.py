@@ -40,6 +40,24 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "unit", "hint"),
+    [
+        ("3 dB", "1", "It has no unit: write 3"),
+        ("3.5x", "1", "It has no unit: write 3.5"),
+        ("three", "1", "Write e.g. '1'"),
+        ("3 dB", "ratio", "Fitting units: %"),
+        ("much", "ratio", "Write e.g. '1 %'"),
+        ("much", "bytes", "Write e.g. '1 B'"),
+        ("3 ms", "dB", "Fitting units: dB"),
+    ],
+)
+def test_a_wrong_unit_names_those_that_fit(text: str, unit: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_amount(text, unit, place="--limit")
+    assert raised.value.hint == hint
+
+
+@pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
         (0.0123, "s", "12.3 ms"),

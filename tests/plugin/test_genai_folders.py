@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,17 @@ def test_a_wrong_configuration_fails_with_one_message(
     result = pytester.runpytest("llm", "-k", "latency", "--ort-time=0.1")
     assert result.parseoutcomes() == {"failed": 1, "deselected": 5}
     assert "'model.onnx'" in result.stdout.str()
+
+
+def test_a_folder_above_it_says_that_the_folder_is_named(
+    pytester: pytest.Pytester, folder: Path
+) -> None:
+    (folder / "other.onnx").write_bytes(b"")
+    above = pytester.path / "all" / "deep"
+    above.mkdir(parents=True)
+    folder.rename(above / "llm")
+    for argument in ("all", "all/deep"):
+        result = pytester.runpytest(argument)
+        assert re.search(r"pytest all/deep/llm\. ", result.stdout.str())
+    (above / "net.onnx").write_bytes(b"")
+    assert re.search(r" holds 2 models", pytester.runpytest("all").stdout.str())

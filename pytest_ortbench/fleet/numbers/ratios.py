@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.answers import BLUR
+from pytest_ortbench.analysis.candidates import BLUR
 from pytest_ortbench.analysis.sentences import factor_text
 from pytest_ortbench.core.quantity import Quantity
 

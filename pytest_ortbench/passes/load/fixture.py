@@ -11,6 +11,7 @@ from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
 from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
+from pytest_ortbench.plugin.measured import shown_numbers
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
@@ -66,6 +67,16 @@ class LoadView:
         if quantity is None:
             self._fail(name, collector.missing.get(f"load_{name}", "not measured"))
         return quantity
+
+    def __repr__(self) -> str:
+        """Return the load, its verdict and every number of it."""
+        collector = Collector()
+        add_one_load(collector, self.facts)
+        verdicts = {None: "no test of it", True: "VALID", False: "INVALID"}
+        about = f"{self._ortbench.name}: {self.text}: {verdicts[self.facts.valid]}"
+        about += f" ({self.reason})" if self.reason else ""
+        numbers = {name: collector.quantities.get(f"load_{name}") for name in sorted(_NUMBERS)}
+        return shown_numbers(about, numbers)
 
     def _fail(self, name: str, reason: str) -> NoReturn:
         pytest.fail(f"{self._ortbench.name}: load_{name} was not measured: {reason}", pytrace=False)

@@ -1,0 +1,106 @@
+"""Cases that may be ranked: by what, and when two of them can't be told apart for certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.judgements import flag_names
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.quantity import Quantity
+from pytest_ortbench.passes.registry import unit_of
+
+#: By how much the interval of a case is widened, each way, where a flag blurs its number. Five
+#: per cent is the least that block medians on shared machines were seen to hold.
+BLUR = 0.05
+
+#: Gap that a single process can't prove, as a share of the smaller number: between processes the
+#: same model was often seen to differ by this much, which its own interval does not hold.
+ONE_WORKER_GAP = 0.05
+
+#: Gap up to which a single process leaves doubt: two numbers that scatter by 10 % between
+#: processes, as was seen, are farther apart by chance once in twenty times.
+ONE_WORKER_DOUBT = 0.3
+
+
+def speed_metric(case: Case) -> str:
+    """Return the metric by which cases like this one are ranked and compared."""
+    unit = unit_of(case)
+    return "latency_p50" if unit is None else unit.speed[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A case that may be ranked."""
+
+    summary: Summary
+    label: str
+    variant: str = ""
+
+    @property
+    def batch(self) -> int:
+        return self.summary.case.batch
+
+    @property
+    def speed(self) -> Quantity:
+        return self.summary.quantities[speed_metric(self.summary.case)]
+
+    @property
+    def blurred_by(self) -> tuple[str, ...]:
+        return flag_names(self.summary.flags, "blurs")
+
+    @property
+    def one_worker(self) -> bool:
+        """Whether all of its samples are of one process."""
+        return any(flag.name == "ONE-WORKER" for flag in self.summary.flags)
+
+    def interval(self, metric: str) -> tuple[float, float]:
+        """Return the metric's interval, widened where a flag blurs it."""
+        quantity = self.summary.quantities[metric]
+        low = quantity.value if quantity.low is None else quantity.low
+        high = quantity.value if quantity.high is None else quantity.high
+        wider = BLUR if self.blurred_by and metric != "model_size" else 0.0
+        return low * (1 - wider), high * (1 + wider)
+
+
+def is_tie(summary: Summary, other: Summary, metric: str) -> bool:
+    """Whether the numbers of two measured cases can't be told apart; ``False`` if a side has none.
+
+    Wherever two cases are compared in one run, this decides.
+    """
+    if metric not in summary.quantities or metric not in other.quantities:
+        return False
+    return are_tied(Candidate(summary, ""), Candidate(other, ""), metric)
+
+
+def are_tied(best: Candidate, other: Candidate, metric: str) -> bool:
+    """Whether two numbers can't be told apart."""
+    if _overlap(best.interval(metric), other.interval(metric)):
+        return True
+    if metric == "model_size" or not (best.one_worker or other.one_worker):
+        return False
+    return _are_near(best, other, metric, ONE_WORKER_GAP)
+
+
+def _are_near(best: Candidate, other: Candidate, metric: str, gap: float) -> bool:
+    """Whether two numbers are no farther apart than a share of the smaller one."""
+    small, large = sorted(candidate.summary.quantities[metric].value for candidate in (best, other))
+    return large <= small * (1 + gap)
+
+
+def _overlap(span: tuple[float, float], other: tuple[float, float]) -> bool:
+    return span[0] <= other[1] and other[0] <= span[1]
+
+
+def doubts(best: Candidate, others: Sequence[Candidate], metric: str) -> tuple[str, ...]:
+    """Return the flag that leaves doubt about a win that is no tie: one process says too little."""
+    if metric == "model_size":
+        return ()
+    doubtful = any(
+        (best.one_worker or other.one_worker)
+        and not are_tied(best, other, metric)
+        and _are_near(best, other, metric, ONE_WORKER_DOUBT)
+        for other in others
+    )
+    return ("ONE-WORKER",) if doubtful else ()
