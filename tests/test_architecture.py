@@ -54,6 +54,7 @@ PARTS_OF_PASSES = {
     "checks": "schema/",
     "questions": "schema/",
     "worker": "worker/",
+    "export": "worker/",
     "numbers": "analysis/",
     "planning": "planning/",
     "report": "report/",
@@ -95,7 +96,7 @@ SHIPPED_TO_WORKERS = (
     "convert/",
 )
 #: Parts of passes that do.
-PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker")
+PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")
 #: Modules in a folder of theirs that run on the host all the same.
 ON_THE_HOST = ("convert/variants.py",)
 

@@ -13,6 +13,9 @@ _ESCAPES = {ord(character): "_" for character in "=@|/\\[]() \t\n\r'\"<>&;$`*?!#
 #: Stands before the digest of a name that could not be spelt as it is; no other name holds it.
 _MARK = ":"
 _DIGITS = 8
+#: A source, which is called as it is written: a function of a Python file. It can't be taken for a
+#: name with its digest.
+_FUNCTION = re.compile(rf"[^{_MARK}]+\.py{_MARK}(?![0-9a-f]{{{_DIGITS}}}\Z)\w+\Z", re.DOTALL)
 
 #: ``model/precision/provider/b8/seq:128``, and ``+runtime`` where there are several; the model's
 #: name may hold slashes.
@@ -33,10 +36,11 @@ def model_part(name: str) -> str:
     """Spell the name of a model in an id; two names never have the same spelling.
 
     Slashes stay. A name that holds something else which ids can't hold gets a digest of itself
-    behind: ``nets/a b`` and ``nets/a_b`` are ``nets/a_b:89d6b213`` and ``nets/a_b``.
+    behind: ``nets/a b`` and ``nets/a_b`` are ``nets/a_b:89d6b213`` and ``nets/a_b``. A function of
+    a Python file, ``net.py:build``, stays as it is.
     """
     text = "/".join(escape_part(part) for part in name.split("/"))
-    if text == name and _MARK not in name:
+    if text == name and (_MARK not in name or _FUNCTION.match(name)):
         return text
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{text}{_MARK}{digest[:_DIGITS]}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.generation import Decoder
+from pytest_ortbench.core.source import Source
 
 #: Kinds of hints whose values are the same for every seed and every input set.
 _FIXED_KINDS = frozenset({"ones", "zeros", "arange", "constant"})
@@ -229,7 +230,8 @@ class Model:
             It does not depend on what else is measured.
         path: Absolute path of the file.
         source: Where it comes from: ``file``, ``builtin:NAME``, ``zoo:NAME``, ``project:NAME``
-            for what a project's catalogue fetches or builds, or ``test:NAME`` for what a test made.
+            for what a project's catalogue fetches or builds, ``test:NAME`` for what a test made, or
+            ``export:NAME`` for what was exported.
         digest: SHA-256 over the file and its external data, hexadecimal.
         size_bytes: File plus external data.
         external_files: External data files, relative to the model's folder.
@@ -269,6 +271,7 @@ class Model:
             any other model, and where that can't be seen.
         encoder: What a decoder listens to; ``None`` where it listens to nothing, or no file of an
             encoder is known.
+        exported_from: What it was exported from in this run; ``None`` for a file as it is.
     """
 
     name: str
@@ -300,6 +303,7 @@ class Model:
     subnormal_weights: tuple[SubnormalWeight, ...] = ()
     decoder: Decoder | None = None
     encoder: EncoderFile | None = None
+    exported_from: Source | None = None
 
     @property
     def is_pruned(self) -> bool:

@@ -47,6 +47,7 @@ _STANDARD_PHASES: dict[str, str] = {
     "files": "copying files to the runtime",
     CHANGED_FILE: "checking its files",
     "import": "importing ONNX Runtime, or another engine",
+    "export": "exporting the model",
     "convert": "converting the model",
     "plug-ins": "loading plug-in providers",
     "inputs": "preparing inputs",

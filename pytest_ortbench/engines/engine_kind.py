@@ -23,6 +23,21 @@ class EngineKind:
         takes_device: Whether a device may stand behind a colon: ``torch:cuda``.
         options: What it takes as ``--ort-provider-option=ALIAS.KEY=VALUE``: keys, and what each
             does in one line.
+        runs: Frameworks whose models it runs, by alias; of a framework that has an exporter, also
+            itself.
+        models: Packages that the classes of its models come from (``sklearn``): a model belongs to
+            the framework of the nearest class that it inherits from.
+        exporter: ``module:function`` that takes a
+            :class:`~pytest_ortbench.engines.entry.LoadedSource`, the path of the ONNX file to write
+            and the user's settings, and returns :class:`~pytest_ortbench.engines.entry.Made`; empty
+            if it can export nothing.
+        exporter_distributions: Packages that the exporter needs beside the framework's own.
+        loader: ``module:function`` that takes the path of a file or folder of its own and returns
+            an entry; empty if it has none.
+        source_suffixes: How its own files end, in small letters: ``.pt2``.
+        source_marks: Files that mark a folder of its own: ``saved_model.pb``.
+        entry_keys: Keys of the dictionary that an entry function may return, beside those of
+            :data:`~pytest_ortbench.engines.entry.ENTRY_KEYS`, and what each means.
     """
 
     alias: str
@@ -33,6 +48,22 @@ class EngineKind:
     source: str = ""
     takes_device: bool = False
     options: dict[str, str] = field(default_factory=dict)
+    runs: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    exporter: str = ""
+    exporter_distributions: tuple[str, ...] = ()
+    loader: str = ""
+    source_suffixes: tuple[str, ...] = ()
+    source_marks: tuple[str, ...] = ()
+    entry_keys: dict[str, str] = field(default_factory=dict)
+
+    def runs_models_of(self, framework: str) -> bool:
+        """Whether it runs models of a framework.
+
+        Args:
+            framework: Its alias.
+        """
+        return framework in self.runs or (bool(self.exporter) and framework == self.alias)
 
     @property
     def supply(self) -> str:

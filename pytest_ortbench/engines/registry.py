@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 from pytest_ortbench.engines.engine_kind import EngineKind
 
@@ -14,6 +15,7 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 FOLDERS = {
     "openvino-native": "openvino_native",
     "tract": "tract",
+    "python": "python",
 }
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"
@@ -39,3 +41,24 @@ def engine_kinds() -> dict[str, EngineKind]:
     """Return all engines that come with this package, by alias."""
     kinds = {alias: engine_kind(alias) for alias in FOLDERS}
     return {alias: kind for alias, kind in kinds.items() if kind is not None}
+
+
+def framework_of_file(path: Path) -> EngineKind | None:
+    """Return the framework whose own file or folder lies at a path, by its suffix or its marks."""
+    suffix = path.suffix.lower()
+    for kind in engine_kinds().values():
+        if suffix in kind.source_suffixes and kind.loader:
+            return kind
+        if kind.loader and any((path / mark).is_file() for mark in kind.source_marks):
+            return kind
+    return None
+
+
+def framework_of_model(model: object) -> EngineKind | None:
+    """Return the framework of a model, by the nearest class that it inherits from."""
+    owners = [kind for kind in engine_kinds().values() if kind.exporter]
+    for owner in type(model).__mro__:
+        for kind in owners:
+            if any(f"{owner.__module__}.".startswith(f"{name}.") for name in kind.models):
+                return kind
+    return None

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.source import Source
+
 #: Runs one inference: arrays of numpy by the names of the inputs, to arrays in the order of the
 #: outputs. All of it is timed, so what an application need not do does not belong into it.
 Inference = Callable[[Mapping[str, Any]], Sequence[Any]]
@@ -66,7 +68,8 @@ class EngineTask:
         options: Options of the engine, as given.
         folder: Where what :meth:`Engine.compile` makes is kept for the other workers of the run;
             ``None`` keeps nothing. It is empty for the first worker.
-        source: What the model was exported from, ``PATH`` or ``PATH:FUNCTION``; empty for none.
+        source: What the model was exported from, for frameworks; ``None`` for engines that run the
+            ONNX file. :func:`pytest_ortbench.worker.entry.load_source` loads it.
     """
 
     path: Path
@@ -76,7 +79,7 @@ class EngineTask:
     device: str = ""
     options: dict[str, str] = field(default_factory=dict)
     folder: Path | None = None
-    source: str = ""
+    source: Source | None = None
 
 
 class Engine(ABC):

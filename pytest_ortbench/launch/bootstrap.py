@@ -78,8 +78,8 @@ _CONVERSATION = (
     "pytest_ortbench.schema.question_table",
 )
 
-#: Modules and packages in the folder of a pass that travel to workers.
-_PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker")
+#: Modules and packages in the folder of a pass or an engine that travel to workers.
+_PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")
 
 
 @functools.cache

@@ -58,6 +58,15 @@ class Naming:
         inner = name.lower().endswith(SUFFIXES) or name.endswith("/") or not name
         return place if inner or name in self.taken else name
 
+    def name_of_source(self, path: Path, function: str) -> str:
+        """Return the name of a source: as it is written, from the root on.
+
+        Args:
+            path: The Python file, or the file or folder of a framework.
+            function: The function in the Python file; empty for others.
+        """
+        return f"{self.place_of(path)}:{function}" if function else self.name_of_folder(path)
+
     def name_of_folder(self, folder: Path) -> str:
         """Return the name of a model that is a folder: where that lies.
 

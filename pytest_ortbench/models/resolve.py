@@ -44,6 +44,14 @@ from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
+from pytest_ortbench.models.sources import (
+    Export,
+    SourceSpec,
+    is_function_of,
+    names_function,
+    read_source,
+    source_at,
+)
 
 _OPTION = "--ort-models"
 
@@ -82,13 +90,15 @@ def resolve_models(
     notify: Notify | None = None,
     naming: Naming | None = None,
     place: str = _OPTION,
+    export: Export | None = None,
 ) -> list[Model | BrokenModel]:
     """Find and read the models that specifications stand for.
 
     A specification is a file, a glob (``**`` included), a folder (with ``genai_config.json`` the
     model that this names, else all ``.onnx`` files in it and below, sorted), ``zoo:NAME``,
     ``zoo:all``, ``builtin:NAME``, ``builtin:all``, or the name of an entry of the project's
-    ``models/catalogue.toml``. A path that exists wins over a name.
+    ``models/catalogue.toml``. A path that exists wins over a name. A source is exported first:
+    ``FILE.py:FUNCTION``, or a file or folder of a framework's own.
 
     Args:
         specs: What was typed; empty for the default set: mobilenet_v2, bert_tiny, gbdt and
@@ -97,6 +107,7 @@ def resolve_models(
         notify: Told before anything is downloaded; ``None`` tells nobody.
         naming: Gives names to files; ``None`` for names that start at ``root``.
         place: Where the specifications were typed, for messages.
+        export: Exports a source; ``None`` where that can't be done, and a source is broken.
 
     Returns:
         One entry a model, in the order asked, each file once. A file is called by its path, an
@@ -108,7 +119,9 @@ def resolve_models(
     """
     if naming is None:
         naming = Naming(root=root, taken=(*shipped_names(), *project_catalogue(root)))
-    resolver = _Resolver(root=root, notify=notify or _silent, place=place, naming=naming)
+    resolver = _Resolver(
+        root=root, notify=notify or _silent, place=place, naming=naming, export=export
+    )
     found: dict[str, _Found] = {}
     for spec in specs or resolver.defaults():
         for item in resolver.find(spec):
@@ -140,8 +153,11 @@ def _silent(_text: str) -> None:
 class _Resolver:
     """Knows the catalogues and the folder that paths start from."""
 
-    def __init__(self, *, root: Path, notify: Notify, place: str, naming: Naming) -> None:
+    def __init__(
+        self, *, root: Path, notify: Notify, place: str, naming: Naming, export: Export | None
+    ) -> None:
         self._root = root
+        self._export = export
         self._naming = naming
         self._place = place
         self._notify = notify
@@ -186,7 +202,10 @@ class _Resolver:
     def _by_path(self, spec: str) -> Iterator[_Found]:
         path = self._root / Path(spec).expanduser()
         exists = _exists(path)
-        if exists and path.is_dir() and not is_onnx_file(path):
+        source = source_at(path) if exists else names_function(path)
+        if source is not None:
+            yield self._from_source(source)
+        elif exists and path.is_dir() and not is_onnx_file(path):
             yield from self._in_folder(spec, path)
         elif exists and path.name == GENAI_CONFIG:
             yield from self._in_genai_folder(path.parent)
@@ -262,6 +281,16 @@ class _Resolver:
             place=place,
         )
 
+    def _from_source(self, source: SourceSpec) -> _Found:
+        absolute = Path(os.path.abspath(source.path))  # noqa: PTH100  # resolve() would follow links
+        source = replace(source, path=absolute)
+        name = self._naming.name_of_source(absolute, source.function)
+        return _Found(
+            name=name,
+            path=source.text,
+            read=partial(read_source, source, name=name, export=self._export),
+        )
+
     def _from_file(self, path: Path) -> _Found:
         absolute = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links
         name = self._naming.name_of(absolute)
@@ -318,6 +347,8 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
+    if is_function_of(path):
+        return f"There is no file {spec.rpartition(':')[0]}"
     near = [f"builtin:{name}" for name in BUILDERS if name == spec]
     near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
     if near:

@@ -12,6 +12,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.planning.request import PlanRequest
 
 SESSION, GENAI = "session", "genai"
@@ -143,6 +144,9 @@ def provider_refusal(case: Case) -> Failure | None:
 
 def _engine_refusal(case: Case) -> Failure | None:
     """Return what was asked that only a session of ONNX Runtime has; ``None`` for nothing."""
+    unfit = _framework_refusal(case) if case.provider.role == "framework" else None
+    if unfit is not None:
+        return unfit
     title, session = case.provider.name, case.session
     plain = replace(session, intra_op_num_threads=None) == SessionConfig()
     asked = [
@@ -160,6 +164,25 @@ def _engine_refusal(case: Case) -> Failure | None:
     return _unsupported(
         f"{title} is no session of ONNX Runtime, and so has no {' and no '.join(asked)}",
         f"Measure {case.provider.alias} in a run without it",
+    )
+
+
+def _framework_refusal(case: Case) -> Failure | None:
+    """Return why a framework can't run what a model was exported from; ``None`` if it can."""
+    source, kind = case.model.exported_from, engine_kind(case.provider.alias)
+    title = case.provider.name
+    if source is None:
+        return _unsupported(
+            f"{title} runs what a model was exported from, and this is an ONNX file",
+            "Name what it was exported from: --ort-models=FILE.py:FUNCTION",
+        )
+    if kind is None or kind.runs_models_of(source.framework):
+        return None
+    owner = engine_kind(source.framework)
+    theirs = source.framework if owner is None else owner.title
+    return _unsupported(
+        f"the model is one of {theirs}, which {title} does not run",
+        f"Measure it under --ort-providers={source.framework}",
     )
 
 

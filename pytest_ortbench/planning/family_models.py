@@ -14,7 +14,9 @@ from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import hinted_by, is_ort_file
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
+from pytest_ortbench.models.sources import Export
 from pytest_ortbench.planning.encoders import with_encoder
+from pytest_ortbench.planning.exports import ExportError
 from pytest_ortbench.planning.families import Family, Member
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import OwnVariant
@@ -44,6 +46,7 @@ def resolve(
     notify: Callable[[str], None],
     naming: Naming | None = None,
     describe: Describe | None = None,
+    export: Export | None = None,
 ) -> Resolved:
     """Find the models that specifications stand for, families among them.
 
@@ -56,6 +59,7 @@ def resolve(
         notify: Told what is fetched.
         naming: Gives names to files; ``None`` for names that start at ``root``.
         describe: Completes a model that only ONNX Runtime can read; ``None`` leaves it as it is.
+        export: Exports a source; ``None`` where none is exported.
 
     Raises:
         UsageError: if a specification stands for nothing.
@@ -68,7 +72,7 @@ def resolve(
     ]
     models: list[Model | UnreadableModel] = []
     own: dict[str, list[OwnVariant]] = {}
-    for read in resolve_models(asked, root=root, notify=notify, naming=naming):
+    for read in resolve_models(asked, root=root, notify=notify, naming=naming, export=export):
         found = _described(read, describe)
         if isinstance(found, BrokenModel):
             models.append(_unreadable(found, found.name, found.error))
@@ -98,7 +102,10 @@ def resolve(
 
 
 def _unreadable(model: Model | BrokenModel, name: str, error: OrtbenchError) -> UnreadableModel:
-    return UnreadableModel(name=name, path=model.path, message=str(error), place=model.place)
+    failure = error.failure if isinstance(error, ExportError) else None
+    return UnreadableModel(
+        name=name, path=model.path, message=str(error), place=model.place, failure=failure
+    )
 
 
 def _family_of(model: Model, known: Mapping[str, Family]) -> Family | None:

@@ -477,7 +477,7 @@ def _with_options(provider: Provider, request: PlanRequest) -> Provider:
 def _unreadable(
     model: UnreadableModel, targets: Sequence[Target], request: PlanRequest
 ) -> Iterator[Planned]:
-    failure = Failure(kind="error", phase="inputs", message=model.message)
+    failure = model.failure or Failure(kind="error", phase="inputs", message=model.message)
     for target in targets:
         for provider, precision in itertools.product(target.providers, request.precisions):
             case = Case(

@@ -25,6 +25,7 @@ from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
+from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
@@ -67,6 +68,12 @@ class Planner:
         )
         self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
         self._notify = notify
+        self._exports = Exports(
+            launcher=launcher,
+            folder=cache_folder() / EXPORTS_FOLDER,
+            runtimes=self._runtimes,
+            notify=notify,
+        )
         self._failures = failures or {}
         self._custom_ops: tuple[str, ...] = ()
         self._models: dict[tuple[str, ...], Resolved] = {}
@@ -142,6 +149,7 @@ class Planner:
                 notify=self._notify,
                 naming=replace(self._naming, originals=originals),
                 describe=self._describe,
+                export=self._exports.obtain,
             )
             for model in resolved.models:
                 self._refuse_namesake(model)

@@ -38,6 +38,10 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "WriteReference": "pytest_ortbench.worker.reference:write_reference_outputs",
         "MeasureSpread": "pytest_ortbench.worker.reference:measure_spread",
     },
+    "pytest_ortbench.schema.source_questions": {
+        "ExportSource": "pytest_ortbench.worker.exporting:export_source",
+        "ReadVersions": "pytest_ortbench.worker.exporting:read_versions",
+    },
     "pytest_ortbench.schema.case_questions": {
         "Open": "pytest_ortbench.worker.standard:open_case",
         "WarmUpFor": "pytest_ortbench.worker.standard:warm",

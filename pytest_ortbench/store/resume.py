@@ -208,6 +208,8 @@ def _as_first_written(case: Case) -> Any:
         del plain["encoder_inputs"]
     if case.model.encoder is None:
         del plain["model"]["encoder"]
+    if case.model.exported_from is None:
+        del plain["model"]["exported_from"]
     if case.dataset is not None and case.dataset.boxes is None:
         del plain["dataset"]["boxes"]
     return plain

@@ -209,6 +209,7 @@ class EngineCase(MeasuredCase):
             device=case.provider.device,
             options=dict(case.provider.options),
             folder=folder,
+            source=case.model.exported_from if self._kind.is_framework else None,
         )
 
 

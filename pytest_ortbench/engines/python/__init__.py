@@ -1,0 +1,1 @@
+"""Any callable of the user's, beside a named ONNX file."""

@@ -1,0 +1,16 @@
+"""Any callable of the user's, beside a named ONNX file: what no exporter knows."""
+
+from __future__ import annotations
+
+from pytest_ortbench.engines.engine_kind import EngineKind
+
+ENGINE = EngineKind(
+    alias="python",
+    title="Python",
+    target="pytest_ortbench.engines.python.worker:PythonCallable",
+    is_framework=True,
+    # Every class inherits from object, so that this is the framework of what has no other.
+    models=("builtins",),
+    exporter="pytest_ortbench.engines.python.export:export",
+    entry_keys={"onnx": "the ONNX file that does the same: a path, or its bytes"},
+)

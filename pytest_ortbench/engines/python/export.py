@@ -1,0 +1,56 @@
+"""A callable can't be exported: the ONNX file that does the same is named by its entry function."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_ortbench.engines.entry import LoadedSource, Made
+from pytest_ortbench.engines.seam import EngineRefusal
+
+_SHAPE = "Return (callable, {input: array}, {'onnx': 'net.onnx'}), or a model of a framework"
+
+
+def export(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
+    """Copy the named file, or write its bytes.
+
+    Raises:
+        EngineRefusal: if the function returned something else, or the file is not there.
+    """
+    if not callable(entry.model):
+        name = f"{type(entry.model).__module__}.{type(entry.model).__qualname__}"
+        raise EngineRefusal(
+            f"it returned a {name.removeprefix('builtins.')}, which is neither a model of a "
+            "framework that is known nor callable",
+            kind="error",
+            hint=_SHAPE,
+        )
+    onnx = entry.settings.get("onnx")
+    read: tuple[Path, ...] = ()
+    if onnx is None:
+        raise EngineRefusal(
+            f"it returned a callable of {type(entry.model).__qualname__}, which nothing can "
+            "export, and names no ONNX file that does the same",
+            kind="error",
+            hint=_SHAPE,
+        )
+    if isinstance(onnx, bytes):
+        path.write_bytes(onnx)
+    else:
+        named = (entry.path.parent / Path(onnx)).absolute()
+        if not named.is_file():
+            raise EngineRefusal(
+                f"it names the ONNX file {str(onnx)!r}, which is not there",
+                kind="error",
+                hint=f"Paths start at {entry.path.parent}",
+            )
+        shutil.copyfile(named, path)
+        read = (named,)
+    if entry.example is not None and not isinstance(entry.example, Mapping):
+        raise EngineRefusal(
+            f"its example inputs are a {type(entry.example).__qualname__}, and no dictionary",
+            kind="error",
+            hint=_SHAPE,
+        )
+    return Made(exporter="named by the entry function", feeds=entry.example or {}, files=read)

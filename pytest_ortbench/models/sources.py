@@ -1,0 +1,179 @@
+"""Sources among model specifications: what a framework exports, and what nothing may load.
+
+Nothing of a source is run or loaded here. Whether a file is pickled is told by its suffix and its
+first bytes, and by what members a zip archive has.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import is_model_file
+from pytest_ortbench.core.source import Source
+from pytest_ortbench.engines.registry import framework_of_file
+from pytest_ortbench.models.graph import read_model
+
+#: Files that can't be loaded without running whatever they say, or that hold weights without a
+#: model, by suffix.
+_PICKLES: dict[str, str] = {
+    ".pth": "weights or an object that torch.save pickled",
+    ".pt": "weights or an object that torch.save pickled",
+    ".ckpt": "a checkpoint, which is pickled",
+    ".pkl": "a pickle",
+    ".pickle": "a pickle",
+    ".joblib": "a pickle of joblib",
+    ".h5": "weights or a model in HDF5, which may hold code",
+    ".hdf5": "weights or a model in HDF5, which may hold code",
+    ".safetensors": "weights without a model",
+}
+_PYTHON = ".py"
+#: First bytes of a pickle of protocol 2 and above.
+_PICKLE = b"\x80"
+_PROTOCOLS = b"\x02\x03\x04\x05"
+_HDF5 = b"\x89HDF\r\n"
+_ZIP = b"PK\x03\x04"
+
+
+class KeptFile(Protocol):
+    """An export as it lies on the disk."""
+
+    @property
+    def path(self) -> Path:
+        """The ONNX file."""
+
+    @property
+    def source(self) -> Source:
+        """What it was exported from."""
+
+
+#: Exports a source: its path and the name of the function; raises ModelError.
+Export = Callable[[Path, str], KeptFile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec:
+    """A source as it was named.
+
+    Attributes:
+        path: The Python file, or the file or folder of a framework.
+        function: The function in the Python file; empty for others.
+        refusal: Why nothing loads it, and what to do instead; empty where that can be tried.
+    """
+
+    path: Path
+    function: str = ""
+    refusal: str = ""
+
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return Source(path=str(self.path), function=self.function).text
+
+
+def names_function(path: Path) -> SourceSpec | None:
+    """Return the source that ``FILE.py:FUNCTION`` names; ``None`` where there is no such file.
+
+    Args:
+        path: The whole text as a path, which leads to nothing.
+    """
+    file, colon, function = str(path).rpartition(":")
+    python = Path(file.removesuffix(":"))
+    if not colon or python.suffix.lower() != _PYTHON or not python.is_file():
+        return None
+    return SourceSpec(path=python, function=function)
+
+
+def is_function_of(path: Path) -> bool:
+    """Whether a text that leads to nothing is written as a function of a Python file."""
+    return Path(str(path).rpartition(":")[0]).suffix.lower() == _PYTHON
+
+
+def source_at(path: Path) -> SourceSpec | None:
+    """Return the source at a path; ``None`` for what is no source.
+
+    Args:
+        path: A file or folder that is there.
+    """
+    if is_model_file(path):
+        return None
+    if path.suffix.lower() == _PYTHON and path.is_file():
+        return SourceSpec(path=path, refusal=_which_function(path))
+    pickled = pickled_weights(path)
+    if pickled:
+        return SourceSpec(path=path, refusal=recipe(path, pickled))
+    kind = framework_of_file(path)
+    return None if kind is None else SourceSpec(path=path)
+
+
+def pickled_weights(path: Path) -> str:
+    """Say what a file is that nothing may load as it is; empty for any other one."""
+    suffix = path.suffix.lower()
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(8)
+    except OSError:
+        return ""
+    if head.startswith(_ZIP):
+        members = _members(path)
+        if any(name.endswith("/data.pkl") or name == "data.pkl" for name in members):
+            is_program = any("/code/" in f"/{name}" for name in members)
+            return "" if is_program else _PICKLES[".pth"]
+    elif head[:1] == _PICKLE and head[1:2] in [bytes([number]) for number in _PROTOCOLS]:
+        return _PICKLES.get(suffix, _PICKLES[".pkl"])
+    elif head.startswith(_HDF5):
+        return _PICKLES[".h5"]
+    return "" if suffix in (".pt", ".h5") else _PICKLES.get(suffix, "")
+
+
+def _members(path: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return []
+
+
+def recipe(path: Path, pickled: str) -> str:
+    """Say why a file is not loaded, and how its model is measured."""
+    return (
+        f"it is {pickled}, and loading it would run or trust whatever it holds. Write a function "
+        f"that builds the model and loads {path.name} itself, and name that: "
+        "--ort-models=net.py:build, where build returns (model, example inputs)"
+    )
+
+
+def _which_function(path: Path) -> str:
+    return (
+        "it is a Python file. Name the function in it that returns the model and example inputs: "
+        f"{path.name}:build"
+    )
+
+
+def read_source(source: SourceSpec, *, name: str, export: Export | None) -> Model:
+    """Export a source, and read the ONNX file under the name of the source.
+
+    Args:
+        source: The source, by an absolute path.
+        name: What the model is called.
+        export: Exports it; ``None`` where that can't be done.
+
+    Raises:
+        ModelError: if it can't be exported, or must not be loaded.
+    """
+    if source.refusal:
+        raise ModelError(source.refusal, place=source.path.name)
+    if export is None:
+        raise ModelError(
+            "a source is exported before it is read",
+            place=source.text,
+            hint=f"Export it first: ortbench convert {source.text} -o net.onnx",
+        )
+    kept = export(source.path, source.function)
+    model = read_model(kept.path, name=name, source=f"export:{name}")
+    return replace(model, exported_from=kept.source, notes=(*model.notes, *kept.source.notes))

@@ -1,0 +1,220 @@
+"""Sources are loaded: code of the user's runs, or a framework reads a file of its own."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.source import Source
+from pytest_ortbench.engines.engine_kind import EngineKind
+from pytest_ortbench.engines.entry import ENTRY_KEYS, LoadedSource
+from pytest_ortbench.engines.registry import framework_of_file, framework_of_model
+from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.worker.user_code import call, load_file
+
+#: What the entry function returns, for messages.
+SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
+
+
+def load_source(source: Source) -> LoadedSource:
+    """Load what a model was exported from, for a framework that runs it.
+
+    Args:
+        source: Of the model.
+
+    Raises:
+        WorkerError: with the place in the user's file, if it can't be loaded.
+    """
+    try:
+        return loaded(Path(source.path), source.function)[0]
+    except WorkerError as error:
+        raise WorkerError(replace(error.failure, phase="session")) from error
+
+
+def loaded(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
+    """Load a source, and say which framework it belongs to.
+
+    Args:
+        path: A Python file, or the file or folder of a framework.
+        function: The function in the Python file, empty for others.
+
+    Raises:
+        WorkerError: if it can't be loaded.
+    """
+    if function:
+        return _called(path, function)
+    kind = framework_of_file(path)
+    if kind is None:
+        raise export_error(f"{path.name} is no file of a framework that is known")
+    with_place = _with_place(path, "", kind)
+    return with_place(import_named(kind.loader), path), kind
+
+
+def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
+    module = _in_export(load_file, path)
+    made = getattr(module, function, None)
+    if not callable(made):
+        known = [name for name, value in vars(module).items() if _is_entry(value, module)]
+        raise export_error(
+            f"{path.name} has no function {function!r}", did_you_mean(function, known)
+        )
+    returned = _in_export(call, path, function, made)
+    parts = returned if isinstance(returned, tuple) else (returned,)
+    if not 1 <= len(parts) <= 3 or parts[0] is None:
+        got = f"{len(parts)} values" if len(parts) > 1 else "nothing"
+        raise export_error(f"{path.name}:{function} returned {got}", SHAPE)
+    model, example, settings = (*parts, None, None)[:3]
+    kind = framework_of_model(model)
+    if kind is None:
+        raise export_error(
+            f"{path.name}:{function} returned a {type(model).__module__}."
+            f"{type(model).__qualname__}, which is no model of a framework that is known",
+            SHAPE,
+        )
+    _check_settings(path, function, {} if settings is None else settings, kind)
+    entry = LoadedSource(
+        path=path, function=function, model=model, example=example, settings=dict(settings or {})
+    )
+    return entry, kind
+
+
+def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
+    if not isinstance(settings, Mapping):
+        raise export_error(
+            f"the third value of {path.name}:{function} is a {type(settings).__name__}, and no "
+            "dictionary",
+            SHAPE,
+        )
+    known = {**ENTRY_KEYS, **kind.entry_keys}
+    for key in settings:
+        if key not in known:
+            raise export_error(
+                f"{path.name}:{function} returned the setting {key!r}, which {kind.title} does "
+                "not have",
+                did_you_mean(str(key), known),
+            )
+
+
+def _is_entry(value: object, module: ModuleType) -> bool:
+    return inspect.isfunction(value) and value.__module__ == module.__name__
+
+
+def files_read(entry: LoadedSource) -> list[Path]:
+    """Return every file whose content decides on the export, as far as that can be known.
+
+    The file itself (of a folder all in it), modules beside it that were imported, and what the
+    entry function names.
+
+    Raises:
+        WorkerError: for a named file that is not there.
+    """
+    files = [entry.path]
+    if entry.path.is_dir():
+        files = sorted(file for file in entry.path.rglob("*") if file.is_file())
+    if entry.function:
+        files += _modules_beside(entry.path)
+    for name in entry.settings.get("files", ()):
+        file = (entry.path.parent / str(name)).absolute()
+        if not file.is_file():
+            raise export_error(
+                f"{entry.path.name}:{entry.function} names the file {str(name)!r}, which is not "
+                "there",
+                f"Paths in 'files' start at {entry.path.parent}",
+            )
+        files.append(file)
+    return list(dict.fromkeys(files))
+
+
+def _modules_beside(path: Path) -> list[Path]:
+    """Files of imported modules that lie in the folder of a Python file or below it."""
+    installed = tuple(Path(place) for place in sysconfig.get_paths().values())
+    found = []
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py") or not Path(file).is_file():
+            continue
+        place = Path(file).absolute()
+        if path.parent not in place.parents or place == path:
+            continue
+        if not any(folder in place.parents for folder in installed):
+            found.append(place)
+    return sorted(found)
+
+
+def _in_export(function: Callable[..., Any], *arguments: object) -> Any:
+    """Call what runs code of the user's; its failure is one of the export."""
+    try:
+        return function(*arguments)
+    except WorkerError as error:
+        failure = replace(error.failure, phase="export")
+        if isinstance(error.__cause__, ImportError):
+            hint = "Install it, or name a runtime that has it: --ort-runtimes=PACKAGE"
+            failure = replace(failure, kind="unavailable", hint=hint)
+        raise WorkerError(failure) from error
+
+
+def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., Any]:
+    """Return what calls code of a framework, so that its failures name the source."""
+    text = f"{path.name}:{function}" if function else path.name
+
+    def called(step: Callable[..., Any], *arguments: object) -> Any:
+        try:
+            return step(*arguments)
+        except WorkerError:
+            raise
+        except EngineRefusal as error:
+            raise WorkerError(
+                Failure(
+                    kind=error.kind, phase="export", message=f"{text}: {error}", hint=error.hint
+                )
+            ) from error
+        except ImportError as error:
+            packages = (*kind.distributions, *kind.exporter_distributions)
+            raise WorkerError(
+                Failure(
+                    kind="unavailable",
+                    phase="export",
+                    message=f"{text} can't be exported: {error}",
+                    hint=f"pip install {' '.join(packages)}" if packages else "",
+                )
+            ) from error
+        except Exception as error:
+            first = next(iter(str(error).strip().splitlines()), "")
+            raise export_error(
+                f"{text} can't be exported by {kind.title}: {type(error).__name__}"
+                f"{f': {first.strip()}' if first.strip() else ''}"
+            ) from error
+
+    return called
+
+
+def exported_by(
+    kind: EngineKind, entry: LoadedSource, path: Path, settings: Mapping[str, str]
+) -> Any:
+    """Have a framework's exporter write the ONNX file of a source, and return what it made.
+
+    Args:
+        kind: The framework.
+        entry: The source, loaded.
+        path: The file to write.
+        settings: What the user set for the exporter.
+
+    Raises:
+        WorkerError: if it can't be exported.
+    """
+    with_place = _with_place(entry.path, entry.function, kind)
+    return with_place(import_named(kind.exporter), entry, path, settings)
+
+
+def export_error(message: str, hint: str = "", kind: str = "error") -> WorkerError:
+    """Return the failure of an export."""
+    return WorkerError(Failure(kind=kind, phase="export", message=message, hint=hint))
