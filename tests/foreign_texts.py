@@ -91,6 +91,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
     "engines/registry.py": ("names of packages", frozenset({"framework_of_model"})),
     "worker/entry.py": ("names of files", frozenset({"_modules_beside"})),
+    "worker/python_operators.py": ("names of packages", frozenset({"_operators"})),
     "fleet/report/figures.py": ("a number as it is formatted", frozenset({"_ratio_axis"})),
     "fleet/report/html.py": ("each note is told once", frozenset({"_cells"})),
     "gate/measuring/trial_log.py": ("the end of a file", frozenset({"_drop_torn_line"})),

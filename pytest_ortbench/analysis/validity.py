@@ -7,6 +7,7 @@ Not told here, because one result does not hold the facts: ``SHAPES`` (needs two
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 from statistics import median
 
 from pytest_ortbench.analysis.inaccuracy import evidence_of
@@ -137,6 +138,11 @@ def _partial(result: CaseResult) -> str:
     if ratio is not None:
         detail += f", {100 * ratio:.1f} % on {placement.provider}"
     return f"{detail}: {names}" if names else detail
+
+
+def _python_operators(result: CaseResult) -> str:
+    files = result.case.session.python_operators
+    return ", ".join(PurePath(path).name for path in files)
 
 
 def _steal(result: CaseResult) -> str:
@@ -360,6 +366,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
+    "PYTHON-OPS": _python_operators,
     "UNCONFIRMED": _unconfirmed,
     "RESOLUTION": _resolution,
     "LOW-N": _low_n,

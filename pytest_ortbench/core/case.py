@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import TypeAlias
 
 from pytest_ortbench.core.dataset import Dataset
@@ -111,6 +112,10 @@ class Runtime:
     plugins: dict[str, str] = field(default_factory=dict)
 
 
+#: How a file of operators ends that is no library.
+PYTHON_SUFFIX = ".py"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
     """Session options under ONNX Runtime's own field names; ``None`` leaves its default.
@@ -124,7 +129,7 @@ class SessionConfig:
         enable_mem_pattern: ONNX Runtime's memory pattern planner.
         enable_cpu_mem_arena: The CPU arena.
         entries: ``add_session_config_entry`` pairs.
-        custom_ops: Paths of custom operator libraries.
+        custom_ops: Paths of custom operator libraries, and of Python files that define operators.
     """
 
     intra_op_num_threads: int | None = None
@@ -135,6 +140,11 @@ class SessionConfig:
     enable_cpu_mem_arena: bool | None = None
     entries: dict[str, str] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
+
+    @property
+    def python_operators(self) -> tuple[str, ...]:
+        """Paths of Python files that define operators."""
+        return tuple(path for path in self.custom_ops if PurePath(path).suffix == PYTHON_SUFFIX)
 
 
 #: Where the size of a symbol may come from.

@@ -88,6 +88,13 @@ _STANDARD: tuple[FlagKind, ...] = (
         "See ops_elsewhere for the operators that the provider did not take.",
     ),
     flag_kind(
+        "PYTHON-OPS",
+        "notes",
+        "operators are functions of Python, which run while they hold its global lock",
+        "The row is that of this Python code; callers in one process wait for each other there. "
+        "Write the operator in C++ for serving.",
+    ),
+    flag_kind(
         "UNCONFIRMED",
         "notes",
         "an option was given of which nothing proves that it does something",

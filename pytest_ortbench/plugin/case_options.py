@@ -192,7 +192,8 @@ class CaseOptions:
         flag="--ort-custom-ops",
         kind="list",
         metavar="LIB",
-        help="library of custom operators",
+        help="library of custom operators, or a Python file that defines some with onnx_op of "
+        "onnxruntime-extensions",
         reader="pytest_ortbench.plugin.option_readers:read_libraries",
         rule="pytest_ortbench.plugin.option_readers:refuse_absent_libraries_here",
         to="request.custom_ops",

@@ -260,5 +260,5 @@ def refuse_absent_libraries(libraries: Iterable[str], *, place: str) -> None:
             raise UsageError(
                 f"there is nothing at {library!r}",
                 place=place,
-                hint="Name a library of custom operators (.so, .dll, .dylib)",
+                hint="Name a library of custom operators (.so, .dll, .dylib), or a .py file",
             )

@@ -24,6 +24,7 @@ from pytest_ortbench.worker.plugins import (
     is_plugged_in,
     plugin_of,
 )
+from pytest_ortbench.worker.python_operators import library_for
 from pytest_ortbench.worker.runtime import load
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def session_options(
     Raises:
         LevelMissing: if this version does not have the asked optimisation level.
         CustomOpsRefused: if a custom operator library can't be loaded.
+        WorkerError: if a Python file of operators can't be used.
     """
     ort, _ = load()
     options = ort.SessionOptions()
@@ -140,7 +142,7 @@ def session_options(
         options.enable_cpu_mem_arena = config.enable_cpu_mem_arena
     for key, value in config.entries.items():
         options.add_session_config_entry(key, value)
-    for library in config.custom_ops:
+    for library in _libraries(config):
         try:
             options.register_custom_ops_library(library)
         except Exception as error:  # ONNX Runtime's own exceptions share no base class
@@ -150,6 +152,13 @@ def session_options(
         options.profile_file_prefix = str(profile_prefix)
         options.add_session_config_entry(*ASSIGNMENT_ENTRY)
     return options
+
+
+def _libraries(config: SessionConfig) -> list[str]:
+    """Libraries of custom operators, each once: that which calls functions serves all files."""
+    python = config.python_operators
+    paths = [library_for(path) if path in python else path for path in config.custom_ops]
+    return list(dict.fromkeys(paths))
 
 
 def _level(ort: ModuleType, name: str) -> object:

@@ -64,6 +64,13 @@ def test_a_sound_result_has_no_flag():
     assert flags_of(make_result()) == ()
 
 
+def test_operators_of_python_are_named():
+    case = make_case()
+    session = replace(case.session, custom_ops=("/a/libops.so", "/a/ops.py"))
+    result = replace(make_result(), case=replace(case, session=session))
+    assert detail(result, "PYTHON-OPS") == "ops.py"
+
+
 def test_a_failed_result_has_no_flag_of_durations():
     assert flags_of(make_result(status="crash")) == ()
 

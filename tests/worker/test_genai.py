@@ -215,6 +215,7 @@ def test_tokens_before_the_prompts_of_several_sequences_are_refused(tmp_path: Pa
         SessionConfig(execution_mode="parallel"),
         SessionConfig(graph_optimization_level="layout"),
         SessionConfig(custom_ops=("a.so", "b.so")),
+        SessionConfig(custom_ops=("ops.py",)),
     ],
 )
 def test_session_options_that_genai_lacks_are_refused(session: SessionConfig) -> None:

@@ -192,6 +192,8 @@ def refuse_unsupported(case: Case) -> None:
             f"{PACKAGE} has no graph optimisation level {session.graph_optimization_level!r}, "
             f"only {', '.join(_LEVELS)}"
         )
+    if session.python_operators:
+        raise _refused(f"{PACKAGE} takes no operators that are defined in Python")
     if len(session.custom_ops) > 1:
         raise _refused(f"{PACKAGE} takes one library of custom operators")
 
