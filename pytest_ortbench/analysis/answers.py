@@ -12,8 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_ortbench.analysis.against_engines import EngineAnswer, engine_answers
 from pytest_ortbench.analysis.candidates import Candidate, are_tied, doubts, speed_metric
-from pytest_ortbench.analysis.judgements import barring_words, flag_names
+from pytest_ortbench.analysis.ranked import (
+    SEPARATING_KNOBS,
+    Factor,
+    factor_between,
+    label_of,
+    why_not_ranked,
+    workload_of,
+)
 from pytest_ortbench.analysis.recommendation import (
     Advice,
     Contender,
@@ -21,32 +29,11 @@ from pytest_ortbench.analysis.recommendation import (
     needs_real_inputs,
 )
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import unit_of
-
-#: What the mode of input and output is called as a knob: it separates answers, too.
-_WORKLOAD_KNOBS = (*WORKLOAD_KNOBS, "io")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Factor:
-    """How many times better the winner is than the reference, with its 95 % interval.
-
-    Attributes:
-        value: Above 1 where the winner is better.
-        low: Lower end; ``None`` where one side has no interval, and for sizes, which are exact.
-        high: Upper end, likewise.
-        reference: Label of the reference: ``fp32/cpu/b1``.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    reference: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +107,7 @@ class ModelAnswer:
         runner_up: How much faster the fastest of the smallest batch size is than the next variant
             that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
+        engines: ONNX Runtime beside each other engine and framework.
     """
 
     model: str
@@ -137,6 +125,7 @@ class ModelAnswer:
     withheld: Withheld | None = None
     runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
+    engines: tuple[EngineAnswer, ...] = ()
 
 
 def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
@@ -149,28 +138,21 @@ def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     several = len({result.case.runtime.label for result in run.cases}) > 1
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):
-        groups.setdefault(_workload(result), []).append((result, summary))
+        groups.setdefault(workload_of(result), []).append((result, summary))
     return [_answer(members, runtimes=several) for members in groups.values()]
-
-
-def _workload(result: CaseResult) -> tuple[object, ...]:
-    """What must agree for two cases to be ranked with each other, the batch apart."""
-    case = result.case
-    knobs = [(name, case.knobs.get(name)) for name in _WORKLOAD_KNOBS]
-    return (case.model.name, tuple(sorted(case.dims.items())), case.io, *knobs)
 
 
 def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) -> ModelAnswer:
     candidates: list[Candidate] = []
     left_out: list[tuple[str, str]] = []
     for result, summary in members:
-        label = _label(result, runtimes=runtimes)
-        reason = _why_not(summary)
+        label = label_of(result, runtimes=runtimes)
+        reason = why_not_ranked(summary)
         if reason:
             left_out.append((label, reason))
         else:
             candidates.append(
-                Candidate(summary, label, _label(result, runtimes=runtimes, batch=False))
+                Candidate(summary, label, label_of(result, runtimes=runtimes, batch=False))
             )
     case = members[0][0].case
     batches = sorted({candidate.batch for candidate in candidates})
@@ -185,7 +167,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         model=case.model.name,
         dims=case.dims,
         io=case.io,
-        workload={name: case.knobs[name] for name in _WORKLOAD_KNOBS if name in case.knobs},
+        workload={name: case.knobs[name] for name in SEPARATING_KNOBS if name in case.knobs},
         speed="p50" if unit is None else unit.speed[1],
         ranked=len(candidates),
         fastest=fastest,
@@ -199,6 +181,7 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         withheld=withheld,
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
+        engines=engine_answers(members, runtimes=runtimes),
     )
 
 
@@ -261,7 +244,7 @@ def _withheld(
         batch=best.batch,
         factor=None
         if next_best is None
-        else _factor(best, next_best, speed_metric(best.summary.case)),
+        else factor_between(best, next_best, speed_metric(best.summary.case)),
         error=None if ratio_db is None else 10 ** (-ratio_db.value / 20),
     )
 
@@ -299,28 +282,7 @@ def _runner_up(same_batch: Sequence[Candidate], fastest: Winner) -> Factor | Non
         return None
     best = next(candidate for candidate in same_batch if candidate.label == fastest.label)
     second = min(beaten, key=lambda candidate: candidate.speed.value)
-    return _factor(best, second, speed_metric(best.summary.case))
-
-
-def _why_not(summary: Summary) -> str:
-    """Why a case can't be ranked; empty if it can."""
-    if summary.status != "measured":
-        return summary.missing.get("latency_p50", summary.status)
-    barred = " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
-    if barred:
-        return barred
-    return summary.missing.get(speed_metric(summary.case), "")
-
-
-def _label(result: CaseResult, *, runtimes: bool, batch: bool = True) -> str:
-    case = result.case
-    parts = [case.variant.precision, case.provider.label]
-    parts += [f"b{case.batch}"] if batch else []
-    parts += [
-        f"{name}:{value}" for name, value in case.knobs.items() if name not in _WORKLOAD_KNOBS
-    ]
-    where = f"+{case.runtime.label}" if runtimes else ""
-    return "/".join(parts) + where + case.provider.role_note
+    return factor_between(best, second, speed_metric(best.summary.case))
 
 
 def _winner(candidates: Sequence[Candidate], metric: str) -> Winner:
@@ -345,7 +307,7 @@ def _winner(candidates: Sequence[Candidate], metric: str) -> Winner:
         factor=(
             None
             if reference is None or reference is best or reference in tied
-            else _factor(best, reference, metric)
+            else factor_between(best, reference, metric)
         ),
         blurred_by=(*best.blurred_by, *doubts(best, others, metric)),
     )
@@ -375,23 +337,6 @@ def _reference(candidates: Sequence[Candidate], best: Candidate, metric: str) ->
                 ),
             )
     return None
-
-
-def _factor(best: Candidate, reference: Candidate, metric: str) -> Factor:
-    """Ratio of the two numbers, the better one's way round, with the ends of both intervals."""
-    ours, theirs = best.summary.quantities[metric], reference.summary.quantities[metric]
-    if METRICS[metric].better == "higher":
-        ours, theirs = theirs, ours
-    low = high = None
-    if (
-        ours.low is not None
-        and ours.high is not None
-        and theirs.low is not None
-        and theirs.high is not None
-        and ours.low > 0
-    ):
-        low, high = theirs.low / ours.high, theirs.high / ours.low
-    return Factor(value=theirs.value / ours.value, low=low, high=high, reference=reference.label)
 
 
 def _smallest(candidates: Sequence[Candidate]) -> Winner:

@@ -1,0 +1,94 @@
+"""ONNX Runtime beside other engines and frameworks, in plain sentences."""
+
+from __future__ import annotations
+
+import textwrap
+
+from pytest_ortbench.analysis.against_engines import Agreement, EngineAnswer, Gap, SpeedAt, Standing
+from pytest_ortbench.analysis.answers import ModelAnswer
+from pytest_ortbench.analysis.ranked import Factor
+from pytest_ortbench.analysis.sentences import agreement_words, digits_for, name_of
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
+from pytest_ortbench.core.units import format_amount, significant
+
+#: Where a reason is cut, for the same cause.
+_REASON_LENGTH = 160
+
+
+def engine_sentences(answer: ModelAnswer) -> list[Told]:
+    """Say how ONNX Runtime does beside each engine and framework, one sentence each.
+
+    Each sentence starts with the model, so that it can be read alone.
+    """
+    return [_sentence(engine).said_of(f"{name_of(answer)}: ") for engine in answer.engines]
+
+
+def _sentence(engine: EngineAnswer) -> Told:
+    if not engine.speeds:
+        reason = textwrap.shorten(engine.reason, _REASON_LENGTH, placeholder=" …")
+        return Told(f"ONNX Runtime is not compared with the {engine.role} {engine.title}: {reason}")
+    first, *further = engine.speeds
+    other = f"the {engine.role} {engine.title} ({engine.theirs})"
+    text = f" ({engine.ours}) {_speed(first, other)}, {_memory(engine.memory)}, and "
+    text += _ready(engine.ready)
+    text += "".join(f"; at batch {speed.batch} it {_speed(speed, 'it')}" for speed in further)
+    text += f"; {_agreement(engine.agreement, engine.role)}"
+    return Told("", "ONNX Runtime", text)
+
+
+def _speed(speed: SpeedAt, other: str) -> str:
+    times = _times(speed.factor)
+    if speed.finding is Standing.BETTER:
+        text = f"is {times} as fast as {other}"
+    elif speed.finding is Standing.WORSE:
+        text = f"is slower than {other}, which is {times} as fast"
+    else:
+        text = f"can't be told from {other} in speed ({times} as fast)"
+    return text + (f" (not certain: {', '.join(speed.blurred_by)})" if speed.blurred_by else "")
+
+
+def _times(factor: Factor) -> str:
+    digits = min(3, digits_for(factor.value, factor.low, factor.high))
+    text = f"{significant(factor.value, digits)} times"
+    if factor.low is None or factor.high is None:
+        return text
+    return f"{text} [{significant(factor.low, digits)}, {significant(factor.high, digits)}]"
+
+
+def _memory(gap: Gap) -> str:
+    if gap.finding is Standing.MISSING:
+        return "the memory of one of the processes was not measured"
+    if gap.finding is Standing.OPEN:
+        return "the memory of their processes can't be told apart"
+    word = "less" if gap.finding is Standing.BETTER else "more"
+    value, low, high = (f"{100 * share:.0f}" for share in (gap.value, gap.low, gap.high))
+    interval = "" if low == high else f" [{low}, {high}]"
+    return f"its process takes {value} %{interval} {word} memory"
+
+
+def _ready(gap: Gap) -> str:
+    if gap.finding is Standing.MISSING:
+        return "the start of one of them was not measured"
+    if gap.finding is Standing.OPEN:
+        return "neither is known to be ready earlier"
+    word = "earlier" if gap.finding is Standing.BETTER else "later"
+    return f"it is ready {format_amount(gap.value, 's', 2)} {word}"
+
+
+def _agreement(agreement: Agreement | None, role: str) -> str:
+    if agreement is None:
+        return "how far the outputs agree was not measured"
+    drawn = f" on {DRAWN_INPUTS}" if agreement.on_drawn_inputs else ""
+    if agreement.rows is not None:
+        return f"rows that agree with the reference: {agreement_words(agreement.rows)}{drawn}"
+    if role == "framework":
+        exactly = "exact" if agreement.sqnr_db is None else f"exact to {_ratio(agreement)}"
+        return f"the export is {exactly}{drawn}"
+    if agreement.sqnr_db is None:
+        return f"all outputs are those of the reference{drawn}"
+    return f"the outputs of both agree with the reference to {_ratio(agreement)}{drawn}"
+
+
+def _ratio(agreement: Agreement) -> str:
+    return f"{significant(agreement.sqnr_db or 0.0, 3)} dB"
