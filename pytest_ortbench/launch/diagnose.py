@@ -21,7 +21,7 @@ from pytest_ortbench.launch.diagnose_providers import (
 )
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
-from pytest_ortbench.launch.native_text import error_code, readable
+from pytest_ortbench.launch.native_text import abridged, error_code, on_one_line, readable
 
 __all__ = [
     "Evidence",
@@ -258,7 +258,7 @@ def _invalid(evidence: Evidence) -> Failure | None:
     provider = evidence.provider
     if evidence.refusal.phase != "session" or (provider is not None and provider.name != CPU):
         return None
-    text = _LOADING.sub("", readable(evidence.refusal.text)).strip()
+    text = _LOADING.sub("", on_one_line(evidence.refusal.text)).strip()
     match = _INVALID.match(text)
     if match is None:
         return None
@@ -266,6 +266,7 @@ def _invalid(evidence: Evidence) -> Failure | None:
     node = _IN_NODE.match(text)
     if node is not None:
         text = f"node {node[1]!r} ({node[2]}): {node[3]}"
+    text = abridged(text)
     return does_not_load(evidence, text) or failure_of(
         evidence,
         "error",

@@ -10,7 +10,7 @@ _ABSOLUTE_PLACE = re.compile(r"(/|[A-Za-z]:\\)[^\s:]+:\d+ ")
 _SHORT_PLACE = re.compile(r"[\w.]+\.(cc|cpp|cxx|h|hpp|cu):\d+ (\w+) ")
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:.]+ \[[A-Z]:[^\]]*\] ?")
 _SPACE = re.compile(r"\s+")
-_LONGEST = 400
+_LONGEST, _ENDING = 400, 150
 
 
 def without_colour(text: str) -> str:
@@ -19,6 +19,21 @@ def without_colour(text: str) -> str:
 
 
 def readable(text: str) -> str:
+    """Return a native message as :func:`on_one_line` has it, cut to a length that can be shown."""
+    return abridged(on_one_line(text))
+
+
+def abridged(text: str) -> str:
+    """Return ``text`` with its middle left out if it is long.
+
+    The beginning says what was done, the end often why it failed; paths and types stand between.
+    """
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - _ENDING - 1]}…{text[-_ENDING:]}"
+
+
+def on_one_line(text: str) -> str:
     """Return a native message on one line, without error codes, source places and signatures.
 
     ``[ONNXRuntimeError] : 1 : FAIL : /onnxruntime_src/…/model.cc:256 onnxruntime::Model::Model(…)
@@ -28,8 +43,7 @@ def readable(text: str) -> str:
     text = _CODE.sub("", text)
     text = text.replace("[ERROR] ", "")
     text = _without_places(text)
-    text = _SPACE.sub(" ", text).strip()
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return _SPACE.sub(" ", text).strip()
 
 
 def error_code(text: str) -> str:

@@ -51,6 +51,15 @@ ATTRIBUTE = (
     'This is an invalid model. In Node, ("act", Relu, "", -1) : ("x": tensor(float),) -> ("r",) , '
     "Error Unrecognized attribute: slope for operator Relu"
 )
+#: The reason stands behind the path and the types of all that the node takes.
+NO_OPSET = (
+    "[ONNXRuntimeError] : 10 : INVALID_GRAPH : Load model from "
+    + "/home/somebody/a/folder/that/lies/deep" * 10
+    + "/channels_last.onnx failed:This is an invalid model. In Node, "
+    '("Quant_29", Quant, "made.up.domain", -1) : ("Mul_30_out0": tensor(float),'
+    '"Quant_29_param0": tensor(float),"Quant_29_param1": tensor(float),) -> '
+    "(\"Mul_31_out0\": tensor(float),) , Error No opset import for domain 'made.up.domain'"
+)
 TWO_TYPES = (
     "[ONNXRuntimeError] : 1 : FAIL : Load model from types.onnx failed:Type Error: Type parameter "
     "(T) of Optype (Add) bound to different types (tensor(float) and tensor(int64) in node (mixed)."

@@ -70,6 +70,7 @@ CPU = Provider(alias="cpu", name="CPUExecutionProvider")
         (said.CYCLE, "the graph is not acyclic"),
         (said.UNDEFINED, "Node input 'nowhere' is not a graph input, initializer, or output of a "),
         (said.ATTRIBUTE, "node 'act' (Relu): Unrecognized attribute: slope for operator Relu"),
+        (said.NO_OPSET, "node 'Quant_29' (Quant): No opset import for domain 'made.up.domain'"),
         (said.TWO_TYPES, "Type Error: Type parameter (T) of Optype (Add) bound to "),
         (said.NO_OUTPUT, "Graph output (y) does not exist in the graph"),
         (said.MATRICES, "Node (mm) Op (MatMul) [ShapeInferenceError] Incompatible dimensions "),

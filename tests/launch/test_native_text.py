@@ -38,8 +38,12 @@ def test_places_codes_and_signatures_are_left_out(text: str, expected: str) -> N
     assert readable(text) == expected
 
 
-def test_long_messages_are_cut() -> None:
-    assert len(readable("x" * 1000)) == 400
+def test_long_messages_are_cut_in_the_middle_since_a_reason_stands_at_either_end() -> None:
+    beginning, end = "No kernel: x", "x, Error: no such axis"
+    text = readable(beginning + "x" * 1000 + end)
+    assert len(text) == 400
+    assert text.startswith(beginning)
+    assert text.endswith(end)
 
 
 def test_error_code() -> None:
