@@ -14,6 +14,7 @@ WHOLE_MODULES: dict[str, str] = {
     "core/secrets.py": "texts of users",
     "convert/variants.py": "files of the system",
     "engines/tract/worker.py": "messages of tract, types as ONNX Runtime spells them",
+    "engines/mnn/worker.py": "log of the converter of MNN, types as ONNX Runtime spells them",
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",

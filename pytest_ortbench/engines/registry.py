@@ -13,6 +13,7 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 
 #: Folder of each engine, by its alias; its :class:`EngineKind` is ``ENGINE`` in ``declaration``.
 FOLDERS = {
+    "mnn": "mnn",
     "openvino-native": "openvino_native",
     "tract": "tract",
     "python": "python",

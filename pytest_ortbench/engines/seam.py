@@ -8,7 +8,7 @@ for each session of the case, and then what this returned, thousands of times.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,3 +135,19 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the model; safe to repeat."""
+
+
+def require_types(task: EngineTask, title: str, types: Container[str]) -> None:
+    """Refuse a task with an input or output of another type than an engine has.
+
+    Args:
+        task: What is to run.
+        title: Name of the engine.
+        types: Those that it has, in ONNX Runtime's spelling.
+
+    Raises:
+        EngineRefusal: with the type and the name of the first tensor of another one.
+    """
+    for item in (*task.inputs, *task.outputs):
+        if item.type not in types:
+            raise EngineRefusal(f"{title} has no {item.type}, the type of {item.name!r}")

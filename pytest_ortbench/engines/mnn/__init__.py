@@ -1,0 +1,1 @@
+"""MNN, a library for phones and small machines."""
