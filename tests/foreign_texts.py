@@ -44,6 +44,7 @@ WHOLE_MODULES: dict[str, str] = {
     "planning/graph_counts.py": "names of inputs and sizes in a graph",
     "runtimes/auto.py": "names of the system",
     "runtimes/installed.py": "names of packages and files",
+    "runtimes/cpu_builds.py": "versions of packages",
     "runtimes/installer.py": "output of pip and uv",
     "runtimes/interpreters.py": "names of files",
     "schema/migrations.py": "sentences of older versions of the document",

@@ -30,6 +30,8 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.runtimes.auto import Hardware, this_hardware
+from pytest_ortbench.runtimes.cpu_builds import NoVersion, as_cpu_builds
 from pytest_ortbench.runtimes.environment_facts import (
     Unsound,
     check_works,
@@ -113,6 +115,7 @@ class Environments:
         installer: Finds what makes them.
         interpreters: Finds the Pythons of this machine.
         check: Makes sure that ONNX Runtime works in a folder.
+        hardware: Looks for the hardware of this machine.
     """
 
     def __init__(
@@ -123,12 +126,14 @@ class Environments:
         installer: Callable[[], Installer] = find_installer,
         interpreters: Callable[[], Sequence[Interpreter]] = find_interpreters,
         check: Callable[[Path], RuntimeInfo] = check_works,
+        hardware: Callable[[], Hardware] = this_hardware,
     ) -> None:
         self.folder = folder
         self._notify = notify
         self._installer = installer
         self._interpreters = interpreters
         self._check = check
+        self._hardware = hardware
 
     def all(self) -> list[Environment]:
         """Return the complete environments, by label."""
@@ -231,6 +236,7 @@ class Environments:
 
     def _make(self, requirements: RequirementList, python: str, request: str) -> Environment:
         """Try the Pythons that may fit, the likeliest first."""
+        self._to_install(requirements)  # refused before anything is made
         installer = self._installer()
         here = self._interpreters()
         candidates = list(pythons_to_try(here, python))
@@ -262,7 +268,7 @@ class Environments:
         )
         try:
             installer.make(draft, interpreter)
-            installer.install(draft, requirements.to_install())
+            installer.install(draft, self._to_install(requirements))
             manifest = self._checked(draft, requirements, request, installer)
             made = self._settle(draft, manifest)
         except Unsound as error:
@@ -274,13 +280,29 @@ class Environments:
         self._notify(f"made {made.manifest.label}: {size} in {seconds:.0f} s")
         return made
 
+    def _to_install(self, requirements: RequirementList, *, onnxruntime: str = "") -> list[str]:
+        """What to install; of PyTorch the builds without CUDA where nothing could run it."""
+        wanted = requirements.to_install(onnxruntime=onnxruntime)
+        hardware = self._hardware()
+        if hardware.nvidia or hardware.amd or hardware.system != "linux":
+            return wanted
+        try:
+            return as_cpu_builds(wanted)
+        except NoVersion as error:
+            raise _unavailable(
+                requirements,
+                f"{error.package} without a version comes with gigabytes of CUDA, and there is no "
+                "GPU here that runs it",
+                f"Say its version, as {error.package}==2.13.0: its build for CPUs is installed",
+            ) from error
+
     def _checked(
         self, draft: Path, requirements: RequirementList, request: str, installer: Installer
     ) -> Manifest:
         """Make sure that ONNX Runtime works there, with a numpy that fits."""
         facts = look(draft)
-        fitting = requirements.to_install(onnxruntime=facts.version)
-        if fitting != requirements.to_install():
+        fitting = self._to_install(requirements, onnxruntime=facts.version)
+        if fitting != self._to_install(requirements):
             # The version was not pinned, so that only now it is known to be an old one.
             installer.install(draft, fitting)
             facts = look(draft)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pytest_ortbench.runtimes.cpu_builds import INDEX, wants_cpu_build
 from pytest_ortbench.runtimes.interpreters import Interpreter
 
 #: Lines of a tool's output that go into a message.
@@ -98,6 +99,8 @@ class UvInstaller:
         """Install wheels; what is imported gets its bytecode when the environment is tried."""
         python = str(python_of(folder))
         options = ["--quiet", "--only-binary", ":all:", "--python", python]
+        if wants_cpu_build(requirements):
+            options += ["--torch-backend", "cpu"]
         self._run("pip", "install", *options, "--", *requirements)
 
     def _run(self, *arguments: str) -> None:
@@ -138,6 +141,10 @@ class PipInstaller:
             "--only-binary=:all:",
         ]
         code, output = _run([*command, "--", *requirements], os.environ)
+        if code and wants_cpu_build(requirements):
+            # The user's own index may have it; no index but PyTorch's has it else.
+            command += ["--extra-index-url", INDEX]
+            code, output = _run([*command, "--", *requirements], os.environ)
         if code:
             # pip lists the versions that fit this Python, and says nothing of the others.
             raise InstallError(
