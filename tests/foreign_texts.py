@@ -91,6 +91,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
     "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
+    "engines/torch/export.py": (
+        "messages of PyTorch's exporters",
+        frozenset({"exporter_refusal", "_operators"}),
+    ),
     "engines/registry.py": ("names of packages", frozenset({"framework_of_model"})),
     "worker/entry.py": ("names of files", frozenset({"_modules_beside"})),
     "worker/python_operators.py": ("names of packages", frozenset({"_operators"})),

@@ -85,6 +85,7 @@ _STANDARD: tuple[str, ...] = (
     "role",
     "engine_version",
     "import_s",
+    "build_s",
     "compile_s",
     "ready_s",
     "compiled_bytes",

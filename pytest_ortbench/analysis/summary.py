@@ -27,7 +27,12 @@ from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.registry import PASSES
 
 #: What a cached engine does not change.
-_OF_ALL_STARTS = ("import_time", "warmup")
+_OF_ALL_STARTS = ("import_time", "build_time", "warmup")
+#: Parts of a start that not every row has, and why one has none.
+_ABSENT = {
+    "build_time": "a file is read, and no model is built of its source",
+    "compile_time": "nothing is compiled ahead",
+}
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
 
@@ -225,6 +230,7 @@ def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) 
 def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> None:
     read: dict[str, Callable[[Measurement], int | None]] = {
         "import_time": lambda measurement: measurement.startup.import_ns,
+        "build_time": lambda measurement: measurement.startup.build_ns,
         "compile_time": lambda measurement: measurement.startup.compile_ns,
         "session_create": lambda measurement: measurement.startup.session_create_ns,
         "first_inference": lambda measurement: measurement.startup.first_inference_ns,
@@ -256,7 +262,7 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
             continue
         known = [value for value in map(value_of, cold) if value is not None]
         if not known:
-            collector.add(name, None, reason="nothing is compiled ahead")
+            collector.add(name, None, reason=_ABSENT[name])
             continue
         values = sorted(value * 1e-9 for value in known)
         ranks = interval_ranks(50, len(values))

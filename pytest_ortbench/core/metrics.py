@@ -47,6 +47,13 @@ _STANDARD: tuple[Metric, ...] = (
         "workers.",
     ),
     metric(
+        "build_time",
+        "build_s",
+        "s",
+        "lower",
+        "Making the model of its source in its framework, weights included: median of the workers.",
+    ),
+    metric(
         "compile_time",
         "compile_s",
         "s",
@@ -82,8 +89,8 @@ _STANDARD: tuple[Metric, ...] = (
         "ready_s",
         "s",
         "lower",
-        "From the import to the first answer: import, provider, compiling, session and first "
-        "inference together; median of the workers that found nothing compiled.",
+        "From the import to the first answer: import, provider, building, compiling, session and "
+        "first inference together; median of the workers that found nothing compiled.",
     ),
     metric(
         "warmup",

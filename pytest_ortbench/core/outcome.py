@@ -143,6 +143,8 @@ class Startup:
         provider_init_ns: Loading the provider's libraries and making its device context, through
             a tiny session before the case's own, which therefore does not include it; ``None``
             where there is nothing to initialise (the CPU).
+        build_ns: Making the model of its source, weights included, in a framework; ``None`` for
+            what reads an ONNX file.
         compile_ns: Compiling the model ahead, by an engine that does so; ``None`` for others.
         compiled_bytes: Size of what came of that; ``None`` where it is not known.
     """
@@ -152,13 +154,14 @@ class Startup:
     first_inference_ns: int
     cache: str = "none"
     provider_init_ns: int | None = None
+    build_ns: int | None = None
     compile_ns: int | None = None
     compiled_bytes: int | None = None
 
     @property
     def ready_ns(self) -> int:
         """From the import to the first answer, all parts together."""
-        once = (self.provider_init_ns or 0) + (self.compile_ns or 0)
+        once = (self.provider_init_ns or 0) + (self.build_ns or 0) + (self.compile_ns or 0)
         return self.import_ns + once + self.session_create_ns + self.first_inference_ns
 
 

@@ -17,6 +17,9 @@ FOLDERS = {
     "openvino-native": "openvino_native",
     "tract": "tract",
     "python": "python",
+    "torch": "torch",
+    "torch-compile": "torch_compile",
+    "torch-script": "torch_script",
 }
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"

@@ -1,8 +1,8 @@
 """What an engine has to do to be measured like a session of ONNX Runtime. Standard library only.
 
 The process that measures makes one :class:`Engine` for a case, and calls, each in a phase of its
-own that is timed apart: :meth:`Engine.load` once, :meth:`Engine.compile` once, :meth:`Engine.open`
-for each session of the case, and then what this returned, thousands of times.
+own that is timed apart: :meth:`Engine.load`, :meth:`Engine.build` and :meth:`Engine.compile` once,
+:meth:`Engine.open` for each session of the case, and then what this returned, thousands of times.
 """
 
 from __future__ import annotations
@@ -102,6 +102,14 @@ class Engine(ABC):
         Raises:
             ImportError: if it is not installed.
         """
+
+    def build(self) -> None:
+        """Make the model of its source, for frameworks; an engine that reads a file has nothing.
+
+        Raises:
+            EngineRefusal: if it can't be made.
+        """
+        return
 
     def compile(self) -> int | None:
         """Compile the model, and return the size of what came of it in bytes.

@@ -161,6 +161,13 @@ _EXTRA: tuple[Column, ...] = (
         metric="import_time",
     ),
     Column(
+        key="build",
+        heading="build",
+        about="Making the model of its source, weights included, in its framework.",
+        row="build_s",
+        metric="build_time",
+    ),
+    Column(
         key="compile",
         heading="compile",
         about="Compiling the model ahead, by an engine that does so.",

@@ -79,6 +79,16 @@ def test_nothing_compiled_has_no_time_and_no_size() -> None:
     assert summary.quantities["ready_time"].value == pytest.approx(0.123, abs=1e-6)
 
 
+def test_a_framework_builds_its_model_in_each_start() -> None:
+    result = make_engine_result()
+    assert "build_time" in summarise(result).missing
+    cold, *rest = result.measurements
+    workers = [replace(m, startup=replace(m.startup, build_ns=30_000_000)) for m in (cold, *rest)]
+    built = summarise(replace(result, measurements=tuple(workers))).quantities
+    assert built["build_time"].value == pytest.approx(0.03)
+    assert built["ready_time"].value == pytest.approx(0.193, abs=1e-6)
+
+
 def test_workers_that_found_something_compiled_are_no_cold_start() -> None:
     cold, *rest = make_engine_result().measurements
     warm = [replace(m, startup=replace(m.startup, cache="warm", compile_ns=1_000)) for m in rest]

@@ -1,0 +1,1 @@
+"""PyTorch, running a model eagerly."""

@@ -1,0 +1,27 @@
+"""PyTorch, running a model eagerly: operator by operator, as written."""
+
+from __future__ import annotations
+
+from pytest_ortbench.engines.engine_kind import EngineKind
+
+#: What every row of PyTorch takes.
+OPTIONS = {
+    "memory_format": "channels_last lays images out with their channels last",
+    "autocast": "the type that torch.autocast computes in: bfloat16 or float16",
+    "num_interop_threads": "threads that run operators side by side; by default those of one",
+}
+
+ENGINE = EngineKind(
+    alias="torch",
+    title="PyTorch",
+    target="pytest_ortbench.engines.torch.worker.eager:Eager",
+    is_framework=True,
+    models=("torch",),
+    exporter="pytest_ortbench.engines.torch.export:export_module",
+    exporter_distributions=("onnx", "onnxscript"),
+    loader="pytest_ortbench.engines.torch.worker.program:load_program_file",
+    source_suffixes=(".pt2", ".pt"),
+    distributions=("torch",),
+    takes_device=True,
+    options=OPTIONS,
+)

@@ -1,0 +1,318 @@
+"""Exports a model of PyTorch to ONNX, by its current exporter or the one of TorchScript."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.engines.entry import LoadedSource, Made
+from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.engines.torch.worker.program import Program, program_of
+
+#: Exporters of PyTorch, by the word for each, and what each is for people.
+EXPORTERS = {"dynamo": "torch.onnx", "torchscript": "torch.onnx (TorchScript)"}
+#: How messages of exporters name an operator that they can't express in ONNX.
+_OPERATOR = re.compile(
+    r"OpOverload\(op='([\w.]+)'|[Ee]xporting the operator '?([\w:]+)|namespace ([\w:]+)"
+)
+#: What exporters advise, in a list.
+_ADVICE = re.compile(r"^- (.+)$", re.MULTILINE)
+
+
+def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
+    """Write the ONNX file of a model.
+
+    Args:
+        entry: The model and example inputs.
+        path: Where the file goes; large weights lie beside it.
+        settings: ``exporter`` (``dynamo`` or ``torchscript``) and ``opset``.
+
+    Raises:
+        EngineRefusal: if the exporter can't, with the operator, the opset and its advice.
+    """
+    import torch
+    from torch.onnx import _constants  # nothing public says which opset is the default
+
+    program = program_of(entry)
+    exporter = _exporter(program, settings)
+    opset = _opset(settings) or int(_constants.ONNX_DEFAULT_OPSET)
+    _require_examples(entry, program)
+    write = _by_dynamo if exporter == "dynamo" else _by_torchscript
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # of PyTorch's own parts, to its own developers
+            write(entry, program, path, opset)
+    except EngineRefusal:
+        raise
+    except Exception as error:
+        raise exporter_refusal(error, exporter, opset, entry.path) from error
+    notes = () if exporter == settings.get("exporter", "dynamo") else (_SCRIPTED_NOTE,)
+    return Made(exporter=EXPORTERS[exporter], versions=_versions(exporter), notes=notes)
+
+
+def _opset(settings: Mapping[str, str]) -> int | None:
+    """The opset that the user asks for; ``None`` for the exporter's own."""
+    asked = settings.get("opset", "")
+    if asked and not asked.isdecimal():
+        raise EngineRefusal(f"opset={asked!r} is no number", kind="error")
+    return int(asked) if asked else None
+
+
+_SCRIPTED_NOTE = "a program in TorchScript is exported by the exporter of TorchScript"
+
+
+def _exporter(program: Program, settings: Mapping[str, str]) -> str:
+    """The exporter that was asked for, or the only one that takes the program."""
+    asked = settings.get("exporter", "")
+    if asked and asked not in EXPORTERS:
+        raise EngineRefusal(
+            f"PyTorch has no exporter {asked!r}",
+            kind="error",
+            hint=f"Write one of {', '.join(EXPORTERS)}",
+        )
+    if program.is_exported and asked == "torchscript":
+        raise EngineRefusal(
+            "the exporter of TorchScript takes no exported program (.pt2)",
+            hint="Leave the exporter out, or name a function that returns the module",
+        )
+    return "torchscript" if program.is_scripted else asked or "dynamo"
+
+
+def _require_examples(entry: LoadedSource, program: Program) -> None:
+    if program.has_examples:
+        return
+    loads = f"torch.jit.load({entry.path.name!r})" if program.is_scripted else "Net()"
+    raise EngineRefusal(
+        f"{entry.path.name} does not say what the model is called with, and an export needs it",
+        kind="error",
+        hint="Name an entry function, as net.py:build, that returns the model and example inputs: "
+        f"def build(): return {loads}, (torch.zeros(1, 3, 224, 224),)",
+    )
+
+
+def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:
+    import torch
+
+    if program.is_exported:
+        made = torch.onnx.export(
+            program.model,
+            input_names=entry.names,
+            output_names=entry.outputs,
+            opset_version=opset,
+            dynamo=True,
+            verbose=False,
+        )
+    else:
+        made = torch.onnx.export(
+            program.module(),
+            # A dictionary that stands last would be taken for what is passed by name.
+            (*program.arguments, {}),
+            kwargs=dict(program.keywords) or None,
+            input_names=entry.names,
+            output_names=entry.outputs,
+            dynamic_shapes=_dynamic_shapes(entry, program),
+            opset_version=opset,
+            dynamo=True,
+            verbose=False,
+        )
+    assert made is not None  # as documented for this exporter
+    written = made.model.opset_imports.get("")
+    if written != opset:
+        raise EngineRefusal(
+            f"torch.onnx wrote opset {written}, and not {opset}", hint="Ask for another opset"
+        )
+    made.save(path)
+
+
+def _by_torchscript(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:
+    import torch
+
+    tensors, names = _tensors(program), entry.names or _parameters(program)
+    axes = {name: _axes(name, given, rank) for name, given, rank in _asked_axes(entry, program)}
+    torch.onnx.export(
+        program.module() if program.is_scripted else _flat(program),
+        tuple(tensors),
+        path,
+        input_names=names,
+        output_names=entry.outputs,
+        dynamic_axes=axes,
+        opset_version=opset,
+        dynamo=False,
+        verbose=False,
+    )
+
+
+def _flat(program: Program) -> Any:
+    """The module as one that takes its tensors alone, in order, and gives tensors alone.
+
+    This exporter makes inputs of numbers that have a default.
+    """
+    import torch
+    from torch.utils import _pytree
+
+    leaves, structure = _pytree.tree_flatten((program.arguments, dict(program.keywords)))
+    places = _places(leaves)
+
+    module = program.module()
+
+    def forward(*tensors: Any) -> Any:
+        values = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            values[place] = tensor
+        arguments, keywords = _pytree.tree_unflatten(values, structure)
+        given = _pytree.tree_leaves(module(*arguments, **keywords))
+        return tuple(leaf for leaf in given if isinstance(leaf, torch.Tensor))
+
+    flat = torch.nn.Module().eval()
+    flat.module, flat.forward = module, forward
+    return flat
+
+
+def _parameters(program: Program) -> list[str] | None:
+    """Names of the inputs as the module's own parameters, where each takes a tensor."""
+    import torch
+
+    values = [*program.arguments, *program.keywords.values()]
+    if not all(isinstance(value, torch.Tensor) for value in values):
+        return None
+    return [*_signature(program)[: len(program.arguments)], *program.keywords]
+
+
+def _signature(program: Program) -> list[str]:
+    """Names of what ``forward`` takes in order."""
+    model = program.model
+    if program.is_scripted:
+        return [argument.name for argument in model.forward.schema.arguments[1:]]
+    return list(inspect.signature(model.forward).parameters)
+
+
+def _tensors(program: Program) -> list[Any]:
+    """The tensors among the examples, in order."""
+    from torch.utils import _pytree
+
+    leaves, _ = _pytree.tree_flatten((program.arguments, dict(program.keywords)))
+    return [leaves[place] for place in _places(leaves)]
+
+
+def _places(leaves: Sequence[Any]) -> list[int]:
+    """Where tensors stand."""
+    import torch
+
+    return [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+
+def _asked_axes(entry: LoadedSource, program: Program) -> list[tuple[str, Mapping[int, str], int]]:
+    """Name, open dimensions and rank of each input; nothing where all dimensions are fixed."""
+    dynamic = entry.dynamic
+    if not dynamic:
+        return []
+    tensors, names = _tensors(program), entry.names or _parameters(program) or []
+    unknown = [name for name in dynamic if name not in names]
+    if unknown or len(names) != len(tensors):
+        raise EngineRefusal(
+            f"'dynamic' names {', '.join(unknown) or 'inputs'}, and the inputs are "
+            f"{', '.join(names) or 'without names'}",
+            kind="error",
+            hint=f"Name as many inputs as there are tensors ({len(tensors)}): {{'names': [...]}}",
+        )
+    return [
+        (name, dynamic.get(name, {}), tensor.dim())
+        for name, tensor in zip(names, tensors, strict=True)
+    ]
+
+
+def _dynamic_shapes(entry: LoadedSource, program: Program) -> Any:
+    """The open dimensions as torch.export takes them: in the structure of the arguments."""
+    from torch.utils import _pytree
+
+    asked = _asked_axes(entry, program)
+    if not asked:
+        return None
+    leaves, structure = _pytree.tree_flatten((program.arguments, dict(program.keywords)))
+    shapes: list[Any] = [None] * len(leaves)
+    for place, (name, axes, rank) in zip(_places(leaves), asked, strict=True):
+        shapes[place] = _axes(name, axes, rank) or None
+    in_order, by_name = _pytree.tree_unflatten(shapes, structure)
+    if not by_name:
+        return in_order
+    return dict(zip(_signature(program), in_order, strict=False)) | by_name
+
+
+def _axes(name: str, axes: Mapping[int, str], rank: int) -> dict[int, str]:
+    """Open dimensions of one input, counted from the first."""
+    wrong = [axis for axis in axes if not -rank <= axis < rank]
+    if wrong:
+        raise EngineRefusal(
+            f"'dynamic' names dimension {wrong[0]} of {name!r}, which has {rank}", kind="error"
+        )
+    return {axis % rank: symbol for axis, symbol in axes.items()}
+
+
+def exporter_refusal(error: Exception, exporter: str, opset: int, source: Path) -> EngineRefusal:
+    """Return what an exporter said: the operator, the opset and its advice, on one line.
+
+    Args:
+        error: What it raised.
+        exporter: Its word in :data:`EXPORTERS`.
+        opset: What it was to write.
+        source: The user's file, of which the innermost line is named.
+    """
+    causes = list(_causes(error))
+    texts = [str(cause) for cause in causes]
+    operator = next((word for text in texts for word in _operators(text)), "")
+    advice = next((match.group(1) for text in texts if (match := _ADVICE.search(text))), "")
+    root = causes[-1]
+    reason = " ".join(_plain(str(root)).split("\n\n")[0].split())
+    line = next((line for cause in reversed(causes) if (line := _line(cause, source))), 0)
+    where = f"{EXPORTERS[exporter]} at opset {opset}"
+    message = (
+        f"{where} can't express the operator {operator}: {reason}"
+        if operator
+        else f"{where} could not export the model: {type(root).__name__}: {reason}"
+    )
+    other = next(word for word in EXPORTERS if word != exporter)
+    hints = (
+        f"The exporter's advice: {_plain(advice)}" if advice else "",
+        f"The other exporter may know more: exporter={other}",
+    )
+    return EngineRefusal(
+        message + (f" ({source.name}:{line})" if line else ""),
+        kind="unsupported" if operator else "error",
+        hint=". ".join(hint.rstrip(".") for hint in hints if hint),
+    )
+
+
+def _line(error: BaseException, source: Path) -> int:
+    """The innermost line of a file that led to an error; 0 for none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno or 0 for frame in frames if frame.filename == str(source)]
+    return lines[-1] if lines else 0
+
+
+def _causes(error: BaseException) -> Sequence[BaseException]:
+    """An error and what led to it, the root last."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    return chain
+
+
+def _operators(text: str) -> list[str]:
+    return [next(filter(None, groups)) for groups in _OPERATOR.findall(text)]
+
+
+def _plain(text: str) -> str:
+    """Without the colours of a terminal."""
+    return re.sub(r"\x1b\[\d*m", "", text).strip()
+
+
+def _versions(exporter: str) -> dict[str, str]:
+    from importlib.metadata import version
+
+    names = ("torch", "onnx", "onnxscript") if exporter == "dynamo" else ("torch", "onnx")
+    return {name: version(name) for name in names}

@@ -1,0 +1,176 @@
+"""PyTorch, running a model eagerly under ``torch.inference_mode``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.torch.worker.passing import arrays_of, passing_of
+from pytest_ortbench.engines.torch.worker.program import Program, first_line, program_of
+from pytest_ortbench.worker.entry import load_source
+
+
+class Eager(Engine):
+    """A model that PyTorch runs operator by operator.
+
+    Attributes:
+        program: What its source gave; ``None`` before it is built.
+        called: What is called: a module on the device.
+        device: Where it computes, as PyTorch writes it.
+    """
+
+    program: Program | None = None
+    called: Any = None
+
+    @property
+    def device(self) -> str:
+        """Where it computes, as PyTorch writes it."""
+        return self.task.device or "cpu"
+
+    def load(self) -> str:
+        """Import ``torch``, set its threads, and return its version."""
+        import torch
+
+        threads = self.task.threads
+        torch.set_num_threads(threads)
+        torch.set_num_interop_threads(int(self.task.options.get("num_interop_threads", threads)))
+        return str(torch.__version__)
+
+    def build(self) -> None:
+        """Call the entry function or load the file, and put the model on its device."""
+        import torch
+
+        self._require_device()
+        self.program = self._program()
+        self.called = self.program.module(self.device)
+        wanted = self.task.options.get("memory_format", "")
+        if wanted:
+            layout = getattr(torch, wanted, None)
+            if not isinstance(layout, torch.memory_format):
+                raise EngineRefusal(f"PyTorch has no memory format {wanted!r}", kind="error")
+            self.called = self.called.to(memory_format=layout)
+
+    def open(self) -> Inference:
+        """Return what runs one inference; a session beside it shares the model."""
+        import torch
+
+        called, names = self.called, [item.name for item in self.task.outputs]
+        passed = passing_of(self._built(), self.task.inputs, self.device)
+        mode, cast = torch.inference_mode, self._autocast
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            with mode():
+                arguments, keywords = passed(feeds)
+                outputs = arrays_of(called(*arguments, **keywords))
+            if len(outputs) != len(names):
+                raise _other_outputs(len(outputs), names)
+            return outputs
+
+        def infer_cast(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            with cast():
+                return infer(feeds)
+
+        return infer_cast if "autocast" in self.task.options else infer
+
+    def in_force(self) -> dict[str, str]:
+        """Return threads, device, and what else is set."""
+        import torch
+
+        settings = {
+            "num_threads": str(torch.get_num_threads()),
+            "num_interop_threads": str(torch.get_num_interop_threads()),
+            "device": self.device,
+        }
+        chosen = ("memory_format", "autocast")
+        return settings | {key: self.task.options[key] for key in chosen if self._has(key)}
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self.program = self.called = None
+
+    def example(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Return what the model is called with at the sizes of the case: zeros."""
+        import numpy
+        import torch
+
+        from_name = {
+            "float": numpy.float32,
+            "double": numpy.float64,
+            "bfloat16": numpy.float32,
+        }
+        feeds = {}
+        for item in self.task.inputs:
+            element = item.type.removeprefix("tensor(").removesuffix(")")
+            kind = from_name.get(element, element)
+            try:
+                feeds[item.name] = numpy.zeros(item.shape or (), dtype=kind)
+            except TypeError as error:
+                raise EngineRefusal(f"PyTorch takes no {item.type} as {item.name!r}") from error
+        with torch.inference_mode():
+            return passing_of(self._built(), self.task.inputs, self.device)(feeds)
+
+    def _built(self) -> Program:
+        if self.program is None:
+            raise EngineRefusal("the model was not built", kind="error")
+        return self.program
+
+    def _has(self, option: str) -> bool:
+        return option in self.task.options
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        import torch
+
+        name = self.task.options.get("autocast", "")
+        if not name:
+            return nullcontext()
+        dtype = getattr(torch, name, None)
+        if dtype not in (torch.bfloat16, torch.float16):
+            raise EngineRefusal(f"autocast={name!r} is no bfloat16 and no float16", kind="error")
+        cast: AbstractContextManager[Any] = torch.autocast(
+            torch.device(self.device).type, dtype=dtype
+        )
+        return cast
+
+    def _require_device(self) -> None:
+        import torch
+
+        try:
+            torch.zeros(1, device=self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise EngineRefusal(
+                f"PyTorch has no device {self.device!r} here: {first_line(error)}",
+                kind="unavailable",
+            ) from error
+
+    def _program(self) -> Program:
+        """The model of the source, which is no program in TorchScript."""
+        program = self.sourced()
+        if program.is_scripted:
+            raise EngineRefusal(
+                "a program in TorchScript is not run operator by operator",
+                hint="Measure it under torch-script",
+            )
+        return program
+
+    def sourced(self) -> Program:
+        """Return the model of the source.
+
+        Raises:
+            EngineRefusal: if the case has no source.
+        """
+        if self.task.source is None:
+            raise EngineRefusal(
+                "the model was given as an ONNX file, which PyTorch does not run",
+                hint="Name its source as the model: --ort-models=net.py:build",
+            )
+        return program_of(load_source(self.task.source))
+
+
+def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
+    return EngineRefusal(
+        f"the model gives {count} tensors, and its file {len(names)} outputs ({', '.join(names)})",
+        kind="error",
+        hint="Return tensors alone, none of them twice",
+    )

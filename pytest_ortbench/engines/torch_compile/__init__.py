@@ -1,0 +1,1 @@
+"""PyTorch with torch.compile."""
