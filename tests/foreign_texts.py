@@ -23,6 +23,8 @@ WHOLE_MODULES: dict[str, str] = {
     "launch/native_text.py": "messages and logs of native code",
     "launch/noise.py": "files of the system",
     "models/cache_pairs.py": "names of inputs, outputs and sizes in a graph",
+    "models/genai_config.py": "names and values in a configuration of others",
+    "models/genai_faults.py": "names and values in a configuration of others",
     "models/language_config.py": "names in configurations of others",
     "models/decoders.py": "names of inputs and outputs, types as ONNX Runtime spells them",
     "models/axes/layout_rules.py": "types of operators",

@@ -50,6 +50,22 @@ class CacheTensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFault:
+    """Something that is wrong with the ``genai_config.json`` beside a decoder.
+
+    Attributes:
+        told: The value, its place, and the rule that it breaks.
+        remedy: The next step.
+        stops_genai: Whether onnxruntime-genai can't be used with it; otherwise it goes by the
+            graph, as our own loop does in any case.
+    """
+
+    told: str
+    remedy: str = ""
+    stops_genai: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
     """What the inputs and outputs of a model that writes token by token mean.
 
@@ -72,6 +88,7 @@ class Decoder:
         context_from: What says it, for people.
         end_tokens: Tokens that end a text; they are never chosen while time is taken.
         folder: Folder whose ``genai_config.json`` names the file; empty where there is none.
+        config_faults: What is wrong with a ``genai_config.json`` beside it.
     """
 
     ids: str
@@ -90,6 +107,7 @@ class Decoder:
     context_from: str = ""
     end_tokens: tuple[int, ...] = ()
     folder: str = ""
+    config_faults: tuple[ConfigFault, ...] = ()
 
     @property
     def is_complete(self) -> bool:

@@ -124,11 +124,7 @@ class Execution:
                 self._taken.discard(key)
             for name in due(self._results[key], wanted):
                 self._results[key] = carry_out(
-                    name,
-                    self._results[key],
-                    self.launcher,
-                    self._others(key),
-                    tuple(self._results.values()),
+                    name, self._results[key], self.launcher, self._others(key)
                 )
         except WorkerError as error:
             result = self._results[key]

@@ -21,6 +21,7 @@ from pytest_ortbench.models.cache_pairs import (
     is_of_encoder,
 )
 from pytest_ortbench.models.decoder_graph import DecoderGraph
+from pytest_ortbench.models.genai_faults import config_faults
 from pytest_ortbench.models.hints import default_hint
 from pytest_ortbench.models.language_config import LanguageConfig
 from pytest_ortbench.models.well_known import is_first_flag, is_flag
@@ -89,26 +90,28 @@ def decoder_of(
             f"{parts.logits.name!r} is open, and no config.json beside it has vocab_size"
         )
     context, context_from = _context(parts, graph, told)
-    return Recognised(
-        decoder=Decoder(
-            ids=parts.ids.name,
-            logits=parts.logits.name,
-            vocabulary=vocabulary,
-            cache=tuple(tensors),
-            ids_type=parts.ids.type,
-            mask=_name(parts.mask),
-            positions=_name(parts.positions),
-            cache_flag=_name(parts.flag),
-            cache_flag_first=parts.flag is not None and is_first_flag(parts.flag),
-            constants=parts.constants,
-            heard=parts.heard,
-            shares_buffers=graph.shares_buffers,
-            context=context,
-            context_from=context_from,
-            end_tokens=tuple(token for token in told.end_tokens if token < vocabulary),
-            folder="" if told.genai is None else str(told.genai.folder),
-        )
+    decoder = Decoder(
+        ids=parts.ids.name,
+        logits=parts.logits.name,
+        vocabulary=vocabulary,
+        cache=tuple(tensors),
+        ids_type=parts.ids.type,
+        mask=_name(parts.mask),
+        positions=_name(parts.positions),
+        cache_flag=_name(parts.flag),
+        cache_flag_first=parts.flag is not None and is_first_flag(parts.flag),
+        constants=parts.constants,
+        heard=parts.heard,
+        shares_buffers=graph.shares_buffers,
+        context=context,
+        context_from=context_from,
+        end_tokens=tuple(token for token in told.end_tokens if token < vocabulary),
+        folder="" if told.genai is None else str(told.genai.folder),
+        config_faults=told.faults,
     )
+    if told.genai is not None:
+        decoder = replace(decoder, config_faults=config_faults(told.genai, decoder, inputs))
+    return Recognised(decoder=decoder)
 
 
 def completed(decoder: Decoder, inputs: Sequence[TensorInfo], sizes: Mapping[str, int]) -> Decoder:

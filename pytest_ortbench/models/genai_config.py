@@ -5,6 +5,7 @@ The same file in another folder, or another file in the same folder, is not what
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ _TEMPLATES = (
     ("past_value_names", "present_value_names", "present.%d.value"),
     ("past_names", "present_names", ""),
 )
+#: Names of all of them.
+CACHE_TEMPLATES = frozenset(name for names in _TEMPLATES for name in names[:2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +40,16 @@ class GenaiConfig:
         files: Names of model files, by the part of the model that each is.
         model: Its section ``model``.
         decoder: Therein the section ``decoder``.
+        search: Its section ``search``, whatever it holds.
+        has_byte_order_mark: Whether the file begins with one.
     """
 
     folder: Path
     files: dict[str, str]
     model: Mapping[str, Any] = field(default_factory=dict)
     decoder: Mapping[str, Any] = field(default_factory=dict)
+    search: object = None
+    has_byte_order_mark: bool = False
 
     @property
     def decoder_file(self) -> Path:
@@ -122,12 +129,13 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             that is not there.
     """
     place = folder / GENAI_CONFIG
-    model = _section(_read(place), "model", place, GENAI_CONFIG)
+    content, has_mark = _read(place)
+    model = _section(content, "model", place, GENAI_CONFIG)
     decoder = _section(model, "decoder", place, "its section 'model'")
     files = {
-        part: section["filename"]
+        part: _filename(section["filename"], part, folder)
         for part, section in model.items()
-        if isinstance(section, dict) and isinstance(section.get("filename"), str)
+        if isinstance(section, dict) and section.get("filename") is not None
     }
     if not files.get("decoder"):
         pipeline = isinstance(decoder.get("pipeline"), list)
@@ -141,32 +149,73 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             else 'Write "filename": "model.onnx" into its section model.decoder',
         )
     for part, name in files.items():
-        if name and not (folder / name).is_file():
+        if name and not _is_file(folder / name):
             raise ModelError(
                 f"model.{part}.filename names {name!r}, and there is no such file",
                 place=str(place),
                 hint=_beside(folder),
             )
-    return GenaiConfig(folder=folder, files=files, model=model, decoder=decoder)
+    return GenaiConfig(
+        folder=folder,
+        files=files,
+        model=model,
+        decoder=decoder,
+        search=content.get("search"),
+        has_byte_order_mark=has_mark,
+    )
+
+
+def _filename(value: object, part: str, folder: Path) -> str:
+    """Return the name of a file.
+
+    Raises:
+        ModelError: if it is no text.
+    """
+    if isinstance(value, str):
+        return value
+    raise ModelError(
+        f"model.{part}.filename is {json.dumps(value)[:40]}, and not the name of a file",
+        place=str(folder / GENAI_CONFIG),
+        hint=_beside(folder),
+    )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long for the system, or a zero byte
+        return False
 
 
 def _beside(folder: Path) -> str:
     names = sorted(path.name for path in folder.glob("*.onnx"))
-    return f"There is: {', '.join(names)}" if names else "Put the file there"
+    if not names:
+        return "Put the file there"
+    return f"There is: {', '.join(names)}; each can be measured as a file, too"
 
 
-def _read(place: Path) -> Mapping[str, Any]:
+def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
+    """Return what the file holds, and whether it begins with a byte order mark."""
     try:
         if place.stat().st_size > _MOST_BYTES:
             raise ModelError("it is larger than any configuration", place=str(place))
-        value = json.loads(place.read_text(encoding="utf-8"))
+        data = place.read_bytes()
+        value = json.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise ModelError(f"it can't be read ({error.strerror})", place=str(place)) from None
+    except UnicodeDecodeError:
+        raise ModelError(
+            "it is not written in UTF-8", place=str(place), hint="Save it as UTF-8"
+        ) from None
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"it is no JSON ({error})", place=str(place)) from None
+        raise ModelError(
+            f"it is no JSON ({error})",
+            place=str(place),
+            hint="Correct it there, or name one of the .onnx files",
+        ) from None
     if not isinstance(value, dict):
         raise ModelError("it holds no JSON object", place=str(place))
-    return value
+    return value, data.startswith(codecs.BOM_UTF8)
 
 
 def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Mapping[str, Any]:
@@ -175,6 +224,7 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
         raise ModelError(
             f"{where} has no section {name!r}",
             place=str(place),
-            hint="It is no configuration of onnxruntime-genai; write one with its builder",
+            hint="It is no configuration of onnxruntime-genai; write one with its builder, or name "
+            "one of the .onnx files",
         )
     return section

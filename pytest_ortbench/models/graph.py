@@ -98,19 +98,17 @@ def read_model(
     pairs = cache_pairs(told.inputs, outputs)
     pairs = () if isinstance(pairs, str) else pairs
     implied = {**sizes_of_presents(pairs), **told.implied_dims}
+    decoder = decoder_of(
+        told.inputs, outputs, sizes=implied, graph=decoder_graph(proto, pairs), told=config
+    ).decoder
+    faults = config.faults if decoder is None else decoder.config_faults
     model = replace(
         facts,
         inputs=_with_hints(told.inputs, hints or {}, path),
-        decoder=decoder_of(
-            told.inputs,
-            outputs,
-            sizes=implied,
-            graph=decoder_graph(proto, pairs),
-            told=config,
-        ).decoder,
+        decoder=decoder,
         implied_dims=implied,
         told_sizes={**facts.told_sizes, **(config.told_sizes if has_cache else {})},
-        notes=(*facts.notes, *told.notes, *config.notes),
+        notes=(*facts.notes, *told.notes, *config.notes, *(fault.told for fault in faults)),
     )
     fault = next(faults_of(model, name), None)
     if fault is not None:

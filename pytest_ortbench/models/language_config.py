@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.generation import ConfigFault
 from pytest_ortbench.core.model import ToldSize
 from pytest_ortbench.core.model_spec import GENAI_CONFIG
 from pytest_ortbench.models.files_beside import folders_beside, object_in
 from pytest_ortbench.models.genai_config import GenaiConfig, has_genai_config, read_genai_config
+from pytest_ortbench.models.genai_faults import whole
 
 _CONFIG = "config.json"
 _GENERATION = "generation_config.json"
@@ -46,6 +48,7 @@ class LanguageConfig:
         is_causal: Whether a file says that the model predicts the next token.
         genai: The configuration of onnxruntime-genai that names the file.
         notes: What a reader should know of these files.
+        faults: Why a ``genai_config.json`` beside it can't be used at all.
     """
 
     heads: int = 0
@@ -58,6 +61,7 @@ class LanguageConfig:
     is_causal: bool = False
     genai: GenaiConfig | None = None
     notes: tuple[str, ...] = ()
+    faults: tuple[ConfigFault, ...] = ()
 
     @property
     def told_sizes(self) -> dict[str, ToldSize]:
@@ -91,7 +95,8 @@ def _of_genai(path: Path) -> LanguageConfig:
     try:
         genai = read_genai_config(path.parent)
     except ModelError as error:
-        return LanguageConfig(notes=(f"{GENAI_CONFIG} beside it can't be used: {error.message}",))
+        told = f"{GENAI_CONFIG} beside it can't be used: {error.message}"
+        return LanguageConfig(faults=(ConfigFault(told=told, remedy=error.hint),))
     if genai.decoder_file.resolve() != path.resolve():
         return LanguageConfig()
     notes: tuple[str, ...] = ()
@@ -147,8 +152,9 @@ def _with_ends(told: LanguageConfig, config: Mapping[str, Any]) -> LanguageConfi
 def _tokens(value: object) -> Iterator[int]:
     """Token ids of a configuration: one, or several."""
     for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, int) and not isinstance(item, bool) and 0 <= item <= _LARGEST:
-            yield item
+        token = whole(item)
+        if token is not None and 0 <= token <= _LARGEST:
+            yield token
 
 
 def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
@@ -157,6 +163,5 @@ def _first(config: Mapping[str, Any], names: tuple[str, ...]) -> int:
 
 def _number(value: object) -> int:
     """A number that makes sense, else 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _LARGEST:
-        return 0
-    return value
+    number = whole(value)
+    return number if number is not None and 0 < number <= _LARGEST else 0

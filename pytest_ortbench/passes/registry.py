@@ -29,7 +29,6 @@ NAMES = (
     "processes",
     "task",
     "generation",
-    "fidelity",
 )
 
 

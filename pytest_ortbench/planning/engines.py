@@ -111,6 +111,13 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
             "no genai_config.json names the file",
             "Name a folder that has one, or measure it under --ort-engines=session",
         )
+    faults = [fault for fault in decoder.config_faults if fault.stops_genai]
+    if faults:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        return _unsupported(
+            f"{_PACKAGE} can't be used with it: {faults[0].told}{more}",
+            f"{faults[0].remedy}, or measure it under --ort-engines=session",
+        )
     if asked.depth and batch > 1:
         return _unsupported(
             f"{_PACKAGE} reads the tokens of {batch} sequences once, so there is no prompt "

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.models.decoders import completed, decoder_of
-from pytest_ortbench.models.language_config import language_config
+from pytest_ortbench.models.decoders import completed
 from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.planning.decoder_notes import why_no_decoder
 from pytest_ortbench.planning.engines import engines_for
 from pytest_ortbench.planning.feeds import Workload
 from pytest_ortbench.planning.request import PlanRequest
@@ -83,12 +82,10 @@ def _no_decoder(model: Model) -> Failure:
             message=f"the cache of model {model.name!r} has several sizes",
             hint="Set one with --ort-dims",
         )
-    told = language_config(Path(model.path))
-    recognised = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told)
     return Failure(
         kind="unsupported",
         phase="inputs",
-        message=f"model {model.name!r} is not known to write text: {recognised.reason}",
+        message=f"model {model.name!r} is not known to write text: {why_no_decoder(model)}",
         hint="Leave --ort-generate=only out to measure single inferences",
     )
 

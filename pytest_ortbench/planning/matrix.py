@@ -14,7 +14,6 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.model import Model, Variant
@@ -22,6 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.decoder_notes import configuration_notes, near_decoder_skips
 from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
 from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
@@ -33,7 +33,7 @@ from pytest_ortbench.planning.provider_options import (
     refuse_session,
     with_options,
 )
-from pytest_ortbench.planning.real_inputs import expected_outputs
+from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import Combination, PlanRequest, combinations_of
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -89,10 +89,11 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """All cases of one matrix, and what was left out."""
+    """All cases of one matrix, what was left out, and what is to be said of the models."""
 
     entries: tuple[Planned, ...]
     skips: tuple[Skip, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def build_plan(
@@ -134,7 +135,7 @@ def build_plan(
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     lacking = {target.runtime.label: target.lacking for target in targets}
-    left_out += engine_skips(readable, lacking, request)
+    left_out += (*engine_skips(readable, lacking, request), *near_decoder_skips(readable, request))
     entries: list[Planned] = []
     for model in models:
         if isinstance(model, UnreadableModel):
@@ -143,7 +144,8 @@ def build_plan(
             entries += _cases_of(model, request, targets, points, makers)
     # A batch size that is set as a dimension makes the values of the batch axis one case.
     entries = list({planned.case.key: planned for planned in entries}.values())
-    return Plan(entries=tuple(entries), skips=tuple(left_out))
+    notes = configuration_notes(readable, request)
+    return Plan(entries=tuple(entries), skips=tuple(left_out), notes=tuple(notes))
 
 
 def with_inputs(planned: Planned, path: Path) -> Planned:
@@ -489,12 +491,3 @@ def _unreadable(
                 sampling=request.sampling,
             )
             yield Planned(case=case, refusal=failure)
-
-
-def with_contents(case: Case) -> Case:
-    """Return the case with what its further files hold now, expected outputs among them."""
-    contents = {path: held for path in case.further_files() if (held := content_of(path))}
-    expected = expected_outputs(case.model, case.inputs)
-    if (contents, expected) == (case.file_contents, case.expected):
-        return case
-    return replace(case, file_contents=contents, expected=expected)

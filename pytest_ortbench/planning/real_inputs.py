@@ -9,13 +9,14 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pytest_ortbench.core.case import FURTHER_SET, InputSpec
+from pytest_ortbench.core.case import FURTHER_SET, Case, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 
 if TYPE_CHECKING:
@@ -332,3 +333,12 @@ def _specs_of_set(model: Model, place: Path) -> tuple[InputSpec, ...]:
         for info in model.inputs
         if info.name in found
     )
+
+
+def with_contents(case: Case) -> Case:
+    """Return the case with what its further files hold now, expected outputs among them."""
+    contents = {path: held for path in case.further_files() if (held := content_of(path))}
+    expected = expected_outputs(case.model, case.inputs)
+    if (contents, expected) == (case.file_contents, case.expected):
+        return case
+    return replace(case, file_contents=contents, expected=expected)

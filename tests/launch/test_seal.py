@@ -23,7 +23,7 @@ from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.planning.matrix import with_contents
+from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.schema.case_questions import TimeBlock
 
 from .cases import case_of, relu, save

@@ -94,7 +94,12 @@ def test_names_of_folders(tmp_path: Path) -> None:
         ("{}", ("'model'",)),
         ('{"model": {}}', ("'decoder'",)),
         ('{"model": {"decoder": {}}}', ("model.decoder.filename",)),
-        ('{"model": {"decoder": {"filename": 3}}}', ("model.decoder.filename",)),
+        ('{"model": {"decoder": {"filename": 3}}}', ("model.decoder.filename", "3")),
+        ('{"model": {"decoder": {"filename": ["a.onnx"]}}}', ("model.decoder.filename", "a.onnx")),
+        ('{"model": {"decoder": {"filename": null}}}', ("model.decoder.filename",)),
+        ('{"model": {"decoder": {"filename": "a\\u0000b"}}}', ("model.decoder.filename",)),
+        ('{"model": null}', ("'model'",)),
+        ('{"model": {"decoder": null}}', ("'decoder'",)),
         ('{"model": {"decoder": {"filename": "gone.onnx"}}}', ("'gone.onnx'",)),
         ('{"model": {"decoder": {"pipeline": []}}}', ("pipeline",)),
     ],
@@ -103,6 +108,12 @@ def test_what_is_wrong_with_it(content: str, words: tuple[str, ...], tmp_path: P
     (tmp_path / CONFIG).write_text(content)
     message = error_of(tmp_path)
     assert all(word in message for word in words)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
+def test_another_encoding_is_called_so(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / CONFIG).write_bytes('{"model": {"é": {}}}'.encode(encoding))
+    assert "UTF-8" in error_of(tmp_path)
 
 
 def test_a_wrong_one_is_a_model_that_can_not_be_had(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""Whether an exported model answers what its source does."""

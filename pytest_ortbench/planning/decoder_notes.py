@@ -1,0 +1,83 @@
+"""What any run says of language models: why one is taken for none, what is wrong beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.models.cache_pairs import parts_of_name
+from pytest_ortbench.models.decoders import decoder_of
+from pytest_ortbench.models.genai_config import has_genai_config
+from pytest_ortbench.models.language_config import language_config
+from pytest_ortbench.models.well_known import is_past
+from pytest_ortbench.planning.engines import GENAI, engines_for
+from pytest_ortbench.planning.request import PlanRequest
+
+
+def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterator[Skip]:
+    """Yield the models that look as if they wrote text, and why no requests are measured of them.
+
+    Args:
+        models: Those of the plan.
+        request: What was asked for.
+    """
+    for model in models if request.generate == "auto" else ():
+        if model.decoder is None and looks_like_a_decoder(model):
+            yield Skip(
+                what=f"{model.name} × requests",
+                reason=f"it is not known to write text: {why_no_decoder(model)}. "
+                "Single inferences are measured; --ort-generate=off takes this note away",
+            )
+
+
+def looks_like_a_decoder(model: Model) -> bool:
+    """Whether whoever named a model may expect requests: it has a cache, or scores of its tokens.
+
+    Args:
+        model: One that is no decoder.
+    """
+    if has_genai_config(Path(model.path).parent) and _is_in_config(model):
+        return True
+    # A name without any part is of no layer, and of neither keys nor values.
+    outputs = {parts_of_name(info.name) for info in model.outputs} - {()}
+    if any(is_past(info.name) and parts_of_name(info.name) in outputs for info in model.inputs):
+        return True
+    ids = next((info for info in model.inputs if info.name == "input_ids"), None)
+    logits = next((info for info in model.outputs if info.name == "logits"), None)
+    if ids is None or logits is None or ids.hint is None or len(logits.shape or ()) != 3:
+        return False
+    # Fewer scores than tokens are classes: of words, or of their first and last.
+    scores = (logits.shape or (None,))[-1]
+    return ids.hint.kind == "integers" and scores == int(ids.hint.high) + 1
+
+
+def _is_in_config(model: Model) -> bool:
+    config = language_config(Path(model.path)).genai
+    return config is not None and len(set(config.files.values())) == 1
+
+
+def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterator[str]:
+    """Yield what is wrong with ``genai_config.json`` beside models, where no row tells it.
+
+    Args:
+        models: Those of the plan.
+        request: What was asked for.
+    """
+    for model in models if request.generate != "off" else ():
+        decoder = model.decoder
+        if decoder is None:
+            continue
+        refused = GENAI in engines_for(decoder, request)
+        for fault in decoder.config_faults:
+            if not fault.stops_genai:
+                yield f"{model.name}: {fault.told}: the graph decides. {fault.remedy}"
+            elif not refused:
+                yield f"{model.name}: {fault.told}. {fault.remedy}"
+
+
+def why_no_decoder(model: Model) -> str:
+    """Return why a model is not taken for one that writes text."""
+    told = language_config(Path(model.path))
+    return decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason
