@@ -282,6 +282,7 @@ class Sampling:
         load_official: Whether they last as long as MLPerf's rules ask for.
         load_logs: Folder that keeps the generator's logs; empty for none.
         text: File of text whose tokens language models are asked to foresee; empty for none.
+        export_check: Whether exports are held against their source: ``auto`` or ``off``.
     """
 
     time_s: float = 5.0
@@ -298,6 +299,7 @@ class Sampling:
     load_official: bool = False
     load_logs: str = ""
     text: str = ""
+    export_check: str = "auto"
 
 
 class _Named:

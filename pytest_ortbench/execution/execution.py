@@ -124,7 +124,11 @@ class Execution:
                 self._taken.discard(key)
             for name in due(self._results[key], wanted):
                 self._results[key] = carry_out(
-                    name, self._results[key], self.launcher, self._others(key)
+                    name,
+                    self._results[key],
+                    self.launcher,
+                    self._others(key),
+                    tuple(self._results.values()),
                 )
         except WorkerError as error:
             result = self._results[key]

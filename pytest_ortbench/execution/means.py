@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.launch.launcher import Launcher
 
 
@@ -16,10 +17,13 @@ class Means:
     Attributes:
         launcher: Starts the workers.
         others: The other cases of the plan, which a pass may learn further shapes from.
+        results: What is known of cases that were measured, of which a pass may take over what is
+            the same for all cases of a model.
         argument: What a test asked for behind the name of the pass; empty for what the case itself
             asks for.
     """
 
     launcher: Launcher
     others: Sequence[Case] = ()
+    results: Sequence[CaseResult] = ()
     argument: str = ""

@@ -22,22 +22,26 @@ from pytest_ortbench.passes.registry import PASSES, pass_named
 
 
 def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
-    """Return which of the wanted passes a result lacks; a case that failed gets none.
+    """Return which of the wanted passes a result lacks; a case that failed gets few.
 
     Args:
         result: What is known of the case.
         wanted: Names of passes; behind a colon there may be an argument.
     """
-    if result.failure is not None:
-        return []
     wanted = set(wanted)
+    if result.failure is not None:
+        wanted &= {entry.name for entry in PASSES if entry.looks_at_failed}
     plain = [entry.name for entry in PASSES if entry.name in wanted]
     with_arguments = sorted(name for name in wanted if ":" in name)
     return [name for name in (*plain, *with_arguments) if not _is_over(name, result)]
 
 
 def carry_out(
-    name: str, result: CaseResult, launcher: Launcher, others: Sequence[Case] = ()
+    name: str,
+    result: CaseResult,
+    launcher: Launcher,
+    others: Sequence[Case] = (),
+    results: Sequence[CaseResult] = (),
 ) -> CaseResult:
     """Carry out one pass.
 
@@ -46,10 +50,11 @@ def carry_out(
         result: What is known of the case.
         launcher: Starts the worker.
         others: The other cases of the plan, which a pass may learn further shapes from.
+        results: What is known of other cases.
     """
     began = time.monotonic()
     entry, argument = pass_named(name), _argument(name)
-    means = Means(launcher=launcher, others=others, argument=argument)
+    means = Means(launcher=launcher, others=others, results=results, argument=argument)
     try:
         outcome = entry.load(entry.measure)(result, means)
     except WorkerError as error:

@@ -12,11 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.placing import Place
+
+if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,10 @@ class Pass:
         shipped_test: Name of the shipped test of a pass that takes long; it is collected only where
             something asks for the pass; that of a pass with a unit, for cases that time it, and
             only for these. Empty where there is none, or it is always collected.
+        own_cases: ``(case)`` to whether a pass that is for some cases only is for this one: these
+            ask for it by themselves, and its shipped test is collected for them. Empty for a pass
+            that is for all, or whose unit says so.
+        looks_at_failed: Whether it is carried out for a case that failed, too.
         is_asked_by_metrics: Whether a test that names one of its metrics asks for it.
         asked_by: Further names by which a test asks for it: what it calls of the fixture.
         offers: ``(ortbench, …)`` that the fixture offers to tests by the function's own name, and
@@ -196,6 +203,8 @@ class Pass:
     questions: tuple[tuple[str, str], ...] = ()
     takes_argument: bool = False
     shipped_test: str = ""
+    own_cases: str = ""
+    looks_at_failed: bool = False
     is_asked_by_metrics: bool = False
     asked_by: tuple[str, ...] = ()
     offers: tuple[tuple[Place, str], ...] = ()
@@ -232,6 +241,17 @@ class Pass:
     misses: str = ""
     nonfinite: str = ""
     compare_sides: str = ""
+
+    @property
+    def has_own_cases(self) -> bool:
+        """Whether it is for some cases only, which ask for it by themselves."""
+        return self.unit is not None or bool(self.own_cases)
+
+    def is_for(self, case: Case) -> bool:
+        """Whether a case is one of its own; none is of a pass that is for all."""
+        if self.unit is not None:
+            return getattr(case, self.unit.case_field) is not None
+        return bool(self.own_cases) and bool(self.load(self.own_cases)(case))
 
     @property
     def folder(self) -> str:

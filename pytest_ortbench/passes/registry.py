@@ -29,6 +29,7 @@ NAMES = (
     "processes",
     "task",
     "generation",
+    "fidelity",
 )
 
 

@@ -14,7 +14,7 @@ from pytest_ortbench.core.errors import NoModelError, OrtbenchError, UsageError
 from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
-from pytest_ortbench.passes.registry import PASSES, owner_of
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -123,7 +123,7 @@ class Collection:
         return frozenset(
             entry.shipped_test
             for entry in PASSES
-            if entry.unit is None
+            if not entry.has_own_cases
             and entry.name not in asked
             and limited.isdisjoint(entry.metric_names)
             and entry.shipped_test not in named
@@ -131,12 +131,10 @@ class Collection:
         )
 
     def is_idle(self, test: pytest.Item | pytest.Collector) -> bool:
-        """Whether a shipped test is about a unit that no case times, and nobody names the test."""
+        """Whether a shipped test is about cases that there are none of, and nobody names it."""
         callspec, name = getattr(test, "callspec", None), getattr(test, "originalname", "")
-        is_about_unit = any(
-            entry.unit is not None and entry.shipped_test == name for entry in PASSES
-        )
-        if callspec is None or not is_about_unit or name in _named_tests(self._config.args):
+        has_own_cases = any(entry.has_own_cases and entry.shipped_test == name for entry in PASSES)
+        if callspec is None or not has_own_cases or name in _named_tests(self._config.args):
             return False
         return not isinstance(callspec.params.get("ortbench"), Planned)
 
@@ -369,12 +367,12 @@ def _is_shipped(item: pytest.Item) -> bool:
 
 
 def _for_test(item: pytest.Item, entries: Sequence[Planned]) -> Sequence[Planned]:
-    """Return the cases of a test: of a shipped one about a unit, those that time it."""
+    """Return the cases of a test: of a shipped one of a pass with cases of its own, these."""
     if not _is_shipped(item):
         return entries
     for owner in PASSES:
-        if owner.unit is not None and owner.shipped_test == item.name:
-            return [entry for entry in entries if owner_of(entry.case) is owner]
+        if owner.has_own_cases and owner.shipped_test == item.name:
+            return [entry for entry in entries if owner.is_for(entry.case)]
     return entries
 
 

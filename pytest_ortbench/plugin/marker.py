@@ -278,9 +278,5 @@ def passes_of(
     case = planned.case
     holders = {"": options, "request": case, "case": case, "sampling": case.sampling}
     passes |= {asked for room, name, asked in _ASKING if getattr(holders[room], name)}
-    passes |= {
-        entry.name
-        for entry in PASSES
-        if entry.unit is not None and getattr(case, entry.unit.case_field) is not None
-    }
+    passes |= {entry.name for entry in PASSES if entry.is_for(case)}
     return passes

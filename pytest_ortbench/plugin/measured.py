@@ -143,6 +143,11 @@ class Measured:
         return result
 
     @property
+    def outcome(self) -> CaseResult:
+        """The raw facts, also of a case that gave no number."""
+        return self._raw
+
+    @property
     def status(self) -> str:
         """``measured``, or the kind of its failure: ``unsupported``, ``timeout``, ``crash``, …."""
         return self._raw.status

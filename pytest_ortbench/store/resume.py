@@ -204,6 +204,8 @@ def _as_first_written(case: Case) -> Any:
         del plain["generation"]
     if not case.sampling.text:
         del plain["sampling"]["text"]
+    if case.model.exported_from is None:
+        del plain["sampling"]["export_check"]
     if not case.encoder_inputs:
         del plain["encoder_inputs"]
     if case.model.encoder is None:

@@ -274,9 +274,8 @@ class Collected:
                 self._kinds.setdefault(label, kind_of(leaf))
                 self._note(label, sample, _unexpected(leaf))
 
-    def accuracy(self, stored: SampleFile, order_note: str) -> Accuracy:
-        outputs: list[OutputAccuracy] = []
-        notes = [note for note in (stored.note, order_note) if note]
+    def outputs(self) -> tuple[OutputAccuracy, ...]:
+        outputs = []
         for label, differences in self._differences.items():
             measured = [
                 difference
@@ -284,12 +283,18 @@ class Collected:
                 if factor == MEASURED
             ]
             outputs.append(worst_figures(label, self._kinds[label], differences, measured=measured))
+        return tuple(outputs)
+
+    def accuracy(self, stored: SampleFile, order_note: str) -> Accuracy:
+        outputs = self.outputs()
+        notes = [note for note in (stored.note, order_note) if note]
+        for label, differences in self._differences.items():
             notes += self._remarks(label, differences)
         return Accuracy(
             reference=stored.reference,
             samples=len(self.magnitudes),
             magnitudes=tuple(sorted(set(self.magnitudes))),
-            outputs=tuple(outputs),
+            outputs=outputs,
             reason="" if outputs else "there are no outputs to compare",
             note="; ".join(notes),
             set_elements=tuple(self._elements),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import platform
@@ -106,6 +107,12 @@ class EngineCase(MeasuredCase):
             compile_ns=self._compile_ns,
             compiled_bytes=self._compiled_bytes,
         )
+
+    def another(self) -> InferenceSession:
+        """Load the model a second time, with nothing of the first one, and return what runs it."""
+        engine = copy.copy(self._engine)
+        self._asked(engine.compile)
+        return self._called(self._asked(engine.open))
 
     def describe(self) -> RuntimeInfo:
         """Return what this interpreter is; ONNX Runtime may be installed, and is not loaded."""

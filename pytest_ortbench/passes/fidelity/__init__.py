@@ -1,0 +1,1 @@
+"""Whether an exported model answers what its source does."""

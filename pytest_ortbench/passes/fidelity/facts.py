@@ -1,0 +1,129 @@
+"""What an ONNX file and the source that it was exported from answer to the same inputs.
+
+Raw facts only. The file runs on the CPU without optimisation, the source in its framework.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pytest_ortbench.core.accuracy import OutputAccuracy, ReferenceSpread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSizes:
+    """Inputs of one choice of sizes, through the file and through the source.
+
+    Attributes:
+        sizes: Size of each open dimension of the file; empty where all are fixed.
+        changed: Dimensions that have another size here than in the first choice.
+        samples: Input sets that both answered.
+        outputs: The file's outputs with the source's as what is right.
+        note: What the figures leave out, such as outputs of another shape.
+        file_reason: Why the file did not run; empty if it did.
+        source_reason: Why the source did not, likewise.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    samples: int = 0
+    outputs: tuple[OutputAccuracy, ...] = ()
+    note: str = ""
+    file_reason: str = ""
+    source_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedSize:
+    """A size that the file fixes, and whether the source takes another one.
+
+    Attributes:
+        axis: Which axis of these inputs.
+        size: The size in the file.
+        inputs: Inputs that have it there; all of them got the other size at once.
+        tried: The other size.
+        taken: Whether the source answered.
+    """
+
+    axis: int
+    size: int
+    inputs: tuple[str, ...]
+    tried: int
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confusion:
+    """An output of the file that is another output of the source.
+
+    Attributes:
+        output: Name of the file's output.
+        source_output: Name of the output in whose place the source gives these values.
+        sqnr_db: How near they are; ``None`` where they are equal.
+    """
+
+    output: str
+    source_output: str
+    sqnr_db: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """Where in the graph the values of the file part from those of the source.
+
+    Attributes:
+        module: Path of the part of the source (``encoder.layer.0.norm``).
+        kind: What that is: ``LayerNorm``.
+        node: Name of the node that makes its value in the file.
+        op_type: Operator of that node.
+        sqnr_db: How near the two values are.
+        compared: Parts whose values could be compared.
+        matched: Parts among them that agree.
+        reason: Why none is named; empty otherwise.
+    """
+
+    module: str = ""
+    kind: str = ""
+    node: str = ""
+    op_type: str = ""
+    sqnr_db: float | None = None
+    compared: int = 0
+    matched: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportCheck:
+    """An export held against its source, or why it was not.
+
+    Attributes:
+        framework: Alias of the framework.
+        version: Its version.
+        choices: One entry a choice of sizes; the first has the usual ones.
+        fixed: Sizes that the file fixes and another of which was tried.
+        confusions: Outputs that are another output of the source.
+        spread: How far the file is from itself, where it was run again.
+        repeats: Whether the source answers the same when it is asked again, and when it is built
+            again; ``None`` where that was not asked, since nothing differs.
+        rebuilds: Likewise, of a source that was loaded a second time.
+        parting: Where values part; ``None`` where outputs don't.
+        reason: Why nothing was compared; empty otherwise.
+        interrupted: Whether it was stopped before it was over; a resumed run does it.
+    """
+
+    framework: str = ""
+    version: str = ""
+    choices: tuple[CheckedSizes, ...] = ()
+    fixed: tuple[FixedSize, ...] = ()
+    confusions: tuple[Confusion, ...] = ()
+    spread: ReferenceSpread | None = None
+    repeats: bool | None = None
+    rebuilds: bool | None = None
+    parting: Parting | None = None
+    reason: str = ""
+    interrupted: bool = False
+
+    @property
+    def samples(self) -> int:
+        """Input sets that both sides answered, over all choices of sizes."""
+        return sum(choice.samples for choice in self.choices)

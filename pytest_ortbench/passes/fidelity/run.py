@@ -1,0 +1,151 @@
+"""The check of an export on the host's side: the file answers first, then its source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.engines.registry import engine_kind
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.launch.native_text import readable
+from pytest_ortbench.launch.reference import reference_case
+from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.fidelity.numbers import NEAR_DB, export_sqnr_db
+from pytest_ortbench.passes.fidelity.planning import (
+    SizedInputs,
+    has_source,
+    other_fixed_sizes,
+    sizes_to_check,
+)
+from pytest_ortbench.passes.fidelity.questions import (
+    AskFile,
+    AskSource,
+    FileAnswered,
+    SizeChoice,
+    SizeTrial,
+    SourceAnswered,
+)
+from pytest_ortbench.schema.model_questions import MeasureSpread
+
+#: Input sets of the usual sizes, and of each other choice.
+_SETS, _SETS_OF_OTHERS = 8, 2
+
+
+def measure(result: CaseResult, means: Means) -> ExportCheck:
+    """Hold an exported model against its source, once for all cases of the model.
+
+    Raises:
+        WorkerError: if a worker fails.
+    """
+    case = result.case
+    if not has_source(case):
+        return ExportCheck(reason="it was exported from no source here")
+    known = next(
+        (
+            other.fidelity
+            for other in means.results
+            if other.fidelity is not None
+            and not other.fidelity.interrupted
+            and other.case.model.digest == case.model.digest
+            and other.case.model.exported_from == case.model.exported_from
+        ),
+        None,
+    )
+    return _checked(case, means) if known is None else known
+
+
+def _checked(case: Case, means: Means) -> ExportCheck:
+    source = case.model.exported_from
+    assert source is not None
+    kind = engine_kind(source.framework)
+    if kind is None:
+        return ExportCheck(
+            framework=source.framework,
+            reason=f"no package here runs models of {source.framework!r}",
+        )
+    sized = sizes_to_check(case)
+    choices = tuple(
+        SizeChoice(inputs=entry.inputs, samples=_SETS_OF_OTHERS if entry.changed else _SETS)
+        for entry in sized
+    )
+    launcher, timeout_s = means.launcher, case.sampling.timeout_s
+    right = replace(
+        reference_case(replace(case, model=replace(case.model, reference=None))),
+        inputs=sized[0].inputs,
+        expected=(),
+        dataset=None,
+    )
+    with OwnFolder("export") as folder:
+        path = str(folder / "answers.npz")
+        file = launcher.ask(
+            AskFile(case=right, choices=choices, path=path),
+            deadline=time.monotonic() + timeout_s,
+        )
+        provider = Provider(alias=kind.alias, name=kind.title, role="framework")
+        framework_case = replace(
+            case,
+            provider=provider,
+            runtime=_runtime(case, means.others),
+            inputs=sized[0].inputs,
+            session=SessionConfig(),
+            sessions=1,
+            concurrency=1,
+            call="sync",
+            io="end-to-end",
+            generation=None,
+        )
+        deadline = time.monotonic() + timeout_s
+        with closing(launcher.open(framework_case, worker=0, deadline=deadline)) as worker:
+            answered = worker.ask(
+                AskSource(
+                    path=path,
+                    choices=choices,
+                    samples=file.samples,
+                    trials=tuple(
+                        SizeTrial(fixed=fixed, inputs=inputs)
+                        for fixed, inputs in other_fixed_sizes(case, sized[0].inputs)
+                    ),
+                    near_db=NEAR_DB,
+                )
+            )
+        check = ExportCheck(
+            framework=source.framework,
+            version=answered.version,
+            choices=_named(sized, file, answered),
+            fixed=answered.fixed,
+            confusions=answered.confusions,
+            repeats=answered.repeats,
+            rebuilds=answered.rebuilds,
+        )
+        nearest = export_sqnr_db(check)
+        if nearest is not None and nearest < NEAR_DB and check.rebuilds is not False:
+            spread = launcher.ask(
+                MeasureSpread(case=right, reference=path), deadline=time.monotonic() + timeout_s
+            )
+            check = replace(check, spread=spread)
+    return check
+
+
+def _named(
+    sized: Sequence[SizedInputs], file: FileAnswered, answered: SourceAnswered
+) -> tuple[CheckedSizes, ...]:
+    return tuple(
+        replace(choice, sizes=entry.sizes, changed=entry.changed, file_reason=readable(reason))
+        for choice, entry, reason in zip(answered.choices, sized, file.reasons, strict=True)
+    )
+
+
+def _runtime(case: Case, others: Sequence[Case]) -> Runtime:
+    """Where the framework runs: as its rows of this run do, else as the case."""
+    source = case.model.exported_from
+    frameworks = [
+        other.runtime
+        for other in others
+        if other.provider.role == "framework" and other.model.exported_from == source
+    ]
+    return frameworks[0] if frameworks else case.runtime
