@@ -15,6 +15,8 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 FOLDERS = {
     "mnn": "mnn",
     "openvino-native": "openvino_native",
+    "tensorflow": "tensorflow",
+    "tflite": "tflite",
     "tract": "tract",
     "python": "python",
     "torch": "torch",

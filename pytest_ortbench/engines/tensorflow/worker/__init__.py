@@ -1,0 +1,1 @@
+"""What runs in the process that measures TensorFlow, or exports from it."""

@@ -1,0 +1,93 @@
+"""TensorFlow runs the source of a model, through one traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.tensorflow.worker.files import imported
+from pytest_ortbench.engines.tensorflow.worker.served import Served, traced
+from pytest_ortbench.worker.entry import load_source
+
+_INTRA, _INTER = "intra_op_parallelism_threads", "inter_op_parallelism_threads"
+_JIT = "jit_compile"
+#: Ways to write the kind of its devices that are GPUs.
+_GPUS = ("GPU", "CUDA")
+
+
+class TensorFlow(Engine):
+    """A Keras model, a SavedModel or a function of TensorFlow."""
+
+    _library: Any = None  # the package has no types
+    _served: Served | None = None
+    _device: str = ""
+
+    def load(self) -> str:
+        """Import ``tensorflow``, set its threads, and return its version.
+
+        GPUs are hidden from a case of the CPU: it would place operators there by itself.
+        """
+        self._library = imported()
+        threading = self._library.config.threading
+        threading.set_intra_op_parallelism_threads(self.task.threads)
+        threading.set_inter_op_parallelism_threads(int(self.task.options.get(_INTER, "1")))
+        self._device = self.task.device.upper().partition(":")[0] or "CPU"
+        if self._device == "CPU":
+            self._library.config.set_visible_devices([], "GPU")
+        return str(self._library.__version__)
+
+    def open(self) -> Inference:
+        """Load the source, trace its function, and return what runs it.
+
+        Further sessions run the same function, as threads of an application do.
+        """
+        self._require_device()
+        assert self.task.source is not None  # a framework is planned for its sources alone
+        if self._served is None:
+            self._served = traced(load_source(self.task.source), jit_compile=self._jit)
+        function = self._served
+        taken = set(function.inputs) - {item.name for item in self.task.inputs}
+        given = set(function.outputs)
+        lacking = [item.name for item in self.task.outputs if item.name not in given]
+        if taken or lacking:
+            names = ", ".join(sorted(taken) + lacking)
+            raise EngineRefusal(
+                f"the ONNX file and the model of TensorFlow differ in inputs or outputs: {names}"
+            )
+        order = [function.outputs.index(item.name) for item in self.task.outputs]
+        constant, flatten = self._library.constant, self._library.nest.flatten
+        inputs, call = function.inputs, function.call
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            tensors = flatten(call([constant(feeds[name]) for name in inputs]))
+            return [tensors[index].numpy() for index in order]
+
+        return infer
+
+    def in_force(self) -> dict[str, str]:
+        """Return its numbers of threads as it reads them back, and how the function is run."""
+        threading = self._library.config.threading
+        return {
+            _INTRA: str(threading.get_intra_op_parallelism_threads()),
+            _INTER: str(threading.get_inter_op_parallelism_threads()),
+            _JIT: "1" if self._jit else "0",
+            "function": "tf.function",
+        }
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._served = None
+
+    @property
+    def _jit(self) -> bool:
+        return self.task.options.get(_JIT, "0") in {"1", "true", "True"}
+
+    def _require_device(self) -> None:
+        """Refuse a device that TensorFlow does not see; several of a kind can't be told apart."""
+        kind = "GPU" if self._device in _GPUS else self._device
+        seen = sorted({item.device_type for item in self._library.config.list_physical_devices()})
+        if kind not in seen:
+            raise EngineRefusal(
+                f"TensorFlow sees no {kind} here, only {', '.join(seen)}", kind="unavailable"
+            )

@@ -1,0 +1,59 @@
+"""Files of TensorFlow: a Keras file is loaded in its safe mode, a SavedModel is a program."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.engines.entry import LoadedSource
+from pytest_ortbench.engines.seam import EngineRefusal
+
+
+def imported() -> Any:
+    """Return the package ``tensorflow``, imported without its messages of progress.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    import tensorflow  # the measured thing itself, so its import is timed
+
+    return tensorflow
+
+
+def load_saved(path: Path) -> LoadedSource:
+    """Return what a Keras file or the folder of a SavedModel holds.
+
+    Raises:
+        EngineRefusal: if it can't be loaded, or not without running code that it holds.
+        ImportError: if TensorFlow is not installed.
+    """
+    tensorflow = imported()
+    if path.is_dir():
+        try:
+            return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
+        except (OSError, ValueError, tensorflow.errors.OpError) as error:
+            raise EngineRefusal(
+                f"TensorFlow can't load {path.name}: {first_sentence(error)}"
+            ) from error
+    import keras
+
+    try:
+        model = keras.saving.load_model(path, safe_mode=True, compile=False)
+    except (OSError, TypeError, ValueError) as error:
+        raise EngineRefusal(
+            f"Keras can't load {path.name}: {first_sentence(error)}",
+            hint="A Keras file is read in its safe mode, without the classes of your project: name "
+            "a function that returns the model, as net.py:build, for one with Lambda layers or "
+            "classes of its own",
+        ) from error
+    return LoadedSource(path=path, model=model)
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return the first sentence of an error's message; Keras has a configuration follow."""
+    lines = (line.strip() for line in str(error).splitlines())
+    first = next((line for line in lines if line), type(error).__name__)
+    return first.partition(". ")[0].rstrip(".")

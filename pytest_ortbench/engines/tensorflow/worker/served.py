@@ -1,0 +1,269 @@
+"""What an application calls of a model of TensorFlow: one traced function, with names.
+
+The same function is exported and measured, so both have the same inputs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ortbench.engines.entry import LoadedSource
+from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, imported
+
+#: The signature that is served where nobody names one.
+_DEFAULT = "serving_default"
+#: Key of the dictionary of an entry function that names another one.
+SIGNATURE = "signature"
+#: What the names begin with that Keras makes up.
+_NAMED_BY_KERAS = "keras_tensor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A traced function of TensorFlow, with the names of what it takes and gives.
+
+    Attributes:
+        function: A concrete function.
+        owner: What holds its variables.
+        inputs: Names of what it takes, in its order.
+        outputs: Names of what it gives, in the order of the flat structure.
+        keywords: Names of its arguments where it takes no positional ones, in the same order.
+    """
+
+    function: Any
+    owner: Any
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    keywords: tuple[str, ...] = ()
+
+    def call(self, tensors: Sequence[Any]) -> Any:
+        """Run it once, and return what it gives, structured as its author wrote it."""
+        if self.keywords:
+            return self.function(**dict(zip(self.keywords, tensors, strict=True)))
+        return self.function(*tensors)
+
+
+def traced(entry: LoadedSource, *, jit_compile: bool = False) -> Served:
+    """Return what an application calls of a source.
+
+    Args:
+        entry: The source, loaded.
+        jit_compile: Whether XLA compiles the function.
+
+    Raises:
+        EngineRefusal: if nothing tells what it is fed, or it can't be traced.
+    """
+    tensorflow = imported()
+    try:
+        if hasattr(entry.model, "signatures") and not hasattr(entry.model, "layers"):
+            return _renamed(entry, _of_signature(tensorflow, entry, jit_compile))
+        if hasattr(entry.model, "structured_input_signature"):
+            return _renamed(entry, _of_concrete(tensorflow, entry.model, entry.model, jit_compile))
+        if hasattr(entry.model, "layers"):
+            return _renamed(entry, _of_keras(tensorflow, entry, jit_compile))
+        return _renamed(entry, _of_function(tensorflow, entry, jit_compile))
+    except (TypeError, ValueError, tensorflow.errors.OpError) as error:
+        raise EngineRefusal(f"TensorFlow can't trace the model: {first_sentence(error)}") from error
+
+
+def _of_signature(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+    """Return one signature of a SavedModel: the one asked for, the default, or its only one."""
+    signatures = {name: entry.model.signatures[name] for name in entry.model.signatures}
+    asked = entry.settings.get(SIGNATURE)
+    name = _DEFAULT if asked is None else str(asked)
+    chosen = signatures.get(name)
+    if chosen is None and asked is None and len(signatures) == 1:
+        chosen = next(iter(signatures.values()))
+    if chosen is None:
+        raise EngineRefusal(
+            f"the SavedModel has no signature {name!r}, only: "
+            f"{', '.join(sorted(signatures)) or 'none'}",
+            hint="Choose one in a function that is named as net.py:build: "
+            "return tensorflow.saved_model.load(FOLDER), None, {'signature': NAME}",
+        )
+    return _of_concrete(tensorflow, chosen, entry.model, jit_compile)
+
+
+def _of_concrete(tensorflow: Any, function: Any, owner: Any, jit_compile: bool) -> Served:
+    """Return a traced function; one of a SavedModel takes its inputs by keyword alone."""
+    positional, by_keyword = function.structured_input_signature
+    taken = sorted(by_keyword)
+    if jit_compile:
+        specs = [by_keyword[name] for name in taken] or list(positional)
+        compiled = tensorflow.function(
+            lambda *tensors: (
+                function(*tensors)
+                if positional
+                else function(**dict(zip(taken, tensors, strict=True)))
+            ),
+            input_signature=specs,
+            jit_compile=True,
+        ).get_concrete_function()
+        return Served(
+            function=compiled,
+            owner=(owner, function),
+            inputs=tuple(taken) or _argument_names(compiled),
+            outputs=_output_names(tensorflow, function, ()),
+        )
+    return Served(
+        function=function,
+        owner=owner,
+        inputs=tuple(taken) or _argument_names(function),
+        outputs=_output_names(tensorflow, function, ()),
+        keywords=tuple(taken),
+    )
+
+
+def _of_keras(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+    """Return the model as a function of the batch, in inference."""
+    import keras
+
+    model = entry.model
+    if keras.backend.backend() != "tensorflow":
+        raise EngineRefusal(
+            f"Keras runs on {keras.backend.backend()} here, not on TensorFlow",
+            hint="Set KERAS_BACKEND=tensorflow",
+        )
+    declared = getattr(model, "inputs", None)
+    if declared:
+        # A Sequential that was never called has no structure, and one input.
+        structure = getattr(model, "input", None)
+        structure = declared[0] if structure is None else structure
+        names = [_name_of_input(tensor) for tensor in declared]
+        specs = [
+            tensorflow.TensorSpec(tensor.shape, tensor.dtype, name=name)
+            for tensor, name in zip(declared, _distinct(names), strict=True)
+        ]
+    else:
+        structure, specs = _of_example(tensorflow, entry, batched=True)
+
+    def infer(*tensors: Any) -> Any:
+        return model(tensorflow.nest.pack_sequence_as(structure, tensors), training=False)
+
+    function = tensorflow.function(
+        infer, input_signature=specs, jit_compile=jit_compile or None
+    ).get_concrete_function()
+    return Served(
+        function=function,
+        owner=model,
+        inputs=tuple(spec.name for spec in specs),
+        outputs=_output_names(tensorflow, function, getattr(model, "output_names", None) or ()),
+    )
+
+
+def _of_function(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+    """Return a function, or a module that can be called, for its own signature or the example."""
+    model = entry.model
+    if not callable(model):
+        raise EngineRefusal(f"the model can't be called: it is of type {type(model).__name__}")
+    given = getattr(model, "input_signature", None)
+    if given is None:
+        given = getattr(model.__call__, "input_signature", None)
+    structure, specs = (
+        (tuple(given), list(given))
+        if given is not None
+        else _of_example(tensorflow, entry, batched=False)
+    )
+    positional = structure if isinstance(structure, (tuple, list)) else (structure,)
+
+    def infer(*tensors: Any) -> Any:
+        return model(*tensorflow.nest.pack_sequence_as(positional, tensors))
+
+    names = _distinct([_plain(spec.name or "input") for spec in specs])
+    named = [
+        tensorflow.TensorSpec(spec.shape, spec.dtype, name=name)
+        for spec, name in zip(specs, names, strict=True)
+    ]
+    function = tensorflow.function(
+        infer, input_signature=named, jit_compile=jit_compile or None
+    ).get_concrete_function()
+    return Served(
+        function=function,
+        owner=model,
+        inputs=tuple(names),
+        outputs=_output_names(tensorflow, function, ()),
+    )
+
+
+def _of_example(tensorflow: Any, entry: LoadedSource, *, batched: bool) -> tuple[Any, list[Any]]:
+    """Return the structure of the example inputs, and a specification of each array of it."""
+    if entry.example is None:
+        raise EngineRefusal(
+            "the model does not say what it is fed",
+            hint="Name a function that returns it with example inputs: return model, (array,)",
+        )
+    structure = entry.example
+    if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:
+        structure = structure[0]
+    elif isinstance(structure, tuple) and batched:
+        structure = list(structure)
+    arrays = [tensorflow.convert_to_tensor(item) for item in tensorflow.nest.flatten(structure)]
+    names = entry.names or _distinct(["input"] * len(arrays))
+    if len(names) != len(arrays):
+        raise EngineRefusal(f"{len(names)} names are given for {len(arrays)} example inputs")
+    specs = []
+    for name, array in zip(names, arrays, strict=True):
+        opened = (entry.dynamic or {}).get(name, {0: "batch"} if batched else {})
+        shape = [None if axis in opened else size for axis, size in enumerate(array.shape)]
+        specs.append(tensorflow.TensorSpec(shape, array.dtype, name=name))
+    return structure, specs
+
+
+def _renamed(entry: LoadedSource, made: Served) -> Served:
+    """Return a function under the names that the user gives its inputs and outputs."""
+    inputs, outputs = entry.names, entry.outputs
+    for given, own, kind in ((inputs, made.inputs, "inputs"), (outputs, made.outputs, "outputs")):
+        if given is not None and len(given) != len(own):
+            raise EngineRefusal(f"{len(given)} names are given for {len(own)} {kind}")
+    return Served(
+        function=made.function,
+        owner=made.owner,
+        inputs=tuple(inputs or made.inputs),
+        outputs=tuple(outputs or made.outputs),
+        keywords=made.keywords,
+    )
+
+
+def _name_of_input(tensor: Any) -> str:
+    """Return the name of an input of Keras; it numbers those that nobody named in a process."""
+    name = _plain(tensor.name)
+    return "input" if name.startswith(_NAMED_BY_KERAS) else name
+
+
+def _argument_names(function: Any) -> tuple[str, ...]:
+    """Return the names of what a traced function takes, without what it captured."""
+    count = len(function.inputs) - len(function.captured_inputs)
+    return tuple(_distinct([_plain(tensor.name) for tensor in function.inputs[:count]]))
+
+
+def _output_names(tensorflow: Any, function: Any, own: Iterable[str]) -> tuple[str, ...]:
+    """Return a name for each tensor that a traced function gives, in flat order."""
+    structured = function.structured_outputs
+    count = len(tensorflow.nest.flatten(structured))
+    if isinstance(structured, dict) and len(structured) == count:
+        return tuple(str(name) for name in sorted(structured))
+    names = [_plain(name) for name in own]
+    if len(names) != count:
+        names = ["output"] * count
+    return tuple(_distinct(names))
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names with a number behind each that stood before, or behind all that are one word."""
+    taken: set[str] = set()
+    distinct = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in taken:
+            candidate, number = f"{name}_{number}", number + 1
+        taken.add(candidate)
+        distinct.append(candidate)
+    return distinct
+
+
+def _plain(name: str) -> str:
+    """Return a name of TensorFlow without the number of its output."""
+    return name.partition(":")[0]

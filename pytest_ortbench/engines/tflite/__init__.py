@@ -1,0 +1,1 @@
+"""TensorFlow Lite, by the package ai-edge-litert."""

@@ -1,0 +1,78 @@
+"""Export from TensorFlow Lite by tf2onnx; quantised inputs and outputs keep their type."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.engines.entry import LoadedSource, Made
+from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.engines.tensorflow.export import made, opset_of
+from pytest_ortbench.engines.tensorflow.worker.conversion import write_converted
+from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, imported
+
+#: Stands behind the first four bytes of a file.
+_MARK = b"TFL3"
+
+
+def export_tflite(entry: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
+    """Write the ONNX file of a ``.tflite`` file, under the names of its signature.
+
+    Args:
+        entry: The source, loaded.
+        path: The file to write.
+        settings: ``opset``, if the user asks for one.
+
+    Raises:
+        EngineRefusal: if the file can't be read, or has operators that can't be converted.
+        ImportError: if TensorFlow or tf2onnx is not installed.
+    """
+    imported()
+    import tf2onnx
+    from tf2onnx.tfonnx import process_tf_graph
+
+    data = entry.path.read_bytes()
+    if data[4:8] != _MARK:
+        raise EngineRefusal(f"{entry.path.name} is no file of TensorFlow Lite")
+    try:
+        names = names_of(data)
+    except (IndexError, ValueError, struct.error) as error:
+        raise EngineRefusal(f"{entry.path.name} is cut or damaged") from error
+    try:
+        graph = process_tf_graph(
+            None,
+            opset=opset_of(settings),
+            tflite_path=str(entry.path),
+            tensors_to_rename=names,
+        )
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise EngineRefusal(
+            f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
+        ) from error
+    write_converted(graph, path, entry.path.name, entry.dynamic)
+    return made({})
+
+
+def names_of(data: bytes) -> dict[str, str]:
+    """Return what the one signature of a file calls its tensors, by their names in the graph.
+
+    Empty for a file with none or several. The interpreter gives the same names.
+
+    Args:
+        data: The file.
+    """
+    from tf2onnx.tflite.Model import Model
+
+    model: Any = Model.GetRootAs(data, 0)
+    if model.SignatureDefsLength() != 1:
+        return {}
+    signature = model.SignatureDefs(0)
+    tensors = model.Subgraphs(signature.SubgraphIndex())
+    maps = [signature.Inputs(index) for index in range(signature.InputsLength())]
+    maps += [signature.Outputs(index) for index in range(signature.OutputsLength())]
+    names = {
+        tensors.Tensors(item.TensorIndex()).Name().decode(): item.Name().decode() for item in maps
+    }
+    return names if len(names) == len(set(names.values())) == len(maps) else {}

@@ -1,0 +1,101 @@
+"""TensorFlow and TensorFlow Lite, as far as that goes without them; the rest is a heavy test."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from onnx import TensorProto, helper
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.source import Source
+from pytest_ortbench.engines.registry import framework_of_file
+from pytest_ortbench.engines.seam import EngineTask
+from pytest_ortbench.engines.tensorflow.worker.conversion import name_dimensions
+from pytest_ortbench.engines.tensorflow.worker.files import first_sentence
+from pytest_ortbench.engines.tflite.worker import TensorFlowLite
+from pytest_ortbench.models.sources import source_at
+from pytest_ortbench.worker.entry import exported_by, loaded
+
+
+def alias_of(path: Path) -> str:
+    kind = framework_of_file(path)
+    return "" if kind is None else kind.alias
+
+
+def exported(path: Path, target: Path) -> None:
+    source, kind = loaded(path, "")
+    exported_by(kind, source, target, {})
+
+
+def test_files_and_folders_belong_to_their_framework(tmp_path: Path) -> None:
+    folder = tmp_path / "net"
+    folder.mkdir()
+    assert alias_of(folder) == ""
+    (folder / "saved_model.pb").write_bytes(b"")
+    assert alias_of(folder) == "tensorflow"
+    assert alias_of(Path("net.KERAS")) == "tensorflow"
+    assert alias_of(Path("net.tflite")) == "tflite"
+    assert alias_of(Path("net.h5")) == ""
+    source = source_at(folder)
+    assert source is not None
+    assert (source.path, source.refusal) == (folder, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"),
+    [
+        ("net.keras", {"tensorflow", "tf2onnx"}),
+        ("net.tflite", {"ai-edge-litert", "tensorflow", "tf2onnx"}),
+    ],
+)
+def test_missing_packages_are_named_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, packages: set[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    path = tmp_path / name
+    path.write_bytes(b"\0\0\0\0TFL3")
+    with pytest.raises(WorkerError) as caught:
+        exported(path, tmp_path / "model.onnx")
+    failure = caught.value.failure
+    assert (failure.kind, failure.phase) == ("unavailable", "export")
+    assert packages <= set(failure.hint.split())
+
+
+def test_the_interpreter_is_a_package_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
+    task = EngineTask(
+        path=Path("net.onnx"), inputs=(), outputs=(), threads=1, source=Source(path="net.tflite")
+    )
+    with pytest.raises(ImportError):
+        TensorFlowLite(task).load()
+
+
+def test_open_dimensions_have_names_that_no_conversion_changes() -> None:
+    def value(name: str, *shape: int | str) -> object:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+    graph = helper.make_graph(
+        [],
+        "g",
+        [value("ids", "unk__7", "unk__8"), value("image:0", "unk__9", 32, "unk__10")],
+        [value("scores", "unk__11", 10)],
+    )
+    name_dimensions(graph, {"ids": {1: "tokens"}})
+    shapes = {
+        item.name: [size.dim_param or size.dim_value for size in item.type.tensor_type.shape.dim]
+        for item in [*graph.input, *graph.output]
+    }
+    assert shapes == {
+        "ids": ["batch", "tokens"],
+        "image:0": ["batch", 32, "image_2"],
+        "scores": [0, 10],
+    }
+
+
+def test_of_a_message_the_first_sentence_is_first_sentence() -> None:
+    assert first_sentence(
+        TypeError("\n Could not locate class 'Net'. Full config: {'a': 1}\n")
+    ) == ("Could not locate class 'Net'")
+    assert first_sentence(ValueError()) == "ValueError"
