@@ -22,6 +22,7 @@ FOLDERS = {
     "torch": "torch",
     "torch-compile": "torch_compile",
     "torch-script": "torch_script",
+    "sklearn": "sklearn",
 }
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"

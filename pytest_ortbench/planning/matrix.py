@@ -24,7 +24,8 @@ from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import configuration_notes, near_decoder_skips
 from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
 from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
-from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, stored_batch, workloads
+from pytest_ortbench.planning.example_inputs import fed_from_file
+from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, workloads
 from pytest_ortbench.planning.generations import generations, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
@@ -348,8 +349,7 @@ def _sized(
     data: OwnData | None,
 ) -> _Sized:
     sizes = {**dims, **(preset.dims if preset is not None else {})}
-    if asked is None and request.inputs is not None:
-        asked = stored_batch(axes, sizes, request.inputs)
+    request, asked = fed_from_file(request, axes, asked, sizes, has_data=data is not None)
     feed, labelled = _feed(axes, asked, sizes, request, data)
     batch = axes.batch_of(asked, dims)
     generation = preset.generation if preset is not None else None

@@ -11,6 +11,6 @@ ENGINE = EngineKind(
     is_framework=True,
     # Every class inherits from object, so that this is the framework of what has no other.
     models=("builtins",),
-    exporter="pytest_ortbench.engines.python.export:export",
+    exporter="pytest_ortbench.engines.python.export:export_callable",
     entry_keys={"onnx": "the ONNX file that does the same: a path, or its bytes"},
 )

@@ -12,7 +12,7 @@ from pytest_ortbench.engines.seam import EngineRefusal
 _SHAPE = "Return (callable, {input: array}, {'onnx': 'net.onnx'}), or a model of a framework"
 
 
-def export(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
+def export_callable(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Copy the named file, or write its bytes.
 
     Raises:
