@@ -84,8 +84,8 @@ def cache_pairs(
     Args:
         inputs: As declared.
         outputs: As declared.
-        named: Names of inputs and outputs that a configuration pairs; the names of the others say
-            themselves which belong together.
+        named: Names of inputs and outputs that a configuration pairs, or the graph; the names of
+            the others say themselves which belong together.
 
     Returns:
         The name of an input that no output goes on with, or more than one, if there is such one.
@@ -194,7 +194,9 @@ def sizes_of_presents(pairs: Iterable[CachePair]) -> dict[str, int]:
 
 
 def with_named_axes(
-    inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    named: Iterable[tuple[str, str]] = (),
 ) -> tuple[TensorInfo, ...]:
     """Return the inputs of a decoder with a name for each axis that they leave unset.
 
@@ -204,8 +206,9 @@ def with_named_axes(
     Args:
         inputs: As declared.
         outputs: As declared.
+        named: As for :func:`cache_pairs`.
     """
-    pairs = cache_pairs(inputs, outputs)
+    pairs = cache_pairs(inputs, outputs, named)
     ids = next((info for info in inputs if _IDS.match(info.name.lower())), None)
     if isinstance(pairs, str) or not pairs or ids is None or len(ids.shape or ()) != 2:
         return tuple(inputs)

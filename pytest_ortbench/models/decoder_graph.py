@@ -49,20 +49,27 @@ class DecoderGraph:
         positions: The most positions that its tables hold, 0 where it has none.
         positions_from: The table, for people.
         is_causal: Whether an operator lets a token see those before it alone.
+        flowing: Inputs of a cache with the outputs that go on with them, by what it does with them.
     """
 
     shares_buffers: bool = False
     positions: int = 0
     positions_from: str = ""
     is_causal: bool = False
+    flowing: tuple[tuple[str, str], ...] = ()
 
 
-def decoder_graph(proto: onnx.ModelProto, pairs: Iterable[CachePair]) -> DecoderGraph:
+def decoder_graph(
+    proto: onnx.ModelProto,
+    pairs: Iterable[CachePair],
+    flowing: tuple[tuple[str, str], ...] = (),
+) -> DecoderGraph:
     """Look at a graph as that of a decoder.
 
     Args:
         proto: The model. Content of its weights is not needed.
         pairs: Its cache.
+        flowing: What of a cache it hands on, see :func:`.cache_flow.flowing_pairs`.
     """
     nodes = list(all_nodes(proto))
     sizes, makers = _tables(proto, nodes), _makers(nodes)
@@ -83,6 +90,7 @@ def decoder_graph(proto: onnx.ModelProto, pairs: Iterable[CachePair]) -> Decoder
         positions=rows.get(table, 0),
         positions_from=f"rows of {table!r}" if table else "",
         is_causal=any(_is_causal(node) for node in nodes),
+        flowing=flowing,
     )
 
 

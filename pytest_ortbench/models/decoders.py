@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.generation import CacheTensor, Decoder
-from pytest_ortbench.core.model import TensorInfo
+from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache_pairs import (
     CachePair,
     cache_axes,
@@ -24,7 +24,7 @@ from pytest_ortbench.models.decoder_graph import DecoderGraph
 from pytest_ortbench.models.genai_faults import config_faults
 from pytest_ortbench.models.hints import default_hint
 from pytest_ortbench.models.language_config import LanguageConfig
-from pytest_ortbench.models.well_known import is_first_flag, is_flag
+from pytest_ortbench.models.well_known import is_first_flag, is_flag, is_past
 
 _IDS = re.compile(r"(decoder_)?input_ids\Z")
 _MASK = re.compile(r"(decoder_)?attention_mask\Z")
@@ -35,6 +35,12 @@ _INTEGERS = ("tensor(int64)", "tensor(int32)")
 _CONSTANTS: tuple[tuple[re.Pattern[str], int, str], ...] = (
     (re.compile(r"(num_)?logits_to_keep\Z"), 1, "the scores of the last token alone"),
     (re.compile(r"token_type_ids\Z"), 0, "one segment"),
+)
+#: What tells a cache that neither names nor the graph tell.
+_HOW_TO_NAME = (
+    "If it is a cache, a genai_config.json beside the file can say so: past_key_names and "
+    "past_value_names in model.decoder.inputs, present_key_names and present_value_names in "
+    "model.decoder.outputs, with %d for the number of the layer"
 )
 
 
@@ -69,7 +75,7 @@ def decoder_of(
         told: What files beside it tell.
     """
     graph, told = graph or DecoderGraph(), told or LanguageConfig()
-    parts = _parts(inputs, outputs, told)
+    parts = _parts(inputs, outputs, told, graph)
     if isinstance(parts, str):
         return Recognised(reason=parts)
     if not parts.pairs and not (told.is_causal or graph.is_causal):
@@ -112,6 +118,19 @@ def decoder_of(
     if told.genai is not None:
         decoder = replace(decoder, config_faults=config_faults(told.genai, decoder, inputs))
     return Recognised(decoder=decoder)
+
+
+def is_cache_of(model: Model, name: str) -> bool:
+    """Return whether an input is a cache: by its name, or by what the model does with it.
+
+    Args:
+        model: Any model.
+        name: Of one of its inputs.
+    """
+    if is_past(name):
+        return True
+    decoder = model.decoder
+    return decoder is not None and any(tensor.past == name for tensor in decoder.cache)
 
 
 def completed(decoder: Decoder, inputs: Sequence[TensorInfo], sizes: Mapping[str, int]) -> Decoder:
@@ -157,7 +176,10 @@ class _Parts:
 
 
 def _parts(
-    inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], told: LanguageConfig
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    told: LanguageConfig,
+    graph: DecoderGraph,
 ) -> _Parts | str:
     """Return what each input and output means, or why that can't be told."""
     ids = _named(inputs, _IDS, told, "input_ids")
@@ -174,9 +196,13 @@ def _parts(
         return (
             f"output {logits.name!r} has {len(logits.shape)} axes, not [batch, tokens, vocabulary]"
         )
-    pairs = cache_pairs(inputs, outputs, () if told.genai is None else told.genai.cache_names)
+    named = () if told.genai is None else told.genai.cache_names
+    pairs = cache_pairs(inputs, outputs, (*named, *graph.flowing))
     if isinstance(pairs, str):
-        return f"no single output gives in each step what input {pairs!r} takes in the next one"
+        return (
+            f"no single output gives in each step what input {pairs!r} takes in the next one. "
+            f"{_HOW_TO_NAME}"
+        )
     mask = _named(inputs, _MASK, told, "attention_mask")
     positions = _named(inputs, _POSITIONS, told, "position_ids")
     for info, most in ((mask, 2), (positions, 2)):
@@ -189,7 +215,7 @@ def _parts(
     known |= {pair.past.name for pair in pairs} | {*constants, *heard}
     unknown = next((info.name for info in inputs if info.name not in known), None)
     if unknown is not None:
-        return f"what input {unknown!r} holds from token to token is not known"
+        return f"what input {unknown!r} holds from token to token is not known. {_HOW_TO_NAME}"
     return _Parts(
         ids=ids,
         logits=logits,

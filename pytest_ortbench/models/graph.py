@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from pytest_ortbench.core.errors import ModelError, class_and_line, did_you_mean
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models import inspection
 from pytest_ortbench.models.axes.tracking import walked
+from pytest_ortbench.models.cache_flow import flowing_pairs
 from pytest_ortbench.models.cache_pairs import cache_pairs, sizes_of_presents, with_named_axes
 from pytest_ortbench.models.dataflow import Dataflow
 from pytest_ortbench.models.decoder_graph import decoder_graph
@@ -61,7 +62,8 @@ def read_model(
     file = read_model_file(path)
     proto = file.proto
     outputs = tuple(inspection.tensor_info(value) for value in proto.graph.output)
-    declared = with_named_axes(inspection.declared_inputs(proto.graph), outputs)
+    flowing = flowing_pairs(proto)
+    declared = with_named_axes(inspection.declared_inputs(proto.graph), outputs, flowing)
     inputs = _with_axes(declared, axes or {}, path)
     facts = Model(
         name=name,
@@ -92,14 +94,15 @@ def read_model(
         info.name: told_by_file or byte_pixels(proto, info, file.path.parent) for info in inputs
     }
     # From here on the parsed model is changed: large weights are dropped from memory.
-    told = _told_by_graph(proto, inputs, pixels)
+    pasts = {past for past, _ in flowing}
+    told = _told_by_graph(proto, inputs, pixels, pasts)
     config = language_config(file.path)
-    has_cache = any(is_past(info.name) for info in inputs)
-    pairs = cache_pairs(told.inputs, outputs)
+    has_cache = bool(pasts) or any(is_past(info.name) for info in inputs)
+    pairs = cache_pairs(told.inputs, outputs, flowing)
     pairs = () if isinstance(pairs, str) else pairs
     implied = {**sizes_of_presents(pairs), **told.implied_dims}
     decoder = decoder_of(
-        told.inputs, outputs, sizes=implied, graph=decoder_graph(proto, pairs), told=config
+        told.inputs, outputs, sizes=implied, graph=decoder_graph(proto, pairs, flowing), told=config
     ).decoder
     faults = config.faults if decoder is None else decoder.config_faults
     model = replace(
@@ -129,6 +132,7 @@ def _told_by_graph(
     proto: onnx.ModelProto,
     inputs: tuple[TensorInfo, ...],
     pixels: Mapping[str, ValueHint | None],
+    pasts: Collection[str],
 ) -> _ToldByGraph:
     """Follow the inputs through the graph.
 
@@ -138,7 +142,7 @@ def _told_by_graph(
     try:
         walk = walked(inspection.without_functions(proto), inputs)
         roles = walk.roles()
-        hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()), roles, pixels)
+        hinted = hint_inputs(inputs, Dataflow(proto, inputs, walk.shapes()), roles, pixels, pasts)
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
         plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
         why = class_and_line(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytest_ortbench.models.arrangements
@@ -53,6 +53,7 @@ def hint_inputs(
     flow: Dataflow,
     roles: Mapping[str, Sequence[AxisRole]] | None = None,
     pixels: Mapping[str, ValueHint | None] | None = None,
+    pasts: Collection[str] = (),
 ) -> HintedInputs:
     """Find, for every input, values that the graph accepts and sizes that it fixes.
 
@@ -61,6 +62,7 @@ def hint_inputs(
         flow: The graph.
         roles: What the graph says about their axes, by input.
         pixels: Values of pixels that a file beside the model or its weights tell, by input.
+        pasts: Inputs that are a cache whatever they are called.
     """
     pixels = pixels or {}
     shapes = named_shapes(inputs)
@@ -71,7 +73,7 @@ def hint_inputs(
         uses = list(flow.uses(info.name, rank, element=_element(info.type)))
         findings = _findings(uses, flow)
         facts = list(axis_facts(uses, flow))
-        if is_past(info.name):
+        if is_past(info.name) or info.name in pasts:
             facts += cache_facts(uses, flow, shape)
         _imply(shape, findings, facts, implied)
         batch_axis = next((fact.axis for fact in facts if fact.is_batch), None)

@@ -13,19 +13,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.models.decoders import is_cache_of
 from pytest_ortbench.models.symbols import (
     UnknownSymbolError,
     derived,
     evaluate,
 )
-from pytest_ortbench.models.well_known import is_flag, is_past
+from pytest_ortbench.models.well_known import is_flag
 from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
+from pytest_ortbench.planning.fed_sizes import check_size, check_work
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
 from pytest_ortbench.planning.sizes import (
     ModelAxes,
@@ -44,12 +45,6 @@ __all__ = [
     "stored_batch",
     "workloads",
 ]
-
-#: No array of numpy has more axes.
-_MOST_AXES = 64
-#: One drawn input larger than this is a mistake in the sizes, not a workload.
-_MOST_BYTES = 8 * 2**30
-_ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,10 +169,16 @@ def inputs_at(
     if batch is not None and not axes.batch_axis.symbols:
         _check_fixed_batch(axes, batch)
     specs = tuple(
-        _spec(info, shape, sizes, stored.get(info.name))
+        _spec(
+            info,
+            shape,
+            sizes,
+            stored.get(info.name),
+            may_be_empty=is_cache_of(model, info.name),
+        )
         for info, shape in zip(model.inputs, axes.shapes, strict=True)
     )
-    _check_work(model, specs)
+    check_work(model, specs)
     return specs
 
 
@@ -208,27 +209,6 @@ def stored_batch(axes: ModelAxes, dims: Mapping[str, int], path: Path) -> int | 
         if symbol in symbols
     }
     return (held.pop() or None) if len(held) == 1 else None
-
-
-def _check_work(model: Model, specs: Sequence[InputSpec]) -> None:
-    """Refuse a model that is declared to give nothing, because of an input that holds nothing.
-
-    An empty input is no reason by itself: it may only lend its type, or say "all axes". Where the
-    model does not declare what it gives, the first run tells. What a file holds is fed as it is.
-    """
-    empty = next(
-        (spec for spec in specs if 0 in spec.shape and not spec.path and not is_past(spec.name)),
-        None,
-    )
-    if empty is None or not all(
-        info.shape is not None and 0 in info.shape for info in model.outputs
-    ):
-        return
-    raise refusal(
-        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0 (fixed in the model), and "
-        "every output is empty: there is nothing to compute, so nothing is timed",
-        hint="Give it a size, or real inputs with --ort-inputs",
-    )
 
 
 def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
@@ -281,6 +261,8 @@ def _spec(
     shape: tuple[int | str, ...] | None,
     sizes: Sizes,
     stored: StoredInput | None,
+    *,
+    may_be_empty: bool,
 ) -> InputSpec:
     hint = info.hint or ValueHint(kind="normal")
     if stored is not None:
@@ -309,7 +291,7 @@ def _spec(
             hint="Give real inputs with --ort-inputs",
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
-    _check_size(info, shape, fed, sizes)
+    check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)
     values = resolve_hint(info, hint, fed, sizes.values)
     if isinstance(values, Failure):
         raise RefusedCombination(values)
@@ -369,35 +351,6 @@ def _check_derived(
         value = evaluate(size, sizes.values)
         if axis < len(fed) and fed[axis] != value:
             raise misfit(info, stored, f"{size} is {value}")
-
-
-def _check_size(
-    info: TensorInfo, shape: tuple[int | str, ...], fed: tuple[int, ...], sizes: Sizes
-) -> None:
-    if len(fed) > _MOST_AXES:
-        raise refusal(
-            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}"
-        )
-    for axis, size in enumerate(fed):
-        symbol = shape[axis]
-        if size < 0:
-            raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
-        if size == 0 and isinstance(symbol, str) and not is_past(info.name):
-            how = sizes.of(symbol, size).how
-            raise refusal(
-                f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
-                "compute, so nothing is timed",
-                hint="Give it a size, or real inputs with --ort-inputs",
-            )
-    element = info.type.rsplit("(", 1)[-1].rstrip(")")
-    count = element_count(fed)
-    total = None if count is None else count * _ITEM_BYTES.get(element, 2)
-    if total is None or total > _MOST_BYTES:
-        amount = "more memory than can be counted" if total is None else f"{total / 2**30:.1f} GiB"
-        raise refusal(
-            f"input {info.name!r} of shape {list(fed)} would take {amount}",
-            hint="Set smaller sizes with --ort-dims",
-        )
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.models.decoders import decoder_of
+from pytest_ortbench.models.decoders import decoder_of, is_cache_of
 from tests.models.decoder_graphs import HEADS, KV, SIZE, VOCABULARY, WIDTH, grouped, joined
 from tests.models.graphs import BOOL, INT32, INT64, constant, node, read, value
 
@@ -133,6 +133,48 @@ def test_names_of_caches(names: str, parts: int, tmp_path: Path) -> None:
     assert [(tensor.past, tensor.present) for tensor in cache] == list(
         zip(names.split()[:parts], names.split()[parts:], strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "kv_in.0 kv_in.1 kv_out.0 kv_out.1",
+        "cache_k_0 cache_v_0 new_k_0 new_v_0",
+        "cache_k_0 cache_v_0 cache_k_0_out cache_v_0_out",
+        # Names that say the opposite, and none at all.
+        "in_a in_b out_b out_a",
+        "keys values keys_next values_next",
+        "state_1 state_2 y1 y2",
+    ],
+)
+def test_a_renamed_cache_is_told_by_what_the_graph_does_with_it(names: str, tmp_path: Path) -> None:
+    past = ("batch_size", "h", "past_sequence_length", "d")
+    for index, proto in enumerate(
+        (grouped(past, None, names=names.split()), joined(past, None, names=names.split()))
+    ):
+        found = read(proto, tmp_path, f"m{index}")
+        cache = decoder_in(found).cache
+        assert [(tensor.past, tensor.present) for tensor in cache] == list(
+            zip(names.split()[:2], names.split()[2:], strict=True)
+        )
+        heads = KV if index == 0 else HEADS
+        assert [tensor.shape for tensor in cache] == [(0, heads, 0, SIZE)] * 2
+        assert decoder_in(found).shares_buffers == (index == 0)
+        assert is_cache_of(found, names.split()[0])
+        assert not is_cache_of(found, "input_ids")
+
+
+def test_a_cache_that_two_outputs_go_on_with_is_asked_for(tmp_path: Path) -> None:
+    past = ("batch_size", HEADS, "past_sequence_length", SIZE)
+    proto = joined(past, None, names=("kv_in.0", "kv_in.1", "kv_out.0", "kv_out.1"))
+    again = next(item for item in proto.graph.node if item.op_type == "Concat")
+    proto.graph.node.append(node("Concat", list(again.input), ["kv_out.2"], axis=2))
+    proto.graph.output.append(value("kv_out.2", past))
+    found = read(proto, tmp_path)
+    assert found.decoder is None
+    reason = decoder_of(found.inputs, found.outputs).reason
+    assert "'kv_in.0'" in reason
+    assert "past_key_names" in reason
 
 
 def test_types_of_tokens_and_of_the_cache(tmp_path: Path) -> None:
