@@ -111,6 +111,7 @@ class EngineCase(MeasuredCase):
     def another(self) -> InferenceSession:
         """Load the model a second time, with nothing of the first one, and return what runs it."""
         engine = copy.copy(self._engine)
+        self._asked(engine.build)
         self._asked(engine.compile)
         return self._called(self._asked(engine.open))
 

@@ -161,10 +161,14 @@ def _frozen(
             )
         )
         explained |= set(bad_ones)
-    if faults:
-        # Where several sizes change at once, a frozen one is among them.
-        frozen = {fault.dimension for fault in faults}
-        explained |= {index for index in wrong if frozen & set(choices[index].changed)}
+    for fault in faults:
+        # Where the usual size is a wrong one, all choices that keep it are wrong by it.
+        explained |= {
+            index
+            for index in wrong
+            if fault.dimension in choices[index].changed
+            or choices[index].sizes.get(fault.dimension) in fault.wrong_at
+        }
     return faults, explained
 
 

@@ -15,9 +15,10 @@ from pytest_ortbench.planning.axes import parse_choices
 from pytest_ortbench.planning.feeds import inputs_at
 from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 
-#: Sizes that every open dimension gets beside its usual one; the next two tell of models that
+#: Sizes that every open dimension gets beside its usual one: batches that models are often exported
+#: with, and so may be frozen at. The next size and the double tell of models that
 #: can't take less than their usual size.
-SMALL_SIZES = (1, 2, 3)
+SMALL_SIZES = (1, 2, 3, 4, 8)
 #: A size that is doubled only up to here.
 _MOST_DOUBLED = 512
 #: Choices of sizes at most.

@@ -93,8 +93,8 @@ def check_sentences(check: ExportCheck, model: Model) -> list[str]:
         sentences = [f"{_nearness(check)} against {against}, over {over}"]
     refused = [fixed for fixed in check.fixed if fixed.taken]
     if refused:
-        fixes = ", ".join(map(_fixed_words, refused))
-        sentences.append(f"the file fixes sizes of which the source takes others: {fixes}")
+        fixes = "; ".join(map(_fixed_words, refused))
+        sentences.append(f"the source takes sizes that the file does not: {fixes}")
     return sentences
 
 
@@ -130,4 +130,4 @@ def _over(choices: Sequence[CheckedSizes]) -> str:
 
 def _fixed_words(fixed: FixedSize) -> str:
     inputs = ", ".join(fixed.inputs)
-    return f"axis {fixed.axis} of {inputs} is {fixed.size}, {fixed.tried} works in the source"
+    return f"axis {fixed.axis} of {inputs} is fixed at {fixed.size}, and {fixed.tried} works there"

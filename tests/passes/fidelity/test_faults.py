@@ -169,6 +169,18 @@ def test_a_batch_that_is_frozen_away_from_the_usual_one_is_named(tmp_path: Path)
     assert (fault.kind, fault.right_at, fault.wrong_at) == ("frozen", (4,), (1, 2))
 
 
+def test_a_frozen_batch_explains_all_choices_that_keep_a_wrong_one(tmp_path: Path) -> None:
+    check = checked(tmp_path, divides, batches=(1, 4))
+    wrong, good = check.choices
+    choices = (
+        replace(wrong, sizes={"batch": 1, "height": 8}),
+        replace(good, sizes={"batch": 4, "height": 8}),
+        replace(wrong, sizes={"batch": 1, "height": 9}, changed=("height",)),
+    )
+    (fault,) = export_faults(replace(check, choices=choices), MODEL)
+    assert (fault.kind, fault.dimension) == ("frozen", "batch")
+
+
 def test_sizes_that_the_source_refuses_accuse_nobody(tmp_path: Path) -> None:
     def source(feeds: Mapping[str, Any]) -> list[Any]:
         if len(feeds["x"]) != 4:
