@@ -20,6 +20,9 @@ _PERCENTILES |= {
     for name, percent in (("p50", 50.0), ("p90", 90.0), ("p99", 99.0))
 }
 
+#: What only execution providers have.
+OF_PROVIDERS = ("placement", "time_on_provider")
+
 #: What these judgements are of.
 _OF = "limit"
 
@@ -51,8 +54,16 @@ def samples_for_limits(limits: Sequence[Limit]) -> int:
 
 
 def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
-    """Hold every limit against a case, in the order given."""
-    return [_outcome(limit, summary) for limit in limits]
+    """Hold every limit against a case, in the order given.
+
+    Those on where nodes ran say nothing of an engine or framework, which has no providers.
+    """
+    provider = summary.case.provider
+    return [
+        _outcome(limit, summary)
+        for limit in limits
+        if provider.is_execution_provider or limit.metric.name not in OF_PROVIDERS
+    ]
 
 
 def _outcome(limit: Limit, summary: Summary) -> LimitOutcome:

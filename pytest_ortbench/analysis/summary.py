@@ -303,8 +303,12 @@ def _add_zeros(collector: Collector, case: Case) -> None:
 
 
 def _add_placement(collector: Collector, result: CaseResult) -> None:
-    placement = result.placement
-    missing = missing_evidence(placement)
+    placement, provider = result.placement, result.case.provider
+    missing = (
+        missing_evidence(placement)
+        if provider.is_execution_provider
+        else f"{provider.name} has no execution providers"
+    )
     if placement is None or missing:
         collector.reject(("placement", "time_on_provider"), _reason(result) or missing)
         return

@@ -33,6 +33,8 @@ class Ahead:
     ) -> None:
         """Start a process for each case, and return when all have imported ONNX Runtime.
 
+        That of another engine starts alone: it never loads ONNX Runtime.
+
         Args:
             cases: What will be opened, each once.
             start: Starts a process without waiting for it.
@@ -45,11 +47,13 @@ class Ahead:
 
         def ask(early: _Started) -> None:
             assert early.process is not None
-            early.process.begin(ImportRuntime(), deadline)
+            if early.case.provider.is_execution_provider:
+                early.process.begin(ImportRuntime(), deadline)
 
         def wait(early: _Started) -> None:
             assert early.process is not None
-            wait_for_answer(early.process, ImportRuntime(), deadline, case=early.case)
+            if early.case.provider.is_execution_provider:
+                wait_for_answer(early.process, ImportRuntime(), deadline, case=early.case)
 
         for step in (spawn, ask, wait):
             self._each(step)

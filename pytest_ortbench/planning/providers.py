@@ -67,7 +67,9 @@ def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str
 
 def _starts_spec(rest: str) -> bool:
     word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
-    return word == ALL or word in _KNOWN or word.endswith(_SUFFIX)
+    if word == ALL or word in _KNOWN or word.endswith(_SUFFIX):
+        return True
+    return bool(word) and engine_kind(word) is not None
 
 
 def parse_provider(

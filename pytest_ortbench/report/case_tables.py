@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.passes.registry import owner_of
-from pytest_ortbench.report.cells import COLUMNS
+from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, by_model
 
+#: What compares ONNX Runtime with engines and frameworks, and the column behind which it stands.
+_BESIDE_ENGINES = {"rss": ("process",), "first": ("compile", "ready")}
 _STANDARD = {column.key: column for column in COLUMNS}
 
 
@@ -44,11 +46,24 @@ def case_tables(shown: Sequence[Entry]) -> tuple[CaseTable, ...]:
 def _table(entries: Sequence[Entry]) -> CaseTable:
     owner = owner_of(entries[0].result.case)
     if owner is None or owner.unit is None:
-        return CaseTable(name="", columns=COLUMNS, entries=tuple(entries), groups=by_model(entries))
+        return CaseTable(
+            name="", columns=_columns(entries), entries=tuple(entries), groups=by_model(entries)
+        )
     columns = owner.load(owner.unit.columns)(entries, _STANDARD)
     return CaseTable(
         name=owner.unit.name,
         columns=tuple(columns),
         entries=tuple(entries),
         groups=by_model(entries, apart=owner.unit.knobs),
+    )
+
+
+def _columns(entries: Sequence[Entry]) -> tuple[Column, ...]:
+    """The standard columns, and where not all rows are ONNX Runtime's, those that compare it."""
+    if all(entry.result.case.provider.is_execution_provider for entry in entries):
+        return COLUMNS
+    return tuple(
+        shown
+        for column in COLUMNS
+        for shown in (column, *(ALL_COLUMNS[key] for key in _BESIDE_ENGINES.get(column.key, ())))
     )

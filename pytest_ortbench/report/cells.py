@@ -173,6 +173,8 @@ _EXTRA: tuple[Column, ...] = (
         about="Compiling the model ahead, by an engine that does so.",
         row="compile_s",
         metric="compile_time",
+        rank=10,
+        is_detail=True,
     ),
     Column(
         key="ready",
@@ -180,6 +182,7 @@ _EXTRA: tuple[Column, ...] = (
         about="From the import to the first answer: all parts of a start together.",
         row="ready_s",
         metric="ready_time",
+        rank=8,
     ),
     Column(
         key="process",
@@ -188,6 +191,7 @@ _EXTRA: tuple[Column, ...] = (
         "engines and frameworks.",
         row="process_peak_rss_bytes",
         metric="process_peak_rss",
+        rank=4,
     ),
     Column(
         key="compiled",

@@ -102,7 +102,7 @@ class EngineCase(MeasuredCase):
             self.threads, self.threads_source = self._engine.threads(), self._kind.title
         return replace(
             startup,
-            cache="none" if self._compile_ns is None else self._state,
+            cache=self._state if self._keeps_something() else "none",
             build_ns=self._build_ns,
             compile_ns=self._compile_ns,
             compiled_bytes=self._compiled_bytes,
@@ -195,6 +195,12 @@ class EngineCase(MeasuredCase):
 
     def _first_inference(self) -> int:
         return self._asked(super()._first_inference, phase="first")
+
+    def _keeps_something(self) -> bool:
+        """Whether what was compiled lies in the folder now, for the next worker."""
+        folder = self._engine.task.folder
+        compiled = self._compile_ns is not None and folder is not None
+        return compiled and folder is not None and any(folder.iterdir())
 
     def _called(self, inference: Inference) -> InferenceSession:
         # Whatever calls sessions calls this: a subset of their methods, with the same meaning.

@@ -9,11 +9,16 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.gate.numbers.metrics import MetricSide, allowances_between, judge_metrics
+from pytest_ortbench.gate.numbers.rules import Allowance, rules_for
 from pytest_ortbench.passes.energy.worker.meter_choice import why_no_meter
+from pytest_ortbench.passes.profile.worker.possible import why_no_profile
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.junit import properties
@@ -125,3 +130,56 @@ def test_what_computes_on_the_host_is_warmed_up_and_metered_as_the_cpu_is() -> N
     cpu = Provider(alias="cpu", name="CPUExecutionProvider")
     assert least_seconds(ENGINE) == least_seconds(cpu) < least_seconds(ON_GPU)
     assert why_no_meter(ENGINE) == why_no_meter(cpu) != why_no_meter(ON_GPU)
+
+
+def test_a_limit_on_placement_says_nothing_of_an_engine() -> None:
+    limits = [
+        parse_limit(text, place="here") for text in ("placement >= 95 %", "latency_p50 < 1 s")
+    ]
+    held = check_limits(limits, summarise(make_engine_result()))
+    assert [outcome.limit.metric.name for outcome in held] == ["latency_p50"]
+    assert len(check_limits(limits, summarise(make_result()))) == 2
+
+
+CPU = Provider(alias="cpu", name="CPUExecutionProvider")
+CHOSEN = Allowance(share=0.1, chosen=True)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "contender", "metrics"),
+    [
+        (CPU, CPU, {"placement", "peak_rss", "model_size"}),
+        (ENGINE, CPU, {"process_peak_rss", "model_size"}),
+        (CPU, ENGINE, {"process_peak_rss", "model_size"}),
+        (ENGINE, ON_GPU, {"process_peak_rss", "model_size"}),
+        (ENGINE, ENGINE, {"peak_rss", "model_size"}),
+    ],
+)
+def test_a_gate_compares_what_both_sides_have(
+    baseline: Provider, contender: Provider, metrics: set[str]
+) -> None:
+    allowances = {name: Allowance() for name in ("placement", "peak_rss", "model_size")}
+    assert allowances_between(allowances, baseline, contender).keys() == metrics
+
+
+def test_a_gate_keeps_what_the_user_chose() -> None:
+    chosen = {"placement": CHOSEN, "peak_rss": CHOSEN}
+    assert allowances_between(chosen, CPU, ENGINE) == chosen
+
+
+def test_sides_of_different_roles_are_judged_in_full() -> None:
+    sides = [MetricSide.of(result) for result in (make_engine_result(), make_result())]
+    verdicts = {
+        verdict.metric: verdict.verdict for verdict in judge_metrics(*sides, rules_for("any", []))
+    }
+    assert verdicts["process_peak_rss"] == "same"
+    assert not {"placement", "peak_rss"} & verdicts.keys()
+    assert "incomparable" not in verdicts.values()
+
+
+def test_only_sessions_of_onnx_runtime_are_profiled() -> None:
+    assert [bool(why_no_profile(provider)) for provider in (CPU, ENGINE, ON_GPU)] == [
+        False,
+        True,
+        True,
+    ]

@@ -234,7 +234,8 @@ def _look_at(worker: Worker, side: str, reference: Path | Accuracy | None) -> Si
         memory = worker.ask(ReadMemory())
         placement = accuracy = None
         if reference is not None:
-            placement = worker.ask(ProfilePlacement())
+            if not worker.opened.info.engine:
+                placement = worker.ask(ProfilePlacement())
             accuracy = (
                 reference
                 if isinstance(reference, Accuracy)

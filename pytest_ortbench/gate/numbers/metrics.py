@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.limits import check_limits
+from pytest_ortbench.analysis.limits import OF_PROVIDERS, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import GateFinding, MetricVerdict
 from pytest_ortbench.core.metrics import METRICS
@@ -103,11 +104,40 @@ def judge_metrics(
     if status.verdict != "same":
         return (status, *limits)
     verdicts = [status, _accuracy(baseline.result, contender.result)]
-    for metric, allowance in rules.allowances.items():
+    sides = (baseline.result.case.provider, contender.result.case.provider)
+    for metric, allowance in allowances_between(rules.allowances, *sides).items():
         verdict = _relative(metric, baseline.values(metric), contender.values(metric), allowance)
         if verdict is not None:
             verdicts.append(verdict)
     return (*verdicts, *limits)
+
+
+def allowances_between(
+    allowances: Mapping[str, Allowance], baseline: Provider, contender: Provider
+) -> dict[str, Allowance]:
+    """Return the allowances that two sides can be held to.
+
+    Where one is no execution provider, there is no placement to lose. Where they run on different
+    libraries, memory is that of the whole process, since they rise from different baselines. What
+    the user chose stays.
+
+    Args:
+        allowances: By metric.
+        baseline: Where the one side runs.
+        contender: Where the other one runs.
+    """
+    kept = dict(allowances)
+    if baseline.is_execution_provider and contender.is_execution_provider:
+        return kept
+    for metric in OF_PROVIDERS:
+        if metric in kept and not kept[metric].chosen:
+            del kept[metric]
+    on_one_library = baseline.role == contender.role and baseline.alias == contender.alias
+    rise = kept.get("peak_rss")
+    if rise is not None and not rise.chosen and not on_one_library:
+        del kept["peak_rss"]
+        kept.setdefault("process_peak_rss", rise)
+    return kept
 
 
 def _status(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:

@@ -16,6 +16,7 @@ from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.questions import ProfileOperators
+from pytest_ortbench.passes.profile.worker.possible import why_no_profile
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Slowest nodes of a case that a document keeps.
@@ -53,6 +54,9 @@ def profile_case(case: Case, launcher: Launcher, trace: Path | None = None) -> O
     """
     if case.generation is not None:
         return OperatorProfile(reason=OF_INFERENCES)
+    refused = why_no_profile(case.provider)
+    if refused:
+        return OperatorProfile(reason=refused)
     deadline = time.monotonic() + case.sampling.timeout_s
     with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
         worker.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))

@@ -46,8 +46,8 @@ class StartTrial:
         resident: Share of their pages that was in memory before the session was created; ``None``
             if it can't be told.
         engines: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
-        import_ns: Importing ONNX Runtime.
-        session_create_ns: Creating the session, reading the files included.
+        import_ns: Importing ONNX Runtime, or the engine or framework.
+        session_create_ns: Creating the session, reading the files and compiling included.
         first_inference_ns: The first inference.
         again_ns: Median of the three after it.
         provider_init_ns: As in :class:`~pytest_ortbench.core.outcome.Startup`.

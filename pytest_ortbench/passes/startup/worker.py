@@ -33,7 +33,8 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
         Exception: what ONNX Runtime raises.
     """
     check_entries(question.case, state)
-    state.import_runtime()
+    if question.case.provider.is_execution_provider:
+        state.import_runtime()
     path = Path(question.case.variant.path)
     files = [path, *(path.parent / name for name in question.external_files)]
     # One session and one caller: others would be told from it by nothing.
@@ -50,7 +51,7 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
         engines=startup.cache,
         import_ns=startup.import_ns,
         provider_init_ns=startup.provider_init_ns,
-        session_create_ns=startup.session_create_ns,
+        session_create_ns=startup.session_create_ns + (startup.compile_ns or 0),
         first_inference_ns=startup.first_inference_ns,
         again_ns=_again(measured.calls()[0]),
         shapes=tuple(_shape(measured.live(), case, shape) for shape in question.shapes),
@@ -60,6 +61,10 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
 def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeStart:
     if captures_graph(case.provider):
         return ShapeStart(label=shape.label, reason="a recorded graph replays one shape only")
+    if case.provider.role == "engine":
+        return ShapeStart(
+            label=shape.label, reason=f"{case.provider.name} has the model at one shape only"
+        )
     try:
         run = call_of(case, session, make_feeds(shape.inputs, seed=case.seed))
         started = time.perf_counter_ns()
