@@ -34,6 +34,7 @@ _OWN: dict[str, CommandEntry] = {
     ),
     "providers": CommandEntry("providers", "Which execution providers really run here."),
     "models": CommandEntry("models", "List, fetch and inspect models."),
+    "convert": CommandEntry("convert", "Export a source to ONNX: a function, a framework's file."),
     "runtimes": CommandEntry("runtimes", "List, create and remove runtimes."),
     "show": CommandEntry("show", "The table of a stored run."),
     "export": CommandEntry("export", "One flat row a case, as CSV, JSON or Markdown."),

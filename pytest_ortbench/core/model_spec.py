@@ -16,6 +16,9 @@ SUFFIXES = (ONNX, ORT)
 #: Files of ONNX in one folder, for globs and :mod:`fnmatch`: both heed the letter case.
 ONNX_FILES = "*.[oO][nN][nN][xX]"
 
+#: Code of the user's, in which a function makes a model.
+PYTHON = ".py"
+
 #: What onnxruntime-genai's builder writes beside a language model; it stands for its folder.
 GENAI_CONFIG = "genai_config.json"
 
@@ -28,3 +31,10 @@ def is_onnx_file(path: PurePath) -> bool:
 def is_model_file(path: PurePath) -> bool:
     """Whether a path ends as a model file does."""
     return path.suffix.lower() in SUFFIXES
+
+
+def function_file(spec: str) -> str:
+    """Return the Python file of ``FILE.py:FUNCTION``; empty for what is not written so."""
+    file, colon, _ = spec.rpartition(":")
+    file = file.removesuffix(":")
+    return file if colon and PurePath(file).suffix.lower() == PYTHON else ""

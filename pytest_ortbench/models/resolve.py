@@ -23,6 +23,7 @@ from pytest_ortbench.core.model_spec import (
     GENAI_CONFIG,
     ONNX,
     ONNX_FILES,
+    function_file,
     is_model_file,
     is_onnx_file,
 )
@@ -47,7 +48,6 @@ from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 from pytest_ortbench.models.sources import (
     Export,
     SourceSpec,
-    is_function_of,
     names_function,
     read_source,
     source_at,
@@ -347,8 +347,8 @@ def _hidden(file: Path, folder: Path) -> bool:
 
 
 def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
-    if is_function_of(path):
-        return f"There is no file {spec.rpartition(':')[0]}"
+    if function_file(spec):
+        return f"There is no file {function_file(spec)}"
     near = [f"builtin:{name}" for name in BUILDERS if name == spec]
     near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
     if near:

@@ -6,6 +6,7 @@ first bytes, and by what members a zip archive has.
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.core.model_spec import is_model_file
+from pytest_ortbench.core.model_spec import PYTHON, function_file, is_model_file
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.registry import framework_of_file
 from pytest_ortbench.models.graph import read_model
@@ -32,7 +33,6 @@ _PICKLES: dict[str, str] = {
     ".hdf5": "weights or a model in HDF5, which may hold code",
     ".safetensors": "weights without a model",
 }
-_PYTHON = ".py"
 #: First bytes of a pickle of protocol 2 and above.
 _PICKLE = b"\x80"
 _PROTOCOLS = b"\x02\x03\x04\x05"
@@ -82,16 +82,21 @@ def names_function(path: Path) -> SourceSpec | None:
     Args:
         path: The whole text as a path, which leads to nothing.
     """
-    file, colon, function = str(path).rpartition(":")
-    python = Path(file.removesuffix(":"))
-    if not colon or python.suffix.lower() != _PYTHON or not python.is_file():
+    python = Path(function_file(str(path)))
+    if not python.is_file():
         return None
-    return SourceSpec(path=python, function=function)
+    return SourceSpec(path=python, function=str(path).rpartition(":")[2])
 
 
-def is_function_of(path: Path) -> bool:
-    """Whether a text that leads to nothing is written as a function of a Python file."""
-    return Path(str(path).rpartition(":")[0]).suffix.lower() == _PYTHON
+def named_source(spec: str, root: Path) -> SourceSpec | None:
+    """Return the source that a specification names; ``None`` if it names none.
+
+    Args:
+        spec: As written.
+        root: Folder that relative paths start at.
+    """
+    path = Path(os.path.abspath(root / Path(spec).expanduser()))  # noqa: PTH100  # follows no link
+    return source_at(path) if path.exists() else names_function(path)
 
 
 def source_at(path: Path) -> SourceSpec | None:
@@ -102,7 +107,7 @@ def source_at(path: Path) -> SourceSpec | None:
     """
     if is_model_file(path):
         return None
-    if path.suffix.lower() == _PYTHON and path.is_file():
+    if path.suffix.lower() == PYTHON and path.is_file():
         return SourceSpec(path=path, refusal=_which_function(path))
     pickled = pickled_weights(path)
     if pickled:

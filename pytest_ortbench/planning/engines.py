@@ -183,6 +183,11 @@ def _framework_refusal(case: Case) -> Failure | None:
             f"{title} runs what a model was exported from, and this is an ONNX file",
             "Name what it was exported from: --ort-models=FILE.py:FUNCTION",
         )
+    if not case.runtime.shares_files:
+        return _unsupported(
+            f"{title} runs the source, and runtime {case.runtime.label!r} is sent single files",
+            "Measure it in a runtime of this machine",
+        )
     if kind is None or kind.runs_models_of(source.framework):
         return None
     owner = engine_kind(source.framework)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.errors import ModelError, UsageError, WorkerError
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
@@ -22,10 +22,11 @@ from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import project_catalogue, project_start
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import shipped_names
+from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
-from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports
+from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports, KeptExport
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
@@ -132,6 +133,28 @@ class Planner:
         """Return where a file or folder lies, as the places of models say it."""
         return self._naming.place_of(path)
 
+    def exported(self, spec: str, *, place: str) -> KeptExport:
+        """Return the export of a source, made if it is not there yet.
+
+        Args:
+            spec: The source, as written.
+            place: Where it was written.
+
+        Raises:
+            UsageError: if it names no source.
+            ModelError: if it can't be exported, or must not be loaded.
+        """
+        source = named_source(spec, self._root)
+        if source is None:
+            raise UsageError(
+                f"{spec!r} is no source",
+                place=place,
+                hint="Name FILE.py:FUNCTION, or a file or folder of a framework that is known",
+            )
+        if source.refusal:
+            raise ModelError(source.refusal, place=spec)
+        return self._exports.obtain(source.path, source.function)
+
     def check_options(self, options: Mapping[str, Mapping[str, str]], *, place: str) -> None:
         """Check provider options by alias.
 
@@ -165,6 +188,7 @@ class Planner:
             notify=self._notify,
             naming=self._naming,
             describe=self._describe,
+            export=self._exports.obtain,
         )
         if len(resolved.models) != 1:
             raise UsageError(

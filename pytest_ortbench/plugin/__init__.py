@@ -37,6 +37,7 @@ from pytest_ortbench.plugin.model_files import (
     how_to_measure,
     is_named,
     is_named_model,
+    is_named_source,
     is_suite,
     keep_from_testmon,
     note_passed_over,
@@ -149,6 +150,8 @@ def pytest_collect_file(
     is_asked = is_model_file(file_path) and is_named(file_path, parent.config)
     if is_asked or is_named_model(file_path, parent.config):
         return [*collectors, _shipped(OnnxFile, parent, file_path)]
+    if not collectors and is_named_source(file_path, parent.config):
+        return [_shipped(OnnxFile, parent, file_path)]
     if is_model_file(file_path):
         note_passed_over(file_path, parent.config)
     if is_suite(file_path):

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import NoModelError
-from pytest_ortbench.core.model_spec import SCHEMES
+from pytest_ortbench.core.model_spec import SCHEMES, function_file
 from pytest_ortbench.core.option_text import exists
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def _placed(spec: str, folders: Sequence[Path]) -> str:
     if not spec.strip() or spec.startswith(SCHEMES) or path.is_absolute():
         return spec
     for folder in folders:
-        if exists(folder / path) or (glob.has_magic(spec) and _has_matches(folder / path)):
+        file = function_file(spec) or path
+        if exists(folder / file) or (glob.has_magic(spec) and _has_matches(folder / path)):
             return str(folder / path)
     is_name = len(path.parts) == 1 and not path.suffix and not glob.has_magic(spec)
     return spec if is_name else str(folders[0] / path)

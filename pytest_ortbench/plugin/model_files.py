@@ -145,6 +145,19 @@ def is_named_model(path: Path, config: pytest.Config) -> bool:
     return path in named or is_folder
 
 
+def is_named_source(path: Path, config: pytest.Config) -> bool:
+    """Whether a file was named that a framework exports, or that nothing may load: its row says so.
+
+    What pytest comes across in a folder is none, whatever the ini file says: sources are programs.
+    """
+    if path not in _named_paths(config) or not path.is_file():
+        return False
+    # A start of pytest that is given nothing of this kind does not load it.
+    from pytest_ortbench.models.sources import source_at
+
+    return source_at(path) is not None
+
+
 def holds_named(folder: Path, config: pytest.Config) -> bool:
     """Whether a model file was named somewhere below a folder, or all were asked for by ini."""
     if config.getini("ort_collect"):

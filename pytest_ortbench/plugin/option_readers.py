@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import CaseLimit, parse_case_limit
-from pytest_ortbench.core.model_spec import SCHEMES, is_model_file
+from pytest_ortbench.core.model_spec import SCHEMES, function_file, is_model_file
 from pytest_ortbench.core.option_text import OptionText, exists, read_path, read_plain_text
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
@@ -62,6 +62,9 @@ def _rebase(spec: str, written: OptionText) -> str:
     """Make a path that stands in an ini file start at that file, wherever pytest was called."""
     if spec.startswith(SCHEMES) or written.is_typed:
         return spec
+    file = function_file(spec)
+    if file and exists(written.base / file):
+        return str(written.base / spec)
     is_path = "/" in spec or "\\" in spec or is_model_file(Path(spec)) or glob.has_magic(spec)
     return str(written.base / spec) if is_path or exists(written.base / spec) else spec
 

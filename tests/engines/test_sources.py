@@ -15,6 +15,8 @@ import pytest
 from pytest_ortbench.core.errors import ModelError, NoModelError, WorkerError
 from pytest_ortbench.core.ids import model_of, model_part
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.model_spec import function_file
+from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.source import Exported, Source
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -24,6 +26,8 @@ from pytest_ortbench.models.sources import names_function, pickled_weights, sour
 from pytest_ortbench.planning.engines import provider_refusal
 from pytest_ortbench.planning.exports import ExportError, Exports, KeptExport
 from pytest_ortbench.planning.providers import parse_provider
+from pytest_ortbench.plugin.marked_paths import placed_specs
+from pytest_ortbench.plugin.option_readers import read_models
 from pytest_ortbench.schema.source_questions import ExportSource, ReadVersions
 from pytest_ortbench.worker.exporting import export_source, read_versions
 from pytest_ortbench.worker.state import WorkerState
@@ -365,3 +369,47 @@ def test_a_kind_runs_what_it_says() -> None:
     assert kind.runs_models_of("torch")
     assert not kind.runs_models_of("torch-compile")
     assert replace(kind, exporter="m:f").runs_models_of("torch-compile")
+
+
+def test_a_framework_reads_the_source_and_others_its_export_alone() -> None:
+    model = replace(
+        make_case().model, exported_from=Source(path="/net.py", files=("/net.py", "/w.bin"))
+    )
+    case = replace(make_case(), model=model)
+    assert not set(case.further_files()) & {"/net.py", "/w.bin"}
+    framework = replace(case, provider=parse_provider("python"))
+    assert set(framework.further_files()) >= {"/net.py", "/w.bin"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "file"),
+    [
+        ("net.py:build", "net.py"),
+        ("nets/net.py::build", "nets/net.py"),
+        ("C:\\nets\\net.PY:build", "C:\\nets\\net.PY"),
+        ("net.py", ""),
+        ("zoo:mobilenet", ""),
+        ("net.onnx:build", ""),
+    ],
+)
+def test_the_file_of_a_function_is_what_stands_before_the_colon(spec: str, file: str) -> None:
+    assert function_file(spec) == file
+
+
+def test_a_marker_and_an_ini_file_name_it_from_where_they_stand(net: Path) -> None:
+    assert placed_specs(["net.py:build"], [net.parent]) == (f"{net}:build",)
+    written = OptionText(
+        place="pytest.ini", texts=("net.py:build",), base=net.parent, is_typed=False
+    )
+    assert read_models(written) == (f"{net}:build",)
+
+
+def test_a_source_that_is_named_is_a_module_of_its_own_and_no_other_file(
+    pytester: pytest.Pytester,
+) -> None:
+    _state_dict(pytester.path / "net.pth")
+    _text(pytester.path / "notes.txt")
+    named = pytester.runpytest("net.pth", "--collect-only", "-q", "-k", "latency")
+    named.stdout.fnmatch_lines(["*net.pth::test_latency*"])
+    passed = pytester.runpytest(".", "--collect-only", "-q", "-o", "ort_collect=true")
+    assert "net.pth" not in passed.stdout.str()
