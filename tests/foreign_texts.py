@@ -14,6 +14,8 @@ WHOLE_MODULES: dict[str, str] = {
     "core/secrets.py": "texts of users",
     "convert/variants.py": "files of the system",
     "engines/tract/worker.py": "messages of tract, types as ONNX Runtime spells them",
+    "engines/iree/worker/__init__.py": "messages of IREE, types as ONNX Runtime spells them",
+    "engines/jax/worker.py": "names of threads of XLA, types as ONNX Runtime spells them",
     "engines/mnn/worker.py": "log of the converter of MNN, types as ONNX Runtime spells them",
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",

@@ -13,6 +13,8 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 
 #: Folder of each engine, by its alias; its :class:`EngineKind` is ``ENGINE`` in ``declaration``.
 FOLDERS = {
+    "iree": "iree",
+    "jax": "jax",
     "mnn": "mnn",
     "openvino-native": "openvino_native",
     "tensorflow": "tensorflow",

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.engines.iree import worker as iree
+from pytest_ortbench.engines.jax import worker as jax
 from pytest_ortbench.engines.mnn import worker as mnn
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, require_types
 from pytest_ortbench.engines.tract.worker import fact_of, refusal_of
@@ -85,3 +87,103 @@ Converted Failed!
 )
 def test_mnn_says_why_it_converted_nothing(log: str, status: int, line: str) -> None:
     assert mnn.conversion_refusal(log, status) == line
+
+
+_NO_FOO = """CompilerToolError: Error invoking IREE compiler tool iree-compile
+Error code: 1
+Diagnostics:
+<unknown>:0: error: loc(""): failed to legalize operation 'torch.operator': <{name = "onnx.Foo"}>
+
+Invoked with:
+ iree-compile model.mlirbc --iree-input-type=onnx
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "line"),
+    [
+        (
+            _NO_FOO,
+            1,
+            "IREE can't compile the operator Foo; it says: failed to legalize operation "
+            "'torch.operator': <{name = \"onnx.Foo\"}>",
+        ),
+        (
+            'a.mlir:3: error: loc(fused["a", "b"]): failed to legalize \'torch.aten.fft_rfft\'\n',
+            1,
+            "IREE can't compile the operator torch.aten.fft_rfft; it says: failed to legalize "
+            "'torch.aten.fft_rfft'",
+        ),
+        (
+            "OnnxImportError: Unhandled type in Sequence TypeProto\n",
+            1,
+            "IREE says: OnnxImportError: Unhandled type in Sequence TypeProto",
+        ),
+        ("PLEASE submit a bug report\n", -6, "IREE's compiler ended by signal 6"),
+        (
+            "CompilerToolError: iree-compile\nError code: -11\nDiagnostics:\nStack dump:\n",
+            1,
+            "IREE's compiler ended by signal 11",
+        ),
+        ("", 1, "IREE says: nothing"),
+    ],
+)
+def test_iree_says_why_it_compiled_nothing(log: str, status: int, line: str) -> None:
+    assert iree.compile_refusal(log, status) == line
+
+
+def test_files_of_iree_are_left_out_of_its_messages() -> None:
+    text = (
+        "no allocation: c/runtime/src/iree/hal/allocator.c:19: INVALID_ARGUMENT;\n alignment 4096"
+    )
+    assert iree.run_refusal(text) == ("IREE says: no allocation: INVALID_ARGUMENT; alignment 4096")
+
+
+def test_iree_is_told_the_sizes_and_the_cpu_that_it_compiles_for() -> None:
+    inputs = [EngineTensor(name="x", type="tensor(float)", shape=(1, 3))]
+    assert iree.sizes_of(inputs) == {"x": [1, 3]}
+    assert "--iree-llvmcpu-target-cpu=host" in iree.compiler_flags("llvm-cpu", {})
+    assert "--iree-llvmcpu-target-cpu=znver4" in iree.compiler_flags(
+        "llvm-cpu", {"iree-llvmcpu-target-cpu": "znver4"}
+    )
+    flags = iree.compiler_flags("vulkan-spirv", {"iree-opt-level": "O3"})
+    assert "--iree-opt-level=O3" in flags
+    assert not any("cpu" in flag for flag in flags)
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "driver"),
+    [("", 1, "local-sync"), ("", 4, "local-task"), ("vulkan", 1, "vulkan")],
+)
+def test_iree_computes_on_the_calling_thread_where_it_has_one(
+    device: str, threads: int, driver: str
+) -> None:
+    task = EngineTask(path=Path("net.onnx"), inputs=(), outputs=(), threads=threads, device=device)
+    assert iree.Iree(task).driver == driver
+
+
+class _Node:
+    op_type = "Clip"
+
+
+def test_jax_names_the_operator_at_which_its_translation_stopped() -> None:
+    def translate(node: object) -> None:
+        del node
+        raise TypeError("unexpected keyword argument 'a_max'\nand a second line")
+
+    with pytest.raises(TypeError) as caught:
+        translate(_Node())
+    assert jax.translation_refusal(caught.value) == (
+        "jaxonnxruntime says: TypeError: unexpected keyword argument 'a_max'"
+    )
+
+    def translate_graph() -> None:
+        node = _Node()
+        translate(node)
+
+    with pytest.raises(TypeError) as caught:
+        translate_graph()
+    assert jax.translation_refusal(caught.value) == (
+        "jaxonnxruntime can't translate the operator Clip; it says: TypeError: unexpected "
+        "keyword argument 'a_max'"
+    )

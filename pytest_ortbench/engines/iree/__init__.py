@@ -1,0 +1,1 @@
+"""IREE, a compiler on MLIR, and its runtime."""
