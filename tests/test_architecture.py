@@ -75,7 +75,8 @@ RESTRICTED = {
     "onnxruntime": ("worker/", "convert/"),
     "pynvml": ("worker/",),
     "mlperf_loadgen": ("worker/",),
-    "onnx": ("models/", "convert/"),
+    # Engines that take a graph and no file.
+    "onnx": ("models/", "convert/", "engines/iree/worker", "engines/jax/worker"),
     "matplotlib": ("report/figures", "fleet/report/figures", "fleet/report/procurement_figures"),
 }
 #: What only the front ends may know.

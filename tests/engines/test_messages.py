@@ -9,6 +9,7 @@ import pytest
 from pytest_ortbench.engines.iree import worker as iree
 from pytest_ortbench.engines.jax import worker as jax
 from pytest_ortbench.engines.mnn import worker as mnn
+from pytest_ortbench.engines.openvino_native import worker as openvino_native
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, require_types
 from pytest_ortbench.engines.tract.worker import fact_of, refusal_of
 
@@ -187,3 +188,71 @@ def test_jax_names_the_operator_at_which_its_translation_stopped() -> None:
         "jaxonnxruntime can't translate the operator Clip; it says: TypeError: unexpected "
         "keyword argument 'a_max'"
     )
+
+
+_NO_DET = """Exception from src/inference/src/cpp/core.cpp:84:
+Check 'false' failed at src/frontends/common_translators/src/report.cpp:151:
+FrontEnd API failed with OpConversionFailure:
+Model wasn't fully converted.
+Summary:
+-- No conversion rule found for operations: Det-17
+
+
+"""
+_NO_GPU = """Exception from src/inference/src/cpp/core.cpp:268:
+Cannot load library "/lib/libopenvino_intel_gpu_plugin.so": libOpenCL.so.1: cannot open
+"""
+_NO_HINT = """Exception from src/inference/src/cpp/core.cpp:117:
+Exception from src/plugins/intel_cpu/src/config.cpp:266:
+Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported values: bf16, f16, f32
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        (
+            _NO_DET,
+            "unsupported",
+            "OpenVINO lacks the operator Det-17; it says: No conversion rule found for "
+            "operations: Det-17",
+        ),
+        (
+            _NO_GPU,
+            "unavailable",
+            'OpenVINO says: Cannot load library "/lib/libopenvino_intel_gpu_plugin.so": '
+            "libOpenCL.so.1: cannot open",
+        ),
+        (
+            _NO_HINT,
+            "unsupported",
+            "OpenVINO says: Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported "
+            "values: bf16, f16, f32",
+        ),
+        ("Exception from a.cpp:1:\n", "unsupported", "OpenVINO says: Exception from a.cpp:1:"),
+        ("", "unsupported", "OpenVINO says: nothing"),
+    ],
+)
+def test_openvino_tells_the_cause_and_not_where(text: str, kind: str, line: str) -> None:
+    refusal = openvino_native.refusal_from(text)
+    assert (refusal.kind, str(refusal)) == (kind, line)
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "option"),
+    [
+        (2, "", "2"),
+        ("LATENCY", "latency", "latency"),
+        (True, "", "YES"),
+        (True, "true", "true"),
+        (False, "YES", "NO"),
+        (["CPU"], "", "CPU"),
+        ("<Type: 'bfloat16'>", "f32", "bf16"),
+        ("<Type: 'float32'>", "F32", "F32"),
+        ("ExecutionMode.ACCURACY", "ACCURACY", "ACCURACY"),
+    ],
+)
+def test_openvino_reads_options_back_as_they_are_written(
+    value: object, given: str, option: str
+) -> None:
+    assert openvino_native.as_option(value, given) == option

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, require_types
 
+#: Element types that it shares with numpy.
+_TYPES = {
+    f"tensor({name})"
+    for name in (
+        *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+        *("float16", "float", "double"),
+    )
+}
 #: Property of the devices that compute with threads of the host.
 _THREADS = "INFERENCE_NUM_THREADS"
+#: Properties of a device that stand apart where the model is compiled for several.
+_OF_DEVICES = "DEVICE_PROPERTIES"
+#: What is read back beside the options that were given.
+_READ = (
+    _THREADS,
+    "PERFORMANCE_HINT",
+    "INFERENCE_PRECISION_HINT",
+    "NUM_STREAMS",
+    "EXECUTION_DEVICES",
+)
+#: Its own names of element types, by the texts of those in Python.
+_SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "dynamic": "dynamic"}
+_LACKING = re.compile(r"No conversion rule found for operations: (.+)")
+_PLACE = re.compile(r"^(Exception from |Check '.*' failed at |While validating )")
+#: How it says that a device, or a library of a device, is not there.
+_NO_DEVICE = re.compile(r"Cannot load library|is not registered|device id|No available devices")
 
 
 class OpenVino(Engine):
@@ -28,41 +53,90 @@ class OpenVino(Engine):
 
     def compile(self) -> int | None:
         """Read the file at the sizes of the case, and compile it for the device."""
+        require_types(self.task, "OpenVINO", _TYPES)
         device = self.task.device or "CPU"
-        settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", **self.task.options}
         try:
-            if _THREADS in self._core.get_property(device, "SUPPORTED_PROPERTIES"):
-                settings.setdefault(_THREADS, self.task.threads)
+            settings = self._settings(device)
             model = self._core.read_model(self.task.path)
-            model.reshape({item.name: list(item.shape or ()) for item in self.task.inputs})
+            shapes = [list(item.shape or ()) for item in self.task.inputs]
+            # By their places: an input that nothing reads has lost its name by now.
+            model.reshape(dict(zip(model.inputs, shapes, strict=True)))
             self._compiled = self._core.compile_model(model, device, settings)
-        except RuntimeError as error:
-            raise EngineRefusal(_first_line(error)) from error
+        except (RuntimeError, ValueError) as error:
+            raise refusal_from(str(error)) from error
         return None
 
     def open(self) -> Inference:
         """Make a request, and return what fills it, runs it, and reads its outputs."""
         request = self._compiled.create_infer_request()
-        names = [item.name for item in self.task.outputs]
+        names = [item.name for item in self.task.inputs]
+        places = range(len(self.task.outputs))
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
-            results = request.infer(feeds, share_inputs=True)
-            return [results[name] for name in names]
+            try:
+                # Places tell outputs apart whose tensor is one, and which then share all names.
+                results = request.infer([feeds[name] for name in names], share_inputs=True)
+            except RuntimeError as error:
+                raise refusal_from(str(error)) from error
+            return [results[place] for place in places]
 
         return infer
 
     def in_force(self) -> dict[str, str]:
         """Return the settings that the compiled model reads back."""
         known = self._compiled.get_property("SUPPORTED_PROPERTIES")
-        wanted = (_THREADS, "PERFORMANCE_HINT", "INFERENCE_PRECISION_HINT")
-        return {key: str(self._compiled.get_property(key)) for key in wanted if key in known}
+        wanted = dict.fromkeys((*_READ, *self.task.options))
+        return {
+            key: as_option(self._compiled.get_property(key), self.task.options.get(key, ""))
+            for key in wanted
+            if key in known
+        }
 
     def close(self) -> None:
         """Let go of the compiled model."""
         self._compiled = None
 
+    def _settings(self, device: str) -> dict[str, Any]:
+        settings: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", **self.task.options}
+        kind, _, listed = device.partition(":")
+        if _THREADS in self._core.get_property(kind, "SUPPORTED_PROPERTIES"):
+            settings.setdefault(_THREADS, self.task.threads)
+        elif "CPU" in (listed or kind).split(",") or kind == "AUTO":
+            # A list of devices takes no threads itself, and hands them to the one that has some.
+            settings[_OF_DEVICES] = {"CPU": {_THREADS: self.task.threads}}
+        return settings
 
-def _first_line(error: RuntimeError) -> str:
-    """The line of OpenVINO's message that says what it lacks: the last one is the cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+
+def as_option(value: Any, given: str) -> str:
+    """Return a property as it is written among options.
+
+    Args:
+        value: What OpenVINO reads back.
+        given: The option as it was given, which is returned where it means the same.
+    """
+    if isinstance(value, bool):
+        is_given = given.upper() in (("YES", "TRUE", "1", "ON") if value else ("NO", "FALSE", "0"))
+        return given if is_given else ("YES" if value else "NO")
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(sorted(str(part) for part in value))
+    text = re.sub(r"^<Type: '(.*)'>$", r"\1", str(value))
+    text = re.sub(r"^[A-Z]\w+\.(?=[A-Z_]+$)", "", text)
+    short = _SHORT.get(text, text)
+    return given if given.casefold() == short.casefold() else short
+
+
+def refusal_from(text: str) -> EngineRefusal:
+    """Return the refusal that a message of OpenVINO tells, in one line.
+
+    Args:
+        text: The message: where it was raised, then the cause.
+    """
+    lines = [line.strip(" -") for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if not _PLACE.match(line)] or lines or ["nothing"]
+    lacking = _LACKING.search(text)
+    if lacking is not None:
+        return EngineRefusal(
+            f"OpenVINO lacks the operator {lacking[1].strip()}; it says: {causes[-1]}"
+        )
+    kind = "unavailable" if _NO_DEVICE.search(text) else "unsupported"
+    return EngineRefusal(f"OpenVINO says: {causes[-1][:300]}", kind=kind)
