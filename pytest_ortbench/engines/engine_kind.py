@@ -31,6 +31,8 @@ class EngineKind:
             :class:`~pytest_ortbench.engines.entry.LoadedSource`, the path of the ONNX file to write
             and the user's settings, and returns :class:`~pytest_ortbench.engines.entry.Made`; empty
             if it can export nothing.
+        exporter_options: What the exporter takes as ``--ort-exporter=KEY=VALUE``: keys, and what
+            each does in one line.
         exporter_distributions: Packages that the exporter needs beside the framework's own.
         loader: ``module:function`` that takes the path of a file or folder of its own and returns
             an entry; empty if it has none.
@@ -51,6 +53,7 @@ class EngineKind:
     runs: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     exporter: str = ""
+    exporter_options: dict[str, str] = field(default_factory=dict)
     exporter_distributions: tuple[str, ...] = ()
     loader: str = ""
     source_suffixes: tuple[str, ...] = ()

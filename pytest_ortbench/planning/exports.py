@@ -83,7 +83,7 @@ class Exports:
     runtimes: Sequence[Runtime] = ()
     notify: Callable[[str], None] = lambda _: None
     settings: Mapping[str, str] = field(default_factory=dict)
-    _known: dict[tuple[str, str], KeptExport | Failure] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], KeptExport | Failure] = field(default_factory=dict)
 
     def obtain(self, path: Path, function: str) -> KeptExport:
         """Return the export of a source, made if there is none of it as it is now.
@@ -95,12 +95,12 @@ class Exports:
         Raises:
             ExportError: if it can't be made; the same failure again for every further plan.
         """
-        key = (str(path), function)
+        key = (str(path), function, *sorted(self.settings.items()))
         if key not in self._known:
             self._known[key] = self._obtained(path, function)
         kept = self._known[key]
         if isinstance(kept, Failure):
-            raise ExportError(kept, place=Source(path=key[0], function=function).text)
+            raise ExportError(kept, place=Source(path=str(path), function=function).text)
         return kept
 
     def _obtained(self, path: Path, function: str) -> KeptExport | Failure:

@@ -106,6 +106,7 @@ class Planner:
         """
         self._candidates.check(request.provider_options)
         self._custom_ops = request.custom_ops
+        self._exports.settings = request.exporter
         if request.made:
             resolved = self._made(request)
         else:
@@ -164,7 +165,9 @@ class Planner:
         self._candidates.check(options, place=place)
 
     def _resolve(self, specs: tuple[str, ...], originals: Mapping[str, Path]) -> Resolved:
-        if specs not in self._models:
+        settings = sorted(self._exports.settings.items())
+        asked = (*specs, *(f"{key}={value}" for key, value in settings))
+        if asked not in self._models:
             resolved = resolve(
                 specs,
                 self._families,
@@ -176,8 +179,8 @@ class Planner:
             )
             for model in resolved.models:
                 self._refuse_namesake(model)
-            self._models[specs] = resolved
-        return self._models[specs]
+            self._models[asked] = resolved
+        return self._models[asked]
 
     def _made(self, request: PlanRequest) -> Resolved:
         """The one model that a test made, read now: another may lie there soon."""

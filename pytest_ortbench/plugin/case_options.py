@@ -187,6 +187,16 @@ class CaseOptions:
         reader="pytest_ortbench.plugin.option_readers:read_provider_settings",
         to="request.provider_options",
     )
+    exporter: dict[str, str] = option(
+        {},
+        flag="--ort-exporter",
+        kind="list",
+        metavar="NAME|K=V",
+        help="how sources become ONNX files: of PyTorch dynamo (default) or torchscript; and "
+        "opset=N",
+        reader="pytest_ortbench.plugin.option_readers:read_exporter_settings",
+        to="request.exporter",
+    )
     custom_ops: tuple[str, ...] = option(
         (),
         flag="--ort-custom-ops",

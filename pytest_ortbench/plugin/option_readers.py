@@ -204,6 +204,13 @@ def read_settings(written: OptionText) -> dict[str, str]:
     return parse_settings(written.texts, place=written.place)
 
 
+def read_exporter_settings(written: OptionText) -> dict[str, str]:
+    """Read settings of exporters; a word alone is the name of one."""
+    items = [item.strip() for text in written.texts for item in text.split(",")]
+    settings = [item if "=" in item else f"exporter={item}" for item in items if item]
+    return parse_settings(settings, place=written.place)
+
+
 def read_provider_settings(written: OptionText) -> dict[str, dict[str, str]]:
     """Read options of providers by alias."""
     return parse_provider_options(written.texts, place=written.place)

@@ -211,6 +211,14 @@ def exported_by(
     Raises:
         WorkerError: if it can't be exported.
     """
+    for key in settings:
+        if key not in kind.exporter_options:
+            raise export_error(
+                f"the exporter of {kind.title} has no setting {key!r}",
+                did_you_mean(key, kind.exporter_options)
+                if kind.exporter_options
+                else "Leave --ort-exporter out",
+            )
     with_place = _with_place(entry.path, entry.function, kind)
     return with_place(import_named(kind.exporter), entry, path, settings)
 

@@ -135,6 +135,8 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-io": "args",
         "--ort-session-option": "args",
         "--ort-provider-option": "args",
+        "--ort-exporter": "args",
+        "--ort-export-check": "string",
         "--ort-custom-ops": "args",
         "--ort-time": "float",
         "--ort-target": "float",
@@ -268,7 +270,7 @@ def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.P
     (pytester.path / "there.so").touch()
     assert _message(read, "--ort-custom-ops=there.so,nope.so") == (
         f"--ort-custom-ops: there is nothing at {str(pytester.path / 'nope.so')!r}. "
-        "Name a library of custom operators (.so, .dll, .dylib)"
+        "Name a library of custom operators (.so, .dll, .dylib), or a .py file"
     )
     # A runtime on another machine has files of its own.
     options = read("--ort-custom-ops=nope.so", "--ort-runtimes=board")
@@ -373,6 +375,7 @@ _FITTING = {
     "prompt_tokens": '["16:512"]',
     "new_tokens": '["32"]',
     "depths": '["0:64"]',
+    "export_check": '"off"',
     "soak_dims": '["seq:1-300"]',
     "energy_window_s": "60",
     "stages": '["cpu@x.py"]',

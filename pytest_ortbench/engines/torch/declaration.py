@@ -18,6 +18,12 @@ ENGINE = EngineKind(
     is_framework=True,
     models=("torch",),
     exporter="pytest_ortbench.engines.torch.export:export_module",
+    exporter_options={
+        "exporter": "dynamo, the current one (by default), or torchscript, the older one",
+        "inputs": "sizes and types of the inputs of a program that has no examples, in order: "
+        "1x3x224x224;1x16:int64",
+        "opset": "the opset that it writes; by default its own",
+    },
     exporter_distributions=("onnx", "onnxscript"),
     loader="pytest_ortbench.engines.torch.worker.program:load_program_file",
     source_suffixes=(".pt2", ".pt"),

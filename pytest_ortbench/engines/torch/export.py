@@ -7,6 +7,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
     Args:
         entry: The model and example inputs.
         path: Where the file goes; large weights lie beside it.
-        settings: ``exporter`` (``dynamo`` or ``torchscript``) and ``opset``.
+        settings: ``exporter`` (``dynamo`` or ``torchscript``), ``opset``, and ``inputs``, sizes of
+            what is fed to a program that does not say it.
 
     Raises:
         EngineRefusal: if the exporter can't, with the operator, the opset and its advice.
@@ -38,10 +40,9 @@ def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
     import torch
     from torch.onnx import _constants  # nothing public says which opset is the default
 
-    program = program_of(entry)
+    program = _with_examples(program_of(entry), settings)
     exporter = _exporter(program, settings)
     opset = _opset(settings) or int(_constants.ONNX_DEFAULT_OPSET)
-    _require_examples(entry, program)
     write = _by_dynamo if exporter == "dynamo" else _by_torchscript
     try:
         with warnings.catch_warnings(), torch.no_grad():
@@ -83,16 +84,35 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
 
-def _require_examples(entry: LoadedSource, program: Program) -> None:
+def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
+    """The program with what it is called with: its own examples, else zeros of the asked sizes."""
+    if "inputs" in settings:
+        shapes = [_zeros(item) for item in settings["inputs"].split(";")]
+        return replace(program, arguments=tuple(shapes), keywords={})
     if program.has_examples:
-        return
-    loads = f"torch.jit.load({entry.path.name!r})" if program.is_scripted else "Net()"
+        return program
     raise EngineRefusal(
-        f"{entry.path.name} does not say what the model is called with, and an export needs it",
+        "it does not say what the model is called with, and an export needs it",
         kind="error",
-        hint="Name an entry function, as net.py:build, that returns the model and example inputs: "
-        f"def build(): return {loads}, (torch.zeros(1, 3, 224, 224),)",
+        hint="Say the size of each input, as --ort-exporter=inputs=1x3x224x224, or let an entry "
+        "function return the model and example inputs",
     )
+
+
+def _zeros(text: str) -> Any:
+    """A tensor of zeros for ``1x3x224x224`` or ``1x16:int64``."""
+    import torch
+
+    sizes, _, name = text.strip().partition(":")
+    dtype = getattr(torch, name or "float32", None)
+    parts = [part for part in sizes.split("x") if part]
+    if not isinstance(dtype, torch.dtype) or not all(part.isdecimal() for part in parts):
+        raise EngineRefusal(
+            f"inputs={text!r} is no size of a tensor",
+            kind="error",
+            hint="Write 1x3x224x224 or 1x16:int64, several with ; between them",
+        )
+    return torch.zeros([int(part) for part in parts], dtype=dtype)
 
 
 def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:
@@ -124,7 +144,8 @@ def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) ->
     written = made.model.opset_imports.get("")
     if written != opset:
         raise EngineRefusal(
-            f"torch.onnx wrote opset {written}, and not {opset}", hint="Ask for another opset"
+            f"torch.onnx wrote opset {written}, and not {opset}",
+            hint=f"The other exporter writes older ones: --ort-exporter=torchscript,opset={opset}",
         )
     made.save(path)
 
@@ -278,7 +299,7 @@ def exporter_refusal(error: Exception, exporter: str, opset: int, source: Path) 
     other = next(word for word in EXPORTERS if word != exporter)
     hints = (
         f"The exporter's advice: {_plain(advice)}" if advice else "",
-        f"The other exporter may know more: exporter={other}",
+        f"The other exporter may know more: --ort-exporter={other}",
     )
     return EngineRefusal(
         message + (f" ({source.name}:{line})" if line else ""),
