@@ -208,6 +208,29 @@ class TestInteger:
         )
         assert make(source, STATIC).facts["nodes_in_float"] == "0"
 
+    def test_what_a_builder_declares_wrongly_of_its_constants_does_no_harm(
+        self, make: Callable[..., Converted], tmp_path: Path
+    ) -> None:
+        """onnxruntime-genai's builder declares stored vectors of one number as single numbers."""
+        source = onnx.load_from_string(
+            serialised(
+                [
+                    helper.make_node("Mul", ["x", "scale"], ["h"], name="scaled"),
+                    helper.make_node("MatMul", ["h", "w"], ["y"], name="mm"),
+                ],
+                [value("x", FLOAT, ["N", 16])],
+                [value("y", FLOAT, ["N", 16])],
+                {"w": weights(16, 16), "scale": np.array([3], dtype=np.float32)},
+            )
+        )
+        source.graph.value_info.append(value("scale", FLOAT, []))
+        result = make(source.SerializeToString(), DYNAMIC)
+        assert result.facts["nodes_in_float"] == "0"
+        x = np.random.default_rng(5).standard_normal((4, 16)).astype(np.float32)
+        (expected,) = outputs(source.SerializeToString(), {"x": x})
+        (found,) = outputs(tmp_path / "out" / "model.onnx", {"x": x})
+        assert sqnr_db(expected, found) > 20
+
     def test_an_empty_tensor_beside_the_weights_does_no_harm(
         self, make: Callable[..., Converted]
     ) -> None:
