@@ -30,6 +30,25 @@ def encoder_beside(path: Path) -> Path | None:
     return None
 
 
+def other_half(path: Path) -> Path | None:
+    """Return the file that exporters write beside a decoder that lies there in two halves.
+
+    ``decoder_model.onnx`` reads a prompt without a cache, and ``decoder_with_past_model.onnx`` goes
+    on with one. Where the two lie there merged as well, nothing is missing.
+
+    Args:
+        path: The file of one half.
+    """
+    first, later, merged = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
+    for own, other in ((merged, ""), (later, first), (first, later)):
+        before, found, after = path.stem.rpartition(own)
+        if found:
+            beside = path.with_name(f"{before}{other}{after}{path.suffix}")
+            whole = path.with_name(f"{before}{merged}{after}{path.suffix}")
+            return beside if other and beside.is_file() and not whole.is_file() else None
+    return None
+
+
 def _is_there(path: Path, name: str) -> bool:
     return path.with_name(name).is_file()
 

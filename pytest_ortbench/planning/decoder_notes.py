@@ -9,11 +9,17 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.models.cache_pairs import parts_of_name
 from pytest_ortbench.models.decoders import decoder_of
+from pytest_ortbench.models.encoders import other_half
 from pytest_ortbench.models.genai_config import has_genai_config
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.engines import GENAI, engines_for
 from pytest_ortbench.planning.request import PlanRequest
+
+#: What makes one file of two.
+_HOW_TO_MERGE = (
+    "merge_decoders(FIRST, LATER, save_path=…) of optimum.onnx writes decoder_model_merged.onnx"
+)
 
 
 def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterator[Skip]:
@@ -59,14 +65,22 @@ def _is_in_config(model: Model) -> bool:
 
 
 def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterator[str]:
-    """Yield what is wrong with ``genai_config.json`` beside models, where no row tells it.
+    """Yield what is odd beside models, where no row tells it.
+
+    That is what is wrong with a ``genai_config.json``, and the other half of a decoder.
 
     Args:
         models: Those of the plan.
         request: What was asked for.
     """
     for model in models if request.generate != "off" else ():
-        decoder = model.decoder
+        other, decoder = other_half(Path(model.path)), model.decoder
+        if other is not None:
+            yield (
+                f"{model.name}: {other.name} beside it is the other half of one decoder, for the "
+                "first token or for later ones, and each file is measured by itself. Merge them "
+                f"to measure requests as they are served: {_HOW_TO_MERGE}"
+            )
         if decoder is None:
             continue
         refused = GENAI in engines_for(decoder, request)

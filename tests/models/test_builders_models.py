@@ -40,6 +40,8 @@ PARAMETERS = {
     "llm_long": 2 * 4096 * 256 + 2 * (256 * (2 * 256 + 2 * 256 + 3 * 768) + 2 * 256) + 256,
     "speech_encoder": 2_485_760,
     "speech_decoder": 4_056_064,
+    "translation_encoder": 2_743_296,
+    "translation_decoder": 4_319_232,
     "lstm_tagger": 1_548_561,
     "gbdt": 200 * (63 + 64),
     "linear": 10 * 32 + 10,
@@ -84,6 +86,18 @@ def _caches(when: str, role: str, length: str) -> dict[str, tuple[int | str, ...
     }
 
 
+READ: tuple[int | str, ...] = ("batch_size", "encoder_sequence_length")
+
+
+def _written(when: str, length: str) -> dict[str, tuple[int | str, ...]]:
+    """The cache of the network that translates."""
+    return {
+        f"{when}.{layer}.decoder.{kind}": ("batch_size", 4, length, 64)
+        for layer in range(2)
+        for kind in ("key", "value")
+    }
+
+
 INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
     "mobilenet_v2": IMAGE,
     "resnet50": IMAGE,
@@ -106,6 +120,13 @@ INPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "input_ids": ("batch_size", "sequence_length"),
         **_caches("past", "self", "past_sequence_length"),
         **_caches("past", "cross", "encoder_sequence_length"),
+    },
+    "translation_encoder": dict.fromkeys(("input_ids", "attention_mask"), READ),
+    "translation_decoder": {
+        "input_ids": ("batch_size", "decoder_sequence_length"),
+        "encoder_hidden_states": (*READ, 256),
+        "encoder_attention_mask": READ,
+        **_written("past_key_values", "past_decoder_sequence_length"),
     },
     "lstm_tagger": {"input_ids": ("batch", "seq")},
     "gbdt": {"features": ("batch", 32)},
@@ -137,6 +158,11 @@ OUTPUTS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "logits": ("batch_size", "sequence_length", 4096),
         **_caches("present", "self", "total_sequence_length"),
     },
+    "translation_encoder": {"last_hidden_state": (*READ, 256)},
+    "translation_decoder": {
+        "logits": ("batch_size", "decoder_sequence_length", 4096),
+        **_written("present", "past_decoder_sequence_length + decoder_sequence_length"),
+    },
     "lstm_tagger": {"logits": ("batch", "seq", 17)},
     "gbdt": {"label": ("batch",), "probabilities": ("batch", 10)},
     "linear": {"label": ("batch",), "probabilities": ("batch", 10)},
@@ -151,6 +177,8 @@ VOCABULARY = {
     "llm_125m": 32_000,
     "llm_1b": 32_000,
     "speech_decoder": 4096,
+    "translation_encoder": 4096,
+    "translation_decoder": 4096,
     "llm_long": 4096,
     "lstm_tagger": 10000,
 }
@@ -165,6 +193,8 @@ SIZES = {
     "total_sequence_length": 32,
     "num_frames": 60,
     "encoder_sequence_length": 30,
+    "decoder_sequence_length": 32,
+    "past_decoder_sequence_length": 0,
     "height": 256,
     "width": 192,
 }
@@ -176,7 +206,7 @@ IMPLIED = {"batch", "batch_size", "past + seq", "total_sequence_length"}
 LARGE = {"llm_125m", "llm_1b"}
 
 #: Those with operators of ONNX Runtime's own.
-LANGUAGE = ("llm_15m", "llm_125m", "llm_1b", "llm_long", "speech_decoder")
+LANGUAGE = ("llm_15m", "llm_125m", "llm_1b", "llm_long", "speech_decoder", "translation_decoder")
 
 #: Sets of operators beside ONNX's own.
 OPSETS = {
@@ -204,7 +234,7 @@ def _feeds(name: str, batch: int, *, seed: int = 0, sizes: dict[str, int] | None
         if key == "input_ids":
             element = np.int32 if name == "speech_decoder" else np.int64
             feeds[key] = rng.integers(0, VOCABULARY[name], shape, dtype=element)
-        elif key == "attention_mask":
+        elif key.endswith("attention_mask"):
             feeds[key] = np.ones(shape, dtype=np.int64)
         elif key == "token_type_ids":
             feeds[key] = rng.integers(0, 2, shape)
@@ -415,6 +445,44 @@ def test_writing_token_by_token_equals_writing_at_once(built: Built) -> None:
         expected = logits[1][:, position : position + 1]
         assert np.abs(step["logits"] - expected).max() < 1e-5 * np.abs(expected).max()
         cache = {key: step[key.replace("past", "present")] for key in cache}
+
+
+def test_a_translation_written_token_by_token_equals_that_at_once(built: Built) -> None:
+    """States count, but those that the mask hides; hidden tokens count for no state either."""
+    reader = _session(built("translation_encoder"))
+    writer = _session(built("translation_decoder"))
+    read = _feeds("translation_encoder", 2, sizes={"encoder_sequence_length": 8})
+    read["attention_mask"][:, 6:] = 0
+    feeds = _feeds(
+        "translation_decoder",
+        2,
+        sizes={
+            "encoder_sequence_length": 8,
+            "decoder_sequence_length": 6,
+            "past_decoder_sequence_length": 0,
+        },
+    )
+    feeds["encoder_attention_mask"] = read["attention_mask"]
+    logits = []
+    for change in (0, 0, 1):
+        # First what is hidden changes, then what is seen.
+        read["input_ids"][:, 7 if not change else 2] = 9 + len(logits)
+        feeds["encoder_hidden_states"] = _run(reader, read)["last_hidden_state"]
+        logits.append(_run(writer, feeds)["logits"])
+    largest = np.abs(logits[0]).max()
+    assert np.abs(logits[0] - logits[1]).max() < 1e-4 * largest
+    assert np.abs(logits[1] - logits[2]).max() > 0.01 * largest
+    step = dict(feeds)
+    for position in range(6):
+        step["input_ids"] = feeds["input_ids"][:, position : position + 1]
+        given = _run(writer, step)
+        expected = logits[2][:, position : position + 1]
+        assert np.abs(given["logits"] - expected).max() < 1e-5 * largest
+        step |= {
+            name.replace("present", "past_key_values"): value
+            for name, value in given.items()
+            if name.startswith("present")
+        }
 
 
 @pytest.mark.heavy

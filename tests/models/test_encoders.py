@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.models.encoders import encoder_beside, listening_to
+from pytest_ortbench.models.encoders import encoder_beside, listening_to, other_half
 
 Shape = tuple[int | str, ...]
 STATES: Shape = ("batch", "length", 16)
@@ -93,3 +93,26 @@ def test_files_of_exporters_are_found_beside_each_other(
     found = encoder_beside(tmp_path / decoder)
     fits = encoder not in ("encoder_model_fp16.onnx",) and decoder != "model.onnx"
     assert found == (tmp_path / encoder if fits else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "half"),
+    [
+        ("decoder_model", ["decoder_with_past_model"], "decoder_with_past_model"),
+        ("decoder_with_past_model", ["decoder_model"], "decoder_model"),
+        ("decoder_model_int8", ["decoder_with_past_model_int8"], "decoder_with_past_model_int8"),
+        ("t5_decoder_model", ["t5_decoder_with_past_model"], "t5_decoder_with_past_model"),
+        ("decoder_model", [], None),
+        ("decoder_model", ["decoder_with_past_model_int8"], None),
+        ("decoder_model", ["decoder_with_past_model", "decoder_model_merged"], None),
+        ("decoder_model_merged", ["decoder_model", "decoder_with_past_model"], None),
+        ("model", ["decoder_model"], None),
+    ],
+)
+def test_the_other_half_of_a_decoder(
+    name: str, others: list[str], half: str | None, tmp_path: Path
+) -> None:
+    for stem in (name, *others):
+        (tmp_path / f"{stem}.onnx").write_bytes(b"")
+    other = other_half(tmp_path / f"{name}.onnx")
+    assert (None if other is None else other.stem) == half

@@ -42,7 +42,7 @@ def _bert(writer: GraphWriter, *, layers: int, width: int) -> None:
     )
     with writer.scope("embeddings"):
         trunk = _embedded(writer, ids, types, width)
-        mask = _mask(writer, attended)
+        mask = mask_scores(writer, attended)
     for layer in range(layers):
         with writer.scope(f"layer{layer}"):
             mixed = self_attention(
@@ -84,7 +84,7 @@ def _embedded(writer: GraphWriter, ids: str, types: str, width: int) -> str:
     return layer_norm(writer, total, width, name="norm")
 
 
-def _mask(writer: GraphWriter, attended: str) -> str:
+def mask_scores(writer: GraphWriter, attended: str) -> str:
     """What is added to the scores [batch, 1, 1, seq]: 0 where attended, else HIDDEN_SCORE."""
     axes = writer.node("Unsqueeze", attended, writer.integers(1, 2))
     kept = writer.node("Cast", axes, to=1)

@@ -64,6 +64,16 @@ _WRITING = {
     "prefill": {"sequence_length": 4, "past_sequence_length": 0, "encoder_sequence_length": 150},
 }
 
+#: Likewise of a text beside another, in the words of exporters of T5.
+_TRANSLATING = {
+    workload: {
+        "decoder_sequence_length": sizes["sequence_length"],
+        "past_decoder_sequence_length": sizes["past_sequence_length"],
+        "encoder_sequence_length": 32,
+    }
+    for workload, sizes in _WRITING.items()
+}
+
 #: By name; the order is that of listings.
 BUILDERS: dict[str, BuilderInfo] = {
     info.name: info
@@ -212,6 +222,28 @@ BUILDERS: dict[str, BuilderInfo] = {
             default_dims=_WRITING["decode"],
             workloads=_WRITING,
             encoder="speech_encoder",
+        ),
+        BuilderInfo(
+            name="translation_encoder",
+            writer="pytest_ortbench.models.builders.translation.translation_encoder",
+            version=1,
+            digest="0423778fa3e6e576bf991d9c516f8e83e86b07f59a64bcfeb4664ec438ae74b9",
+            parameters=2_743_296,
+            description="T5-like encoder: a text to the states that translation_decoder looks at",
+            tags=("text", "encoder", "transformer"),
+            default_dims={"encoder_sequence_length": 32},
+        ),
+        BuilderInfo(
+            name="translation_decoder",
+            writer="pytest_ortbench.models.builders.translation.translation_decoder",
+            version=1,
+            digest="69c1c8a1bf5d5777ea430075035e299eb633f7e5f48f66d16e58daa2f4018f02",
+            parameters=4_319_232,
+            description="T5-like decoder with a cache of its text; listens to translation_encoder",
+            tags=("text", "generation", "transformer"),
+            default_dims=_TRANSLATING["decode"],
+            workloads=_TRANSLATING,
+            encoder="translation_encoder",
         ),
         BuilderInfo(
             name="lstm_tagger",

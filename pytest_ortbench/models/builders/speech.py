@@ -21,18 +21,18 @@ from pytest_ortbench.models.builders.transformer import (
     shape_vector,
 )
 
-_WIDTH = 256
-_HEADS = _WIDTH // HEAD_SIZE
-_LAYERS = 2
+WIDTH = 256
+HEADS = WIDTH // HEAD_SIZE
+LAYERS = 2
 _BANDS = 80
 #: Positions of 30 s of sound, two frames of 10 ms each.
 _SOUND_POSITIONS = 1500
-_TEXT_POSITIONS = 448
-_VOCABULARY = 4096
+TEXT_POSITIONS = 448
+VOCABULARY = 4096
 
-_SHARPNESS = Fraction(2)
-_LAYER_VARIANCE = Fraction(1, 4)
-_KINDS = ("key", "value")
+SHARPNESS = Fraction(2)
+LAYER_VARIANCE = Fraction(1, 4)
+KINDS = ("key", "value")
 
 #: The mean of the square of GELU of N(0, 1).
 _GELU_SQUARE = Fraction(425, 1000)
@@ -42,32 +42,32 @@ def speech_encoder(writer: GraphWriter) -> None:
     """Sound [batch, 80, frames] to states, keys and values [batch, 4, frames / 2, 64]."""
     sound = writer.input("audio_features", "float", ["batch_size", _BANDS, "num_frames"])
     hidden = gelu(writer, _convolution(writer, sound, _BANDS, name="conv1", stride=1))
-    hidden = gelu(writer, _convolution(writer, hidden, _WIDTH, name="conv2", stride=2))
+    hidden = gelu(writer, _convolution(writer, hidden, WIDTH, name="conv2", stride=2))
     hidden = writer.node("Transpose", hidden, perm=[0, 2, 1])
     with writer.scope("positions"):
         end = shape_vector(writer, length_of(writer, hidden, 1))
-        places = _places(writer, _SOUND_POSITIONS, writer.integers(0), end)
+        places = position_rows(writer, _SOUND_POSITIONS, writer.integers(0), end)
         trunk = writer.node("Add", hidden, places, out="out")
-    for layer in range(_LAYERS):
+    for layer in range(LAYERS):
         with writer.scope(f"layer{layer}"):
             mixed = self_attention(
                 writer,
-                layer_norm(writer, trunk, _WIDTH, name="norm1"),
-                _WIDTH,
-                sharpness=_SHARPNESS,
-                variance=_LAYER_VARIANCE,
+                layer_norm(writer, trunk, WIDTH, name="norm1"),
+                WIDTH,
+                sharpness=SHARPNESS,
+                variance=LAYER_VARIANCE,
             )
-            trunk = _fed(writer, writer.node("Add", trunk, mixed), name="norm2")
-    states = layer_norm(writer, trunk, _WIDTH, name="norm", whole_name="hidden_states")
-    writer.output(states, "float", ["batch_size", "num_frames / 2", _WIDTH])
-    for layer in range(_LAYERS):
+            trunk = fed_layers(writer, writer.node("Add", trunk, mixed), name="norm2")
+    states = layer_norm(writer, trunk, WIDTH, name="norm", whole_name="hidden_states")
+    writer.output(states, "float", ["batch_size", "num_frames / 2", WIDTH])
+    for layer in range(LAYERS):
         with writer.scope(f"cross{layer}"):
-            for kind in _KINDS:
-                projected = dense(writer, states, _WIDTH, _WIDTH, name=kind)
-                split = writer.node("Reshape", projected, writer.integers(0, 0, _HEADS, HEAD_SIZE))
+            for kind in KINDS:
+                projected = dense(writer, states, WIDTH, WIDTH, name=kind)
+                split = writer.node("Reshape", projected, writer.integers(0, 0, HEADS, HEAD_SIZE))
                 name = f"present_{kind}_cross_{layer}"
                 writer.node("Transpose", split, perm=[0, 2, 1, 3], whole_name=name)
-                writer.output(name, "float", ["batch_size", _HEADS, "num_frames / 2", HEAD_SIZE])
+                writer.output(name, "float", ["batch_size", HEADS, "num_frames / 2", HEAD_SIZE])
 
 
 def speech_decoder(writer: GraphWriter) -> None:
@@ -79,11 +79,11 @@ def speech_decoder(writer: GraphWriter) -> None:
                 writer.input(
                     f"past_{kind}_{role}_{layer}",
                     "float",
-                    ["batch_size", _HEADS, length, HEAD_SIZE],
+                    ["batch_size", HEADS, length, HEAD_SIZE],
                 )
-                for kind in _KINDS
+                for kind in KINDS
             ]
-            for layer in range(_LAYERS)
+            for layer in range(LAYERS)
         ]
         for role, length in (
             ("self", "past_sequence_length"),
@@ -93,24 +93,25 @@ def speech_decoder(writer: GraphWriter) -> None:
     with writer.scope("embeddings"):
         past = length_of(writer, own[0][0], 2)
         total = writer.node("Add", past, length_of(writer, ids, 1))
-        words = embedding(writer, "word", _VOCABULARY, _WIDTH, variance=Fraction(1))
-        places = _places(
-            writer, _TEXT_POSITIONS, shape_vector(writer, past), shape_vector(writer, total)
+        words = embedding(writer, "word", VOCABULARY, WIDTH, variance=Fraction(1))
+        places = position_rows(
+            writer, TEXT_POSITIONS, shape_vector(writer, past), shape_vector(writer, total)
         )
         trunk = writer.node("Add", writer.node("Gather", words, ids), places, out="out")
-    for layer in range(_LAYERS):
+    for layer in range(LAYERS):
         with writer.scope(f"layer{layer}"):
-            trunk = _listening(writer, trunk, own[layer], heard[layer], layer)
-    normed = layer_norm(writer, trunk, _WIDTH, name="norm")
-    weight = writer.drawn("head.weight", (_WIDTH, _VOCABULARY), Fraction(16, _WIDTH))
+            presents = [f"present_{kind}_self_{layer}" for kind in KINDS]
+            trunk = listening_layer(writer, trunk, own[layer], heard[layer], presents)
+    normed = layer_norm(writer, trunk, WIDTH, name="norm")
+    weight = writer.drawn("head.weight", (WIDTH, VOCABULARY), Fraction(16, WIDTH))
     writer.node("MatMul", normed, weight, whole_name="logits")
-    writer.output("logits", "float", ["batch_size", "sequence_length", _VOCABULARY])
-    for layer in range(_LAYERS):
-        for kind in _KINDS:
+    writer.output("logits", "float", ["batch_size", "sequence_length", VOCABULARY])
+    for layer in range(LAYERS):
+        for kind in KINDS:
             writer.output(
                 f"present_{kind}_self_{layer}",
                 "float",
-                ["batch_size", _HEADS, "total_sequence_length", HEAD_SIZE],
+                ["batch_size", HEADS, "total_sequence_length", HEAD_SIZE],
             )
 
 
@@ -118,37 +119,45 @@ def _convolution(writer: GraphWriter, source: str, inputs: int, *, name: str, st
     """Add a convolution over three frames; the second one reads what GELU left."""
     square = Fraction(1) if stride == 1 else _GELU_SQUARE
     with writer.scope(name):
-        weight = writer.drawn("weight", (_WIDTH, inputs, 3), 1 / (3 * inputs * square))
-        bias = writer.near("bias", _WIDTH, 0)
+        weight = writer.drawn("weight", (WIDTH, inputs, 3), 1 / (3 * inputs * square))
+        bias = writer.near("bias", WIDTH, 0)
         return writer.node(
             "Conv", source, weight, bias, kernel_shape=[3], pads=[1, 1], strides=[stride]
         )
 
 
-def _places(writer: GraphWriter, count: int, start: str, end: str) -> str:
+def position_rows(writer: GraphWriter, count: int, start: str, end: str) -> str:
     """The vectors of the positions from one to another."""
-    places = embedding(writer, "position", count, _WIDTH, variance=Fraction(1, 4))
+    places = embedding(writer, "position", count, WIDTH, variance=Fraction(1, 4))
     return writer.node("Slice", places, start, end, writer.integers(0))
 
 
-def _fed(writer: GraphWriter, trunk: str, *, name: str) -> str:
+def fed_layers(writer: GraphWriter, trunk: str, *, name: str) -> str:
     """The trunk and what two layers add to it."""
-    normed = layer_norm(writer, trunk, _WIDTH, name=name)
-    fed = feed_forward(writer, normed, _WIDTH, 4 * _WIDTH, variance=_LAYER_VARIANCE)
+    normed = layer_norm(writer, trunk, WIDTH, name=name)
+    fed = feed_forward(writer, normed, WIDTH, 4 * WIDTH, variance=LAYER_VARIANCE)
     return writer.node("Add", trunk, fed, out="out")
 
 
-def _listening(
-    writer: GraphWriter, trunk: str, own: list[str], heard: list[str], layer: int
+def listening_layer(
+    writer: GraphWriter, trunk: str, own: list[str], heard: list[str], presents: list[str]
 ) -> str:
-    """A layer that looks at the text so far, then at what was heard."""
+    """A layer that looks at the text so far, then at what was heard.
+
+    Args:
+        writer: Of the graph.
+        trunk: What it reads, ``[batch, tokens, width]``.
+        own: Keys and values of its text so far.
+        heard: Those of what was heard, and what ``MultiHeadAttention`` takes behind them.
+        presents: Names of the outputs that go on with ``own``.
+    """
     with writer.scope("own"):
-        normed = layer_norm(writer, trunk, _WIDTH, name="norm")
+        normed = layer_norm(writer, trunk, WIDTH, name="norm")
         query, key, value = (
-            dense(writer, normed, _WIDTH, _WIDTH, name=name, variance=variance)
+            dense(writer, normed, WIDTH, WIDTH, name=name, variance=variance)
             for name, variance in (
-                ("query", _SHARPNESS),
-                ("key", _SHARPNESS),
+                ("query", SHARPNESS),
+                ("key", SHARPNESS),
                 ("value", Fraction(1)),
             )
         )
@@ -157,19 +166,19 @@ def _listening(
             "MultiHeadAttention",
             *(query, key, value, "", "", "", *own),
             names=("attention",),
-            whole_names=[f"present_{kind}_self_{layer}" for kind in _KINDS],
+            whole_names=presents,
             domain=CONTRIB_DOMAIN,
-            num_heads=_HEADS,
+            num_heads=HEADS,
             unidirectional=1,
         )
-        mixed = dense(writer, mixed, _WIDTH, _WIDTH, name="mix", variance=_LAYER_VARIANCE)
+        mixed = dense(writer, mixed, WIDTH, WIDTH, name="mix", variance=LAYER_VARIANCE)
         trunk = writer.node("Add", trunk, mixed, out="out")
     with writer.scope("cross"):
-        normed = layer_norm(writer, trunk, _WIDTH, name="norm")
-        query = dense(writer, normed, _WIDTH, _WIDTH, name="query", variance=_SHARPNESS**2)
+        normed = layer_norm(writer, trunk, WIDTH, name="norm")
+        query = dense(writer, normed, WIDTH, WIDTH, name="query", variance=SHARPNESS**2)
         mixed = writer.node(
-            "MultiHeadAttention", query, *heard, domain=CONTRIB_DOMAIN, num_heads=_HEADS
+            "MultiHeadAttention", query, *heard, domain=CONTRIB_DOMAIN, num_heads=HEADS
         )
-        mixed = dense(writer, mixed, _WIDTH, _WIDTH, name="mix", variance=_LAYER_VARIANCE)
+        mixed = dense(writer, mixed, WIDTH, WIDTH, name="mix", variance=LAYER_VARIANCE)
         trunk = writer.node("Add", trunk, mixed, out="out")
-    return _fed(writer, trunk, name="norm")
+    return fed_layers(writer, trunk, name="norm")
