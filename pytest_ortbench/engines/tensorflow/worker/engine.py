@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
 from pytest_ortbench.engines.tensorflow.worker.files import imported
 from pytest_ortbench.engines.tensorflow.worker.served import Served, traced
@@ -20,6 +21,7 @@ class TensorFlow(Engine):
     """A Keras model, a SavedModel or a function of TensorFlow."""
 
     _library: Any = None  # the package has no types
+    _source: LoadedSource | None = None
     _served: Served | None = None
     _device: str = ""
 
@@ -37,15 +39,20 @@ class TensorFlow(Engine):
             self._library.config.set_visible_devices([], "GPU")
         return str(self._library.__version__)
 
+    def build(self) -> None:
+        """Load the file, or have the entry function make the model."""
+        self._require_device()
+        assert self.task.source is not None  # a framework is planned for its sources alone
+        self._source = load_source(self.task.source)
+
     def open(self) -> Inference:
-        """Load the source, trace its function, and return what runs it.
+        """Trace the function of the model, and return what runs it.
 
         Further sessions run the same function, as threads of an application do.
         """
-        self._require_device()
-        assert self.task.source is not None  # a framework is planned for its sources alone
+        assert self._source is not None  # it was built
         if self._served is None:
-            self._served = traced(load_source(self.task.source), jit_compile=self._jit)
+            self._served = traced(self._source, jit_compile=self._jit)
         function = self._served
         taken = set(function.inputs) - {item.name for item in self.task.inputs}
         given = set(function.outputs)
@@ -65,6 +72,10 @@ class TensorFlow(Engine):
 
         return infer
 
+    def threads(self) -> int:
+        """Return the threads of one operator, as TensorFlow reads them back."""
+        return int(self._library.config.threading.get_intra_op_parallelism_threads())
+
     def in_force(self) -> dict[str, str]:
         """Return its numbers of threads as it reads them back, and how the function is run."""
         threading = self._library.config.threading
@@ -77,7 +88,7 @@ class TensorFlow(Engine):
 
     def close(self) -> None:
         """Let go of the model."""
-        self._served = None
+        self._source = self._served = None
 
     @property
     def _jit(self) -> bool:
