@@ -58,6 +58,7 @@ class OtherSide:
     Attributes:
         carried: The cases that will be judged.
         notes: What a reader must know of cases that have no counterpart.
+        alone: The ids of the cases without a counterpart.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -67,6 +68,7 @@ class OtherSide:
         self._judged: set[Key] = set()
         self.carried: Collection[Key] = ()
         self.notes: list[str] = []
+        self.alone: list[str] = []
 
     def find(
         self,
@@ -97,6 +99,7 @@ class OtherSide:
                 found |= {key: vanished(key, label, pairing.models[key]) for key in gone}
             if pairing.added:
                 new = [key[0] for key in pairing.added]
+                self.alone += new
                 self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
             more = [key[0] for key in pairing.unasked if key not in planned]
             if more:
@@ -114,6 +117,15 @@ class OtherSide:
         """
         for pair in self._against.pairing(request, plan).pairs:
             self._pairs.setdefault(pair.contender.case.key, pair)
+
+    def why_nothing(self) -> str:
+        """Return why no case has a counterpart, and what to do, where this side tells."""
+        if self._against.side.kind != "git" or not self.alone:
+            return ""
+        return (
+            f"{self._options.against} has none of these models. Hold files that git does not keep "
+            "against a stored run: --ort-baseline=latest"
+        )
 
     def has(self, key: Key) -> bool:
         """Whether a case has a counterpart."""

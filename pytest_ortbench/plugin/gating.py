@@ -370,7 +370,8 @@ class Gating:
             return []
         if any(result.compares or result.removed for result in self.results):
             return []
-        return ["a gate was asked for, and nothing was compared"]
+        why = self._against.why_nothing() if self._against is not None else ""
+        return [": ".join(filter(None, ("a gate was asked for, and nothing was compared", why)))]
 
     def remarks(self) -> list[str]:
         """What the project accepts though nothing of it was found."""

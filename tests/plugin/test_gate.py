@@ -529,6 +529,22 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
 
 
 @pytest.mark.needs("git")
+def test_models_that_git_does_not_keep_are_sent_to_a_stored_run(
+    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+) -> None:
+    launches(1.0, baseline="ortbench-gate-")
+    model_file("nets/ignored.onnx")
+    (pytester.path / ".gitignore").write_text("*.onnx\n", encoding="utf-8")
+    committed(pytester.path, ".gitignore")
+    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
+    result = pytester.runpytest(*QUICK, "--ort-models=nets", "--ort-against=git:HEAD")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    last = [line for line in result.outlines if line.startswith("ortbench: gate:")][-1]
+    assert "git:HEAD" in last
+    assert "--ort-baseline" in last
+
+
+@pytest.mark.needs("git")
 def test_a_pattern_means_no_folder_below(
     pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
 ) -> None:
