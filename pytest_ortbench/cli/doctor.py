@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.engine_survey import engine_states
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
 from pytest_ortbench.core.case import Runtime
@@ -49,7 +50,7 @@ def command() -> int:
     # The load is taken from before we made some ourselves, what the hypervisor took from meanwhile.
     later = {finding.name: finding for finding in noise(since=before)}
     findings = [later[first.name] if first.name == "steal" else first for first in quiet]
-    for line in report(installed(), seen, fingerprint().stable, findings, width()):
+    for line in report(installed(), seen, fingerprint().stable, findings, width(), engine_states()):
         say(line)
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
 
@@ -60,6 +61,7 @@ def report(
     machine: dict[str, str],
     findings: Sequence[Finding],
     columns: int,
+    engines: Sequence[ProviderState] = (),
 ) -> list[str]:
     """Return the lines of the report.
 
@@ -69,10 +71,12 @@ def report(
         machine: Stable facts of the machine.
         findings: What makes it noisy.
         columns: Width of a line.
+        engines: Other engines and frameworks.
     """
     writer = _Writer(columns)
     _runtime(writer, packages, seen)
     _providers(writer, seen)
+    _engines(writer, engines)
     writer.heading("machine")
     for name, value in machine.items():
         if name not in _TOLD_BELOW:
@@ -156,6 +160,15 @@ def _providers(writer: _Writer, seen: Survey) -> None:
         together.setdefault(provider.reason, []).append(provider.alias)
     for reason, aliases in together.items():
         writer.entry(", ".join(aliases), reason)
+
+
+def _engines(writer: _Writer, engines: Sequence[ProviderState]) -> None:
+    if not engines:
+        return
+    writer.heading("other engines and frameworks, by what is installed")
+    for engine in engines:
+        missing = "" if engine.state == "installed" else f"{engine.state}: "
+        writer.entry(engine.alias, f"{missing}{engine.reason}")
 
 
 def _noise(writer: _Writer, findings: Iterable[Finding]) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.engine_survey import engine_states
 from pytest_ortbench.cli.survey import ProviderState, survey
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
 from pytest_ortbench.core.case import Runtime
@@ -31,6 +32,8 @@ from pytest_ortbench.session import Session
 )
 def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """List the execution providers that really run here: each is tried on tiny models.
+
+    Other engines and frameworks that are installed follow; none of them is imported.
 
     ONNX Runtime's own list of available providers is a claim; a provider counts here if it
     executed a computing node. One that did is remembered until distributions, drivers or devices
@@ -67,7 +70,9 @@ def _list(session: Session, runtime: Runtime, *, known: bool, again: bool) -> in
     if seen.failure is not None:
         warn(f"ortbench: {seen.failure.message}. {seen.failure.hint}".rstrip())
         return ExitCode.NOTHING
-    states = [provider for provider in seen.providers if known or provider.state != "absent"]
+    # Packages of other interpreters can't be seen from here.
+    engines = engine_states() if runtime.label == Runtime().label else ()
+    states = [state for state in (*seen.providers, *engines) if known or state.state != "absent"]
     say(table([[state.alias, state.state, _about(state)] for state in states]))
     if any(state.tried_at_s is not None for state in states):
         say("--again tries those once more that are remembered.")

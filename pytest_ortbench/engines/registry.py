@@ -52,6 +52,25 @@ def engine_kinds() -> dict[str, EngineKind]:
     return {alias: kind for alias, kind in kinds.items() if kind is not None}
 
 
+def brought_kinds() -> tuple[dict[str, EngineKind], dict[str, str]]:
+    """Return the engines that other packages bring, by alias, and why others can't be read."""
+    from importlib.metadata import entry_points  # as above
+
+    kinds: dict[str, EngineKind] = {}
+    problems: dict[str, str] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            kind = entry.load()
+        except Exception as error:  # noqa: BLE001 - whatever a package of others raises
+            problems[entry.name] = f"{entry.value} can't be imported: {error}"
+            continue
+        if isinstance(kind, EngineKind):
+            kinds[entry.name] = kind
+        else:
+            problems[entry.name] = f"{entry.value} is no EngineKind"
+    return kinds, problems
+
+
 def framework_of_file(path: Path) -> EngineKind | None:
     """Return the framework whose own file or folder lies at a path, by its suffix or its marks."""
     suffix = path.suffix.lower()

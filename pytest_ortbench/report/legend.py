@@ -213,10 +213,9 @@ def runtime_line(label: str, info: RuntimeInfo, machine: str) -> str:
         info: What its workers said.
         machine: Name of the run's machine; one that ran elsewhere names its own.
     """
-    distributions = (
-        " + ".join(f"{name} {version}" for name, version in info.distributions.items())
-        or f"onnxruntime {info.version}"
-    )
+    distributions = " + ".join(
+        f"{name} {version}" for name, version in info.distributions.items()
+    ) or (f"onnxruntime {info.version}" if info.version else "no ONNX Runtime")
     elsewhere = f", on {info.host}" if info.host not in ("", machine) else ""
     return one_line(
         f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}{elsewhere}"

@@ -24,3 +24,10 @@ def test_a_runtime_that_ran_elsewhere_names_its_machine(host: str, end: str) -> 
     )
     line = runtime_line("remote", info, "bench1")
     assert line == f"remote: onnxruntime 1.20.1, Python 3.11.7, numpy 1.26.4{end}"
+
+
+def test_a_runtime_without_onnx_runtime_says_so() -> None:
+    info = RuntimeInfo(
+        distributions={}, version="", python="3.11.7", numpy="1.26.4", executable="/python"
+    )
+    assert runtime_line("engines", info, "here").startswith("engines: no ONNX Runtime, Python")

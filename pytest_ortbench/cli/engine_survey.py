@@ -1,0 +1,45 @@
+"""Which engines and frameworks are installed, by the metadata of packages: none is imported."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from packaging.requirements import Requirement
+
+from pytest_ortbench.cli.survey import ProviderState
+from pytest_ortbench.engines.engine_kind import EngineKind
+from pytest_ortbench.engines.registry import brought_kinds, engine_kinds
+
+
+def engine_states() -> tuple[ProviderState, ...]:
+    """Return what became of each engine and framework in this interpreter, installed ones first.
+
+    ``installed`` means that all packages are there, ``absent`` that one is not, and ``fails`` that
+    the declaration which another package brings can't be read.
+    """
+    brought, problems = brought_kinds()
+    states = [_state(alias, kind) for alias, kind in {**engine_kinds(), **brought}.items()]
+    states += [
+        ProviderState(alias=alias, state="fails", reason=reason)
+        for alias, reason in problems.items()
+    ]
+    return tuple(sorted(states, key=lambda state: state.state != "installed"))
+
+
+def _state(alias: str, kind: EngineKind) -> ProviderState:
+    role = "framework" if kind.is_framework else "engine"
+    versions = {name: _version_of(name) for name in kind.distributions}
+    if all(versions.values()):
+        found = ", ".join(f"{name} {found}" for name, found in versions.items())
+        return ProviderState(
+            alias=alias, state="installed", reason=f"{role}: {found or 'nothing else is needed'}"
+        )
+    return ProviderState(alias=alias, state="absent", reason=f"{role}: {kind.supply}")
+
+
+def _version_of(distribution: str) -> str:
+    """Return the installed version of a package, as ``pip install`` takes it; empty if absent."""
+    try:
+        return version(Requirement(distribution).name)
+    except PackageNotFoundError:
+        return ""
