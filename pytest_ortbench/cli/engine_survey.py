@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 
 from pytest_ortbench.cli.survey import ProviderState
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -40,6 +40,7 @@ def _state(alias: str, kind: EngineKind) -> ProviderState:
 def _version_of(distribution: str) -> str:
     """Return the installed version of a package, as ``pip install`` takes it; empty if absent."""
     try:
-        return version(Requirement(distribution).name)
-    except PackageNotFoundError:
+        # A shell needs quotes around an extra.
+        return version(Requirement(distribution.strip("'\"")).name)
+    except (InvalidRequirement, PackageNotFoundError):
         return ""

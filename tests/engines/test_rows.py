@@ -18,7 +18,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.gate.numbers.metrics import MetricSide, allowances_between, judge_metrics
 from pytest_ortbench.gate.numbers.rules import Allowance, rules_for
 from pytest_ortbench.passes.energy.worker.meter_choice import why_no_meter
-from pytest_ortbench.passes.profile.worker.possible import why_no_profile
+from pytest_ortbench.passes.profile.run import why_no_profile
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.junit import properties

@@ -25,7 +25,6 @@ PASS = Pass(
             place=Place(rank=20),
         ),
     ),
-    why_not=".worker.possible:why_no_profile",
     questions=((".questions:ProfileOperators", ".worker.operators:profile_open_case"),),
     details=".report:run_profile_lines",
     section=".report:profile_section",

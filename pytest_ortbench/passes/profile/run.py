@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import countable
-from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
@@ -16,7 +16,6 @@ from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.questions import ProfileOperators
-from pytest_ortbench.passes.profile.worker.possible import why_no_profile
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Slowest nodes of a case that a document keeps.
@@ -108,4 +107,18 @@ def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
         macs=work.macs,
         moved_bytes=countable(work.weight_bytes + work.activation_bytes),
         work_source="file",
+    )
+
+
+def why_no_profile(provider: Provider) -> str:
+    """Say why nothing can be profiled on a provider; empty where it can be tried.
+
+    Args:
+        provider: Any provider, engine or framework.
+    """
+    if provider.is_execution_provider:
+        return ""
+    return (
+        f"{provider.name} is no session of ONNX Runtime, whose profiler notes the nodes: use the "
+        f"profiler of the {provider.role} itself"
     )
