@@ -25,6 +25,8 @@ FOLDERS = {
     "torch-compile": "torch_compile",
     "torch-script": "torch_script",
     "sklearn": "sklearn",
+    "lightgbm": "lightgbm",
+    "xgboost": "xgboost",
 }
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
 from pytest_ortbench.worker.entry import load_source
+from pytest_ortbench.worker.estimators import as_column, labels_and_scores
 from pytest_ortbench.worker.tabular import table_form
 
 
@@ -65,59 +66,15 @@ def _asked(model: Any, outputs: int) -> Callable[[Any], Sequence[Any]]:
     if is_classifier(model):
         return labels_and_scores(model)
     if outputs > 1 and hasattr(model, "decision_function"):  # an outlier detector
-        return lambda rows: (_column(model.predict(rows)), _column(model.decision_function(rows)))
+        return lambda rows: (
+            as_column(model.predict(rows)),
+            as_column(model.decision_function(rows)),
+        )
     if outputs > 1 and hasattr(model, "transform"):  # a clustering
         return lambda rows: (model.predict(rows), model.transform(rows))
     if hasattr(model, "predict"):
-        return lambda rows: (_column(model.predict(rows)),)
+        return lambda rows: (as_column(model.predict(rows)),)
     return lambda rows: (_dense(model.transform(rows)),)
-
-
-def labels_and_scores(model: Any) -> Callable[[Any], Sequence[Any]]:
-    """Return what gives labels and probabilities, or scores where there are no probabilities.
-
-    Labels are those of the largest probability, as an application takes them: predicting twice
-    would take twice the time. Where a model itself decides by something else, it is asked for both.
-
-    Args:
-        model: A fitted classifier.
-    """
-    import numpy as np
-
-    classes = np.asarray(model.classes_)
-    if classes.dtype.kind == "U":
-        classes = classes.astype(object)  # as ONNX Runtime gives texts
-
-    def with_probabilities(rows: Any) -> Sequence[Any]:
-        probabilities = model.predict_proba(rows)
-        return classes[probabilities.argmax(axis=1)], probabilities
-
-    def with_both(rows: Any) -> Sequence[Any]:
-        return model.predict(rows).astype(classes.dtype), model.predict_proba(rows)
-
-    def with_scores(rows: Any) -> Sequence[Any]:
-        scores = model.decision_function(rows)
-        if scores.ndim == 1:
-            labels, scores = classes[(scores > 0).astype(int)], np.stack([-scores, scores], axis=1)
-        else:
-            labels = classes[scores.argmax(axis=1)]
-        return labels, scores
-
-    if not hasattr(model, "predict_proba"):
-        return with_scores
-    return with_both if _decides_otherwise(model) else with_probabilities
-
-
-def _decides_otherwise(model: Any) -> bool:
-    """Whether a model's label need not be the one that it says is most probable."""
-    from sklearn.svm import SVC, NuSVC
-
-    last = model.steps[-1][1] if hasattr(model, "steps") else model
-    return isinstance(last, SVC | NuSVC)
-
-
-def _column(values: Any) -> Any:
-    return values.reshape(-1, 1) if values.ndim == 1 else values
 
 
 def _dense(values: Any) -> Any:
