@@ -35,7 +35,9 @@ class Eager(Engine):
 
         threads = self.task.threads
         torch.set_num_threads(threads)
-        torch.set_num_interop_threads(int(self.task.options.get("num_interop_threads", threads)))
+        beside = int(self.task.options.get("num_interop_threads", threads))
+        if beside != torch.get_num_interop_threads():  # which can be set once
+            torch.set_num_interop_threads(beside)
         return str(torch.__version__)
 
     def build(self) -> None:
