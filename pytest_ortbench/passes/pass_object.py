@@ -65,6 +65,7 @@ class TimedUnit:
         rate: Metric of how much is done a second.
         columns: ``(entries)`` to the columns of a table of its cases.
         about: ``(cases)`` to a sentence that says what the numbers include.
+        gated: Metrics that a gate compares when it is asked to, and what gives each of one unit.
     """
 
     name: str
@@ -75,6 +76,7 @@ class TimedUnit:
     rate: str
     columns: str
     about: str
+    gated: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

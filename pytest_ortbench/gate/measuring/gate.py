@@ -46,7 +46,7 @@ from pytest_ortbench.gate.measuring.paired import (
 from pytest_ortbench.gate.numbers.answers import judge_answers
 from pytest_ortbench.gate.numbers.family import correct_for_suite
 from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, take_looks
-from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
+from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics, medians_of_units
 from pytest_ortbench.gate.numbers.outcome import is_nonfinite, overall, spared, with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
 from pytest_ortbench.gate.numbers.sentences import unconfirmed
@@ -232,6 +232,10 @@ class _Measuring:
     _memories: dict[str, list[Memory]] = field(
         default_factory=lambda: {BASELINE: [], CONTENDER: []}
     )
+    #: By the side: of each launch, what a metric of its timed units is in the middle.
+    _units: dict[str, list[dict[str, float]]] = field(
+        default_factory=lambda: {BASELINE: [], CONTENDER: []}
+    )
     _deadline: float = 0.0
 
     def __post_init__(self) -> None:
@@ -339,6 +343,8 @@ class _Measuring:
             self._first = launched
         self._memories[BASELINE].append(launched.baseline.memory)
         self._memories[CONTENDER].append(launched.contender.memory)
+        for name, facts in ((BASELINE, launched.baseline), (CONTENDER, launched.contender)):
+            self._units[name].append(medians_of_units(self.pair.side(name), facts.requests))
 
     def answers(self) -> Answers | None:
         """Return what both sides answered; ``None`` before a launch."""
@@ -417,6 +423,8 @@ class _Measuring:
                 and facts.cpus
             ],
         }
+        for metric in {metric for medians in self._units[name] for metric in medians}:
+            numbers[metric] = [medians.get(metric) for medians in self._units[name]]
         return MetricSide(
             result=result,
             summary=summarise(result),

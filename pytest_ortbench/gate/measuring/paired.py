@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ from statistics import median
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.gate import PairedLaunch
+from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.outcome import Accuracy, Failure, Memory, Placement
 from pytest_ortbench.gate.measuring.answers import Exchange
 from pytest_ortbench.gate.measuring.pair import BASELINE, CONTENDER, Pair
@@ -62,6 +63,7 @@ class SideFacts:
         memory: Of its worker, after the rounds.
         placement: Which provider ran the nodes; ``None`` where it was not looked at.
         accuracy: Its outputs against its own reference, likewise.
+        requests: What each request of its blocks took, where requests are timed.
     """
 
     threads: int
@@ -69,6 +71,7 @@ class SideFacts:
     memory: Memory
     placement: Placement | None = None
     accuracy: Accuracy | None = None
+    requests: tuple[GeneratedRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +147,8 @@ def measure_launch(
         # Where only the rise of a whole device can be read, it is that of one side once the other
         # one, which came later, is gone.
         for side, worker in reversed(workers.items()):
-            facts[side] = _look_at(worker, side, references and references[side == CONTENDER])
+            looked_at = _look_at(worker, side, references and references[side == CONTENDER])
+            facts[side] = replace(looked_at, requests=_requests_of(rounds, side))
             if exchange is not None:
                 exchange.ask(worker, side)
             worker.close()
@@ -225,6 +229,12 @@ def _alternate(
                 blocks[side] = workers[side].ask(TimeBlock(iterations=iterations))
         done.append(Round(baseline=blocks[BASELINE], contender=blocks[CONTENDER]))
     return done
+
+
+def _requests_of(rounds: Sequence[Round], side: str) -> tuple[GeneratedRequest, ...]:
+    """Return the requests of all blocks of a side."""
+    blocks = (turn.baseline if side == BASELINE else turn.contender for turn in rounds)
+    return tuple(request for block in blocks for request in block.requests)
 
 
 def _look_at(worker: Worker, side: str, reference: Path | Accuracy | None) -> SideFacts:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import OF_PROVIDERS, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import GateFinding, MetricVerdict
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.registry import PASSES, owner_of
 
 #: Read from every worker, so that one worker's accident decides nothing.
 _BY_WORKER = {
@@ -79,6 +80,19 @@ class MetricSide:
         if quantity is not None:
             return (quantity.value,)
         return (float("inf"),) if metric == "accuracy_sqnr" and self.summary.exact else ()
+
+
+def medians_of_units(case: Case, units: Sequence[object]) -> dict[str, float]:
+    """Return what can be gated of the timed units of one launch, by metric: the median of each.
+
+    Args:
+        case: The case; one that times inferences has none.
+        units: What each unit took, in order.
+    """
+    owner = owner_of(case)
+    if owner is None or owner.unit is None or not units:
+        return {}
+    return {metric: median(map(owner.load(number), units)) for metric, number in owner.unit.gated}
 
 
 def judge_metrics(

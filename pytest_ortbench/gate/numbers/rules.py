@@ -28,8 +28,10 @@ LATENCY = "latency"
 #: Metrics of the answers to what was fed, and of those to labelled data.
 OF_ANSWERS = ("accuracy_max_abs", "accuracy_cosine", "accuracy_sqnr", "accuracy_top1")
 OF_LABELS = tuple(metric.name for entry in PASSES if entry.judge_labels for metric in entry.metrics)
-#: Metrics that may be gated by how much worse they got. Times other than the latency vary too much
-#: between runs, and the tail of a latency varies most: they have absolute limits only.
+#: Metrics of timed units that are no inferences: of two sides that are measured in turns.
+OF_UNITS = tuple(metric for entry in PASSES if entry.unit for metric, _ in entry.unit.gated)
+#: Metrics that may be gated by how much worse they got. Other times vary too much between runs,
+#: and the tail of a latency varies most: they have absolute limits only.
 RELATIVE = (
     LATENCY,
     "peak_rss",
@@ -42,6 +44,7 @@ RELATIVE = (
     "time_on_provider",
     *OF_ANSWERS,
     *OF_LABELS,
+    *OF_UNITS,
 )
 
 _ITEM = re.compile(
@@ -140,6 +143,12 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
         UsageError: for the first.
     """
     for rule in rules:
+        if rule.metric in OF_UNITS and rule.allowance is not None:
+            raise UsageError(
+                f"{rule.text!r} compares times that vary between runs, so only sides of one run",
+                place=place,
+                hint=f"Measure both sides: --ort-against=SIDE; or limit it, {rule.metric}:<=VALUE",
+            )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares the outputs of two sides, and a stored run has none",

@@ -234,5 +234,6 @@ PASS = Pass(
         rate="decode_rate_batch",
         columns=".report:request_columns",
         about=".report:what_requests_include",
+        gated=(("ttft", ".numbers.requests:ttft_s"), ("tpot", ".numbers.requests:tpot_s")),
     ),
 )

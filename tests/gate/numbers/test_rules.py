@@ -29,6 +29,20 @@ def test_without_any_the_defaults_hold():
     assert rules.limits == ()
 
 
+def test_times_of_requests_are_gated_where_both_sides_are_measured():
+    texts = ("tpot:5%", "ttft:10%+1ms", "tpot:<=20ms")
+    rules = parse_rules(texts, place="--ort-gate")
+    allowances = rules_for(CASE, rules).allowances
+    assert (allowances["tpot"].share, allowances["tpot"].chosen) == (0.05, True)
+    assert (allowances["ttft"].share, allowances["ttft"].amount) == (0.1, pytest.approx(1e-3))
+    for rule in rules[:2]:
+        with pytest.raises(UsageError):
+            refuse_rules_of_sides([rule], place="--limits")
+    refuse_rules_of_sides(rules[2:], place="--limits")
+    with pytest.raises(UsageError):
+        parse_rules(["decode_rate:5%"], place="--ort-gate")
+
+
 def test_the_example_of_the_guide():
     texts = "latency:3%", "peak_rss:2%+1MiB", "accuracy_cosine:>=0.999", "placement:>=95%"
     rules = read(*texts)
