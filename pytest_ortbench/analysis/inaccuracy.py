@@ -5,6 +5,7 @@ that answers as well as fp32 is accurate, and one of 20 dB that does not is none
 user set for a recipe holds beside them, and NaN and infinity are wrong whatever the labels say.
 Where the labelled samples are too few to tell, the floors judge. Where there is nothing to hold
 outputs against, or only a reference that differs from itself by more than the floor, nothing does.
+What a model was exported from is right by itself: its export is held against it.
 """
 
 from __future__ import annotations
@@ -71,11 +72,13 @@ def evidence_of(result: CaseResult) -> AnswerEvidence:
     nonfinite = _nonfinite(result)
     labels = judge_labels(result)
     own_floor = FLOOR in result.case.variant.recipe
-    missing = _why_not_compared(result)
+    # Where a file and its source differ the source is right, whatever the file's outputs are.
+    is_right = result.case.is_source
+    missing = "" if is_right else _why_not_compared(result)
     floor = _floor(result.case, by_labels=labels.is_good)
     wrong: list[str] = []
     doubts: list[str] = []
-    if result.accuracy is not None and not missing:
+    if result.accuracy is not None and not missing and not is_right:
         wrong, doubts = _against_reference(result, result.accuracy, floor)
     for missed, doubt in _seen_by_passes(result, floor):
         wrong += [missed] if missed else []
@@ -102,7 +105,7 @@ def needs_spread(result: CaseResult) -> bool:
     accuracy = result.accuracy
     if result.status != "measured" or accuracy is None or accuracy.spread is not None:
         return False
-    if _nonfinite(result) or _why_not_compared(result):
+    if result.case.is_source or _nonfinite(result) or _why_not_compared(result):
         return False
     floor = _floor(result.case, by_labels=judge_labels(result).is_good)
     return bool(_against_reference(result, accuracy, floor)[0])

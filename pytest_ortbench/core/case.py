@@ -369,6 +369,17 @@ class Case(_Named):
     generation: Generation | None = None
     encoder_inputs: tuple[InputSpec, ...] = ()
 
+    @property
+    def is_source(self) -> bool:
+        """Whether it runs what the model was exported from as it is: what it answers is right."""
+        source, provider = self.model.exported_from, self.provider
+        return (
+            source is not None
+            and provider.role == "framework"
+            and provider.alias == source.framework
+            and not provider.options
+        )
+
     def further_files(self) -> Iterator[str]:
         """Paths of what it reads besides models; those of libraries may be of another machine."""
         yield from dict.fromkeys(

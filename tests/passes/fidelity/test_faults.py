@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.judgements import is_barred, judgements_of
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.accuracy import OutputAccuracy, ReferenceSpread, SpreadTrial
+from pytest_ortbench.core.accuracy import Accuracy, OutputAccuracy, ReferenceSpread, SpreadTrial
+from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.source import Source
 from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
 from pytest_ortbench.passes.fidelity.numbers import export_faults, export_sqnr_db, judge_export
 from tests.passes.fidelity.answered import checked, network, right
@@ -251,6 +254,25 @@ def test_the_row_of_the_framework_answers_for_nothing(tmp_path: Path) -> None:
     framework = replace(result, case=replace(result.case, provider=provider), flags=())
     assert judge_export(framework) is None
     assert "WRONG-EXPORT" not in [flag.name for flag in flags_of(framework)]
+
+
+def test_a_source_that_differs_from_its_export_is_not_called_inaccurate() -> None:
+    source = Source(path="/net.py", function="build", framework="torch")
+    case = make_case()
+    output = OutputAccuracy(name="y", kind="float", finite=True, sqnr_db=-10.0, compared=8)
+    far = Accuracy(reference="net.onnx", samples=8, outputs=(output,))
+    provider = Provider(alias="torch", name="PyTorch", role="framework")
+    row = replace(
+        make_result(),
+        case=replace(case, provider=provider, model=replace(case.model, exported_from=source)),
+        accuracy=far,
+    )
+    assert judge_accuracy(row).is_good
+    # In another type, or compiled, it computes something else than its source does.
+    cast = replace(row.case, provider=replace(provider, options={"autocast": "bfloat16"}))
+    assert judge_accuracy(replace(row, case=cast)).is_bad
+    compiled = replace(row.case, provider=replace(provider, alias="torch-compile"))
+    assert judge_accuracy(replace(row, case=compiled)).is_bad
 
 
 @pytest.mark.parametrize("reason", ["unavailable: torch can't be imported", ""])
