@@ -1,0 +1,71 @@
+"""The energy pass on real requests to a language model, read from a meter of known power."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.generation import GeneratedRequest
+from pytest_ortbench.passes.energy.numbers import add_energy
+from pytest_ortbench.passes.energy.worker.energy_pass import EnergyPass, Procedure
+from pytest_ortbench.passes.energy.worker.meter import DeviceState
+from pytest_ortbench.passes.energy.worker.trace import Least
+from pytest_ortbench.worker.calling import until_of
+from pytest_ortbench.worker.generation.generating_case import GeneratingCase
+from tests.results_factory import make_result
+from tests.worker.decoder_cases import decoder_case
+
+pytestmark = pytest.mark.live
+
+WATTS = 10.0
+
+
+class Constant:
+    """A meter of a device that always takes the same power."""
+
+    source, device, note, poll_s = "constant", "board", "", 0.005
+
+    def energy_j(self) -> float | None:
+        return time.perf_counter_ns() * 1e-9 * WATTS
+
+    def power_w(self) -> float | None:
+        return WATTS
+
+    def state(self) -> DeviceState:
+        return DeviceState()
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_joules_of_a_token_are_those_of_the_requests_that_were_carried_out(
+    batch: int, tmp_path: Path
+) -> None:
+    case = decoder_case(tmp_path, new=5, batch=batch)
+    measured = GeneratingCase(case, lambda _: None)
+    measured.open()
+    loop, carried_out = measured.live_requests(), []
+    carry_out = loop.carry_out
+
+    def counted() -> GeneratedRequest:
+        carried_out.append(carry_out())
+        return carried_out[-1]
+
+    loop.carry_out = counted  # type: ignore[assignment, method-assign]  # counts what is real
+    procedure = Procedure(
+        least=Least(seconds=0.4, ticks=5, inferences=4),
+        trials=1,
+        drop_s=0.05,
+        cooldown_s=0.1,
+        settle_s=0.05,
+    )
+    energy = EnergyPass(Constant(), until_of(loop), procedure=procedure).run(30.0)
+    (window,) = energy.windows
+    assert window.energy_j == pytest.approx(WATTS * window.duration_ns * 1e-9, rel=0.05)
+    assert 4 <= window.inferences <= len(carried_out)
+    collector = Collector()
+    add_energy(collector, make_result(case=case, energy=energy))
+    per_token = collector.quantities["energy_per_token"].value
+    assert per_token == pytest.approx(window.energy_j / window.inferences / (5 * batch))
+    assert {request.new_tokens for request in carried_out} == {5}
