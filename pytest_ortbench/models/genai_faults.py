@@ -162,17 +162,20 @@ def _of_sizes(
     told = set()
     for tensor in decoder.cache:
         for name, axis in _heads_and_size(tensor):
-            size, known = whole(config.decoder.get(name)), tensor.shape[axis]
-            if size is None or not 0 < size <= _LARGEST or known in (0, size) or name in told:
+            value, known = config.decoder.get(name, 0), tensor.shape[axis]
+            size, shape = whole(value), shapes.get(tensor.past)
+            is_open = shape is None or not isinstance(shape[axis], int)
+            # Where the graph has a number, a size of 0 says nothing.
+            least = 0 if is_open else 1
+            if size is None or not least <= size <= _LARGEST or known in (0, size) or name in told:
                 continue
             told.add(name)
-            shape = shapes.get(tensor.past)
             yield _fault(
                 f"model.decoder.{name}",
-                config.decoder[name],
+                value,
                 f"and axis {axis} of input {tensor.past!r} of the graph has {known}",
                 f"Write {known}",
-                stops=shape is None or not isinstance(shape[axis], int),
+                stops=is_open,
             )
 
 

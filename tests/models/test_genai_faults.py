@@ -150,6 +150,14 @@ def test_sizes_that_the_graph_declares_win(name: str, tmp_path: Path) -> None:
     assert fault.stops_genai
 
 
+@pytest.mark.parametrize("value", [0, GONE])
+def test_a_size_that_the_graph_leaves_open_must_be_told(value: object, tmp_path: Path) -> None:
+    content = changed("model.decoder.head_size", value)
+    (fault,) = faults_in(tmp_path, content, ("b", TINY.key_heads, "past", "size"))
+    assert fault.stops_genai
+    assert faults_in(tmp_path, content) == ()
+
+
 def test_negative_sizes_that_nobody_needs_are_told(tmp_path: Path) -> None:
     (fault,) = faults_in(tmp_path, changed("model.decoder.hidden_size", -5))
     assert not fault.stops_genai
