@@ -61,16 +61,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def measured(
-    made: tuple[Path, str], framework: str, *sources: str
+    made: tuple[Path, str], framework: str, *sources: str, options: tuple[str, ...] = ()
 ) -> tuple[dict[tuple[str, str], dict[str, Any]], str]:
     """Cases of sources by source and alias of what ran them, and what the run printed."""
     folder, python = made
-    results = f"results-{framework}-{len(sources)}"
+    results = f"results-{framework}-{len(sources)}-{len(options)}"
     done = ran(
         *(python, "-m", "pytest", "--pyargs", "pytest_ortbench.suites", "-k", "latency", "-q"),
         *(f"--ort-models={','.join(sources)}", f"--ort-providers=cpu,{framework}"),
         *("--ort-time=0.3", "--ort-workers=1", "--ort-threads=1", f"--ort-results={results}"),
         f"--ort-batch-sizes={BATCH}",
+        *options,
         folder=folder,
     )
     documents = list((folder / results).glob("*/run.json"))
@@ -124,6 +125,13 @@ def test_threads_are_read_back(
     for (_, alias), case in cases.items():
         if alias == framework:
             assert case["measurements"][0]["options_in_force"][key] == "1"
+
+
+def test_callers_of_one_interpreter_take_turns(made: tuple[Path, str]) -> None:
+    cases, printed = measured(
+        made, "tflite", "net.tflite", options=("--ort-concurrency=2", "-k", "throughput")
+    )
+    assert {case["status"] for case in cases.values()} == {"measured"}, printed[-3000:]
 
 
 def test_what_cannot_be_exported_is_named(made: tuple[Path, str]) -> None:

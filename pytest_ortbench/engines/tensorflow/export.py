@@ -15,17 +15,14 @@ from pytest_ortbench.worker.exporting import versions_of
 
 #: Distributions that decide on the file; TensorFlow comes under two names.
 PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf2onnx", "onnx")
-#: The one setting of the user's that is read here.
-OPSET = "opset"
 
 
-def export_tensorflow(entry: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
+def export_tensorflow(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Write the ONNX file of a Keras model, a SavedModel or a function.
 
     Args:
         entry: The source, loaded.
         path: The file to write.
-        settings: ``opset``, if the user asks for one.
 
     Raises:
         EngineRefusal: if it can't be traced, or has operators that can't be converted.
@@ -36,7 +33,7 @@ def export_tensorflow(entry: LoadedSource, path: Path, settings: Mapping[str, st
     tensorflow = imported()
     function = traced(entry)
     try:
-        graph = _converted(tensorflow, function, opset_of(settings))
+        graph = _converted(tensorflow, function)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
             f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
@@ -51,13 +48,7 @@ def made(feeds: Mapping[str, Any]) -> Made:
     return Made(exporter="tf2onnx", versions=versions, feeds=feeds)
 
 
-def opset_of(settings: Mapping[str, str]) -> int | None:
-    """Return the opset that the user asks for; ``None`` leaves it to tf2onnx."""
-    asked = settings.get(OPSET)
-    return None if asked is None else int(asked)
-
-
-def _converted(tensorflow: Any, function: Served, opset: int | None) -> Any:
+def _converted(tensorflow: Any, function: Served) -> Any:
     from tf2onnx import tf_loader
     from tf2onnx.tfonnx import process_tf_graph
 
@@ -72,7 +63,6 @@ def _converted(tensorflow: Any, function: Served, opset: int | None) -> Any:
         tensorflow.import_graph_def(frozen, name="")
         return process_tf_graph(
             graph,
-            opset=opset,
             input_names=inputs,
             output_names=outputs,
             initialized_tables=tables,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
-from pytest_ortbench.engines.tensorflow.export import made, opset_of
+from pytest_ortbench.engines.tensorflow.export import made
 from pytest_ortbench.engines.tensorflow.worker.conversion import write_converted
 from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, imported
 
@@ -17,13 +17,12 @@ from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, impo
 _MARK = b"TFL3"
 
 
-def export_tflite(entry: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
+def export_tflite(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Write the ONNX file of a ``.tflite`` file, under the names of its signature.
 
     Args:
         entry: The source, loaded.
         path: The file to write.
-        settings: ``opset``, if the user asks for one.
 
     Raises:
         EngineRefusal: if the file can't be read, or has operators that can't be converted.
@@ -43,7 +42,6 @@ def export_tflite(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
     try:
         graph = process_tf_graph(
             None,
-            opset=opset_of(settings),
             tflite_path=str(entry.path),
             tensors_to_rename=names,
         )
