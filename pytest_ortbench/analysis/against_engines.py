@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from pytest_ortbench.analysis.accuracy_figures import is_equal
 from pytest_ortbench.analysis.candidates import (
@@ -23,6 +24,9 @@ from pytest_ortbench.analysis.ranked import Factor, factor_between, label_of, wh
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.outcome import CaseResult, Measurement
 from pytest_ortbench.core.quantity import Quantity
+
+#: A case with its numbers.
+Member: TypeAlias = tuple[CaseResult, Summary]
 
 #: Workers of each side from which on ranges that do not meet are told apart, however near.
 _ENOUGH = 3
@@ -131,44 +135,29 @@ class _Row:
         return self.candidate.speed.value
 
 
-def engine_answers(
-    members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool
-) -> tuple[EngineAnswer, ...]:
+def engine_answers(members: Sequence[Member], *, runtimes: bool) -> tuple[EngineAnswer, ...]:
     """Hold ONNX Runtime against each engine and framework; nothing where either is not there.
 
     Args:
         members: Cases of the same work, each with its numbers.
         runtimes: Whether labels name the runtime.
     """
-    others = dict.fromkeys(
-        result.case.provider.described
-        for result, _ in members
-        if not result.case.provider.is_execution_provider
-    )
-    ours = [pair for pair in members if pair[0].case.provider.is_execution_provider]
-    if not ours:
-        return ()
+    theirs: dict[str, list[Member]] = {}
+    for member in members:
+        theirs.setdefault(member[0].case.provider.described, []).append(member)
+    ours = [member for member in members if member[0].case.provider.is_execution_provider]
     return tuple(
-        _answer(
-            ours,
-            [pair for pair in members if pair[0].case.provider.described == described],
-            runtimes=runtimes,
-        )
-        for described in others
+        _answer(ours, rivals, runtimes=runtimes)
+        for rivals in theirs.values()
+        if ours and not rivals[0][0].case.provider.is_execution_provider
     )
 
 
-def _answer(
-    ours: Sequence[tuple[CaseResult, Summary]],
-    theirs: Sequence[tuple[CaseResult, Summary]],
-    *,
-    runtimes: bool,
-) -> EngineAnswer:
+def _answer(ours: Sequence[Member], theirs: Sequence[Member], *, runtimes: bool) -> EngineAnswer:
     provider = theirs[0][0].case.provider
-    our_rows, their_rows = _rows(ours, runtimes=runtimes), _rows(theirs, runtimes=runtimes)
-    pairs = _pairs(our_rows, their_rows)
+    pairs = _pairs(_rows(ours, runtimes=runtimes), _rows(theirs, runtimes=runtimes))
     if not pairs:
-        reason = _why_none(ours, theirs, bool(our_rows), bool(their_rows))
+        reason = _why_none(ours, theirs)
         return EngineAnswer(title=provider.name, role=provider.role, reason=reason)
     first, other = pairs[0]
     return EngineAnswer(
@@ -183,7 +172,7 @@ def _answer(
     )
 
 
-def _rows(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) -> list[_Row]:
+def _rows(members: Sequence[Member], *, runtimes: bool) -> list[_Row]:
     """The cases that may be compared."""
     return [
         _Row(result, Candidate(summary, label_of(result, runtimes=runtimes)))
@@ -204,14 +193,9 @@ def _pairs(ours: Sequence[_Row], theirs: Sequence[_Row]) -> list[tuple[_Row, _Ro
     return pairs
 
 
-def _why_none(
-    ours: Sequence[tuple[CaseResult, Summary]],
-    theirs: Sequence[tuple[CaseResult, Summary]],
-    have_ours: bool,
-    have_theirs: bool,
-) -> str:
-    for is_there, members in ((have_theirs, theirs), (have_ours, ours)):
-        if not is_there:
+def _why_none(ours: Sequence[Member], theirs: Sequence[Member]) -> str:
+    for members in (theirs, ours):
+        if all(why_not_ranked(summary) for _, summary in members):
             result, summary = members[0]
             return f"{label_of(result, runtimes=False)}: {why_not_ranked(summary)}"
     return "no row of ONNX Runtime has its batch size and precision"
@@ -249,17 +233,12 @@ def _gap(
         min(len(ours), len(theirs)) < _ENOUGH and min(large) <= max(small) * (1 + ONE_WORKER_GAP)
     ):
         return Gap(finding=Standing.OPEN)
-    value, low, high = (
-        _typical(large) - _typical(small),
-        min(large) - max(small),
-        max(large) - min(small),
-    )
     unit = _typical(theirs) if relative else 1.0
     return Gap(
         finding=Standing.BETTER if is_less else Standing.WORSE,
-        value=value / unit,
-        low=low / unit,
-        high=high / unit,
+        value=(_typical(large) - _typical(small)) / unit,
+        low=(min(large) - max(small)) / unit,
+        high=(max(large) - min(small)) / unit,
     )
 
 

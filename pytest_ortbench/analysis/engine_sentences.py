@@ -7,13 +7,19 @@ import textwrap
 from pytest_ortbench.analysis.against_engines import Agreement, EngineAnswer, Gap, SpeedAt, Standing
 from pytest_ortbench.analysis.answers import ModelAnswer
 from pytest_ortbench.analysis.ranked import Factor
-from pytest_ortbench.analysis.sentences import agreement_words, digits_for, name_of
+from pytest_ortbench.analysis.sentences import agreement_words, digits_for, name_of, sentences
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.units import format_amount, significant
 
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 160
+
+
+def answer_sentences(answer: ModelAnswer) -> list[Told]:
+    """Say everything of an answer: what to ship, how engines compare, and then the rest."""
+    first, *further = sentences(answer)
+    return [first, *engine_sentences(answer), *further]
 
 
 def engine_sentences(answer: ModelAnswer) -> list[Told]:
@@ -29,23 +35,29 @@ def _sentence(engine: EngineAnswer) -> Told:
         reason = textwrap.shorten(engine.reason, _REASON_LENGTH, placeholder=" …")
         return Told(f"ONNX Runtime is not compared with the {engine.role} {engine.title}: {reason}")
     first, *further = engine.speeds
-    other = f"the {engine.role} {engine.title} ({engine.theirs})"
-    text = f" ({engine.ours}) {_speed(first, other)}, {_memory(engine.memory)}, and "
-    text += _ready(engine.ready)
-    text += "".join(f"; at batch {speed.batch} it {_speed(speed, 'it')}" for speed in further)
-    text += f"; {_agreement(engine.agreement, engine.role)}"
-    return Told("", "ONNX Runtime", text)
+    before, after = _speed(first)
+    lead = f" ({engine.ours}) {before}the {engine.role} "
+    rest = f" ({engine.theirs}){after}, {_memory(engine.memory)}, and {_ready(engine.ready)}"
+    for speed in further:
+        before, after = _speed(speed)
+        rest += f"; at batch {speed.batch} it {before}the other{after}"
+    rest += f"; {_agreement(engine.agreement, engine.role)}"
+    if first.finding is Standing.BETTER:
+        return Told("", "ONNX Runtime", f"{lead}{engine.title}{rest}")
+    if first.finding is Standing.WORSE:
+        return Told(f"ONNX Runtime{lead}", engine.title, rest)
+    return Told(f"ONNX Runtime{lead}{engine.title}{rest}")
 
 
-def _speed(speed: SpeedAt, other: str) -> str:
+def _speed(speed: SpeedAt) -> tuple[str, str]:
+    """What is said of the speed, before and behind the name of the other one."""
     times = _times(speed.factor)
+    doubt = f" (not certain: {', '.join(speed.blurred_by)})" if speed.blurred_by else ""
     if speed.finding is Standing.BETTER:
-        text = f"is {times} as fast as {other}"
-    elif speed.finding is Standing.WORSE:
-        text = f"is slower than {other}, which is {times} as fast"
-    else:
-        text = f"can't be told from {other} in speed ({times} as fast)"
-    return text + (f" (not certain: {', '.join(speed.blurred_by)})" if speed.blurred_by else "")
+        return f"is {times} as fast as ", doubt
+    if speed.finding is Standing.WORSE:
+        return f"is slower: it takes {times} as long as ", doubt
+    return "can't be told from ", f" in speed ({times} as fast){doubt}"
 
 
 def _times(factor: Factor) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.answers import answers
-from pytest_ortbench.analysis.engine_sentences import engine_sentences
-from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.analysis.engine_sentences import answer_sentences
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
@@ -31,7 +30,7 @@ def answer_lines(
     lines = [
         encodable(one_line(sentence), encoding)
         for answer in model_answers[:models]
-        for sentence in (*engine_sentences(answer), *sentences(answer))
+        for sentence in answer_sentences(answer)
     ]
     if models is not None and len(model_answers) > models:
         lines.append(f"and {len(model_answers) - models} further models: see the page")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.units import significant
@@ -78,8 +78,24 @@ MEMORY = Theme(
 )
 
 
+#: A rise over different libraries says nothing of who takes more.
+MEMORY_BESIDE_ENGINES = replace(
+    MEMORY,
+    metric="process_peak_rss",
+    axis="resident memory of the whole process",
+    ticks=(("peak_rss", "|"), ("model_size", "x")),
+    reading="Mark: peak of the whole process; tick: how far it rose over the process with "
+    "ONNX Runtime, or what runs in its place, loaded; cross: size of the model's files.",
+)
+
+
 def draw_by_case(shown: Sequence[Entry], theme: Theme) -> Figure | None:
-    """Draw a panel a model with a row a case; ``None`` if no case has the value."""
+    """Draw a panel a model with a row a case; ``None`` if no case has the value.
+
+    Memory is that of whole processes where not all rows are ONNX Runtime's.
+    """
+    if theme is MEMORY and any(entry.result.case.provider.role_note for entry in shown):
+        theme = MEMORY_BESIDE_ENGINES
     choice = choose_cases(shown, _key(theme), which=theme.which)
     if not choice.panels:
         return None

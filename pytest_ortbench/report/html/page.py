@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
-from pytest_ortbench.analysis.engine_sentences import engine_sentences
-from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.analysis.engine_sentences import answer_sentences
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.report import lines as gate
 from pytest_ortbench.gate.report.lines import GateRow
@@ -251,7 +250,7 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
 
 def _answer(answer: ModelAnswer, flags: Collection[str]) -> tuple[Sentence, ...]:
     made: list[Sentence] = []
-    for sentence in (*engine_sentences(answer), *sentences(answer)):
+    for sentence in answer_sentences(answer):
         clean = sentence.cleaned(one_line)
         cut = (Part(text=clean.before), Part(text=clean.winner, kind="winner"))
         parts = (part for piece in (*cut, Part(text=clean.after)) for part in _linked(piece, flags))
