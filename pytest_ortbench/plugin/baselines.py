@@ -115,17 +115,16 @@ class OtherSide:
         Raises:
             OrtbenchError: if there is no such side.
         """
-        for pair in self._against.pairing(request, plan).pairs:
+        pairing = self._against.pairing(request, plan)
+        self.alone += [key[0] for key in pairing.added]
+        for pair in pairing.pairs:
             self._pairs.setdefault(pair.contender.case.key, pair)
 
     def why_nothing(self) -> str:
         """Return why no case has a counterpart, and what to do, where this side tells."""
         if self._against.side.kind != "git" or not self.alone:
             return ""
-        return (
-            f"{self._options.against} has none of these models. Hold files that git does not keep "
-            "against a stored run: --ort-baseline=latest"
-        )
+        return f"{self._options.against} has none of these models; take --ort-baseline=latest"
 
     def has(self, key: Key) -> bool:
         """Whether a case has a counterpart."""

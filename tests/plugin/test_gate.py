@@ -529,15 +529,22 @@ def test_models_of_a_revision_are_called_as_what_became_of_them(
 
 
 @pytest.mark.needs("git")
+@pytest.mark.parametrize("made", [False, True], ids=["ignored", "made"])
 def test_models_that_git_does_not_keep_are_sent_to_a_stored_run(
-    pytester: pytest.Pytester, model_file: ModelFile, launches: Callable[..., FakeLauncher]
+    made: bool,
+    pytester: pytest.Pytester,
+    model_file: ModelFile,
+    launches: Callable[..., FakeLauncher],
 ) -> None:
     launches(1.0, baseline="ortbench-gate-")
     model_file("nets/ignored.onnx")
     (pytester.path / ".gitignore").write_text("*.onnx\n", encoding="utf-8")
     committed(pytester.path, ".gitignore")
-    pytester.makepyfile("def test_latency(ortbench): ortbench.result")
-    result = pytester.runpytest(*QUICK, "--ort-models=nets", "--ort-against=git:HEAD")
+    read = "ortbench.measure('nets/ignored.onnx')" if made else "ortbench.result"
+    pytester.makepyfile(f"def test_latency(ortbench): {read}")
+    models = [] if made else ["--ort-models=nets"]
+    result = pytester.runpytest(*QUICK, *models, "--ort-against=git:HEAD")
+    result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     last = [line for line in result.outlines if line.startswith("ortbench: gate:")][-1]
     assert "git:HEAD" in last
