@@ -19,6 +19,19 @@ from pytest_ortbench.core.source import Source
 #: outputs. All of it is timed, so what an application need not do does not belong into it.
 Inference = Callable[[Mapping[str, Any]], Sequence[Any]]
 
+#: Types of numpy of the tensors that an array holds, by ONNX Runtime's spelling.
+NUMPY_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    **{
+        f"tensor({name})": name
+        for name in (
+            *("bool", "uint8", "uint16", "uint32", "uint64"),
+            *("int8", "int16", "int32", "int64", "float16"),
+        )
+    },
+}
+
 
 class EngineRefusal(Exception):
     """An engine can't run a model as asked; the case becomes a row that says why.

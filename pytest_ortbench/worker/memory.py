@@ -203,7 +203,8 @@ class MemoryWatch:
             return
         # Less than this is noise of the kernel's counters, which must not add up over the blocks.
         if abs(now - self._last) >= _OURS_AT_LEAST:
-            self.baseline += now - self._last
+            # Threads of a library may give back in between what the case had taken.
+            self.baseline = max(0, self.baseline + now - self._last)
 
     def _above(self, size: int | None) -> int | None:
         if size is None or self.baseline is None:

@@ -205,3 +205,16 @@ def test_without_any_source_nothing_is_known() -> None:
         pass
     assert (watch.baseline, watch.rise(), watch.peak_rise(), watch.process_peak) == (None,) * 4
     assert watch.source.startswith("none: ")
+
+
+def test_a_case_that_gives_back_in_between_has_no_baseline_below_nothing() -> None:
+    megabyte = 1 << 20
+    source = Laid(100 * megabyte)
+    watch = MemoryWatch(source)
+    with watch.counted():
+        source.grow_to(500 * megabyte)
+    source.grow_to(150 * megabyte)
+    with watch.counted():
+        pass
+    assert watch.baseline == 0
+    assert watch.rise() == 150 * megabyte

@@ -7,23 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, require_types
+from pytest_ortbench.engines.seam import (
+    NUMPY_TYPES,
+    Engine,
+    EngineRefusal,
+    Inference,
+    require_types,
+)
 
-#: Types of numpy by ONNX Runtime's spelling.
-_TYPES = {
-    "tensor(bool)": "bool",
-    "tensor(uint8)": "uint8",
-    "tensor(uint16)": "uint16",
-    "tensor(uint32)": "uint32",
-    "tensor(uint64)": "uint64",
-    "tensor(int8)": "int8",
-    "tensor(int16)": "int16",
-    "tensor(int32)": "int32",
-    "tensor(int64)": "int64",
-    "tensor(float16)": "float16",
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-}
 #: What the client for CPUs takes for the number of CPUs, and so of its threads.
 _CPUS = "PJRT_NPROC"
 #: Name of the threads that compute operators, as the system has it.
@@ -52,7 +43,7 @@ class Jax(Engine):
 
     def compile(self) -> int | None:
         """Translate the file, compile what came of it, and return the size of what was kept."""
-        require_types(self.task, "JAX", _TYPES)
+        require_types(self.task, "JAX", NUMPY_TYPES)
         self._device = self._found_device()
         folder = self.task.folder
         if folder is not None:
@@ -73,7 +64,7 @@ class Jax(Engine):
 
         compiled, weights = self._compiled, self._weights
         names = [item.name for item in self.task.inputs]
-        given = [_TYPES[item.type] for item in self.task.outputs]
+        given = [NUMPY_TYPES[item.type] for item in self.task.outputs]
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             results = compiled(weights, {name: feeds[name] for name in names})
@@ -119,7 +110,8 @@ class Jax(Engine):
 
         # It runs every operator once, to learn what depends on values.
         example = {
-            item.name: numpy.ones(item.shape or (), _TYPES[item.type]) for item in self.task.inputs
+            item.name: numpy.ones(item.shape or (), NUMPY_TYPES[item.type])
+            for item in self.task.inputs
         }
         function, weights = call_onnx_model(onnx.load(self.task.path), example)
         self._weights = self._jax.device_put(weights, self._device)

@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, require_types
+from pytest_ortbench.engines.seam import (
+    NUMPY_TYPES,
+    Engine,
+    EngineRefusal,
+    Inference,
+    require_types,
+)
 
 #: What MNN computes the element types of ONNX in, as numpy spells it; it widens or narrows others.
 _COMPUTED_IN = {
@@ -24,19 +30,6 @@ _COMPUTED_IN = {
     "tensor(uint16)": "int32",
     "tensor(uint8)": "int32",
     "tensor(bool)": "int32",
-}
-#: Types of numpy that an application gets from a session of ONNX Runtime.
-_GIVEN = {
-    "tensor(float)": "float32",
-    "tensor(float16)": "float16",
-    "tensor(double)": "float64",
-    "tensor(int32)": "int32",
-    "tensor(int64)": "int64",
-    "tensor(int16)": "int16",
-    "tensor(int8)": "int8",
-    "tensor(uint16)": "uint16",
-    "tensor(uint8)": "uint8",
-    "tensor(bool)": "bool",
 }
 #: The converter itself: the command ``mnnconvert`` installs a package, and reports its use.
 _CONVERT = "import sys, _tools; sys.exit(not _tools.mnnconvert(sys.argv))"
@@ -99,7 +92,7 @@ class Mnn(Engine):
         kinds = {"float32": self._expr.float, "int32": self._expr.int}
         computed = [(item.name, _COMPUTED_IN[item.type]) for item in self.task.inputs]
         feeding = [(name, type_, kinds[type_]) for name, type_ in computed]
-        given = [_GIVEN[item.type] for item in self.task.outputs]
+        given = [NUMPY_TYPES[item.type] for item in self.task.outputs]
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             values = [

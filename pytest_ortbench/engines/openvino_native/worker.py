@@ -6,16 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, require_types
+from pytest_ortbench.engines.seam import (
+    NUMPY_TYPES,
+    Engine,
+    EngineRefusal,
+    Inference,
+    require_types,
+)
 
-#: Element types that it shares with numpy.
-_TYPES = {
-    f"tensor({name})"
-    for name in (
-        *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
-        *("float16", "float", "double"),
-    )
-}
 #: Property of the devices that compute with threads of the host.
 _THREADS = "INFERENCE_NUM_THREADS"
 #: Properties of a device that stand apart where the model is compiled for several.
@@ -53,7 +51,7 @@ class OpenVino(Engine):
 
     def compile(self) -> int | None:
         """Read the file at the sizes of the case, and compile it for the device."""
-        require_types(self.task, "OpenVINO", _TYPES)
+        require_types(self.task, "OpenVINO", NUMPY_TYPES)
         device = self.task.device or "CPU"
         try:
             settings = self._settings(device)
@@ -69,13 +67,20 @@ class OpenVino(Engine):
     def open(self) -> Inference:
         """Make a request, and return what fills it, runs it, and reads its outputs."""
         request = self._compiled.create_infer_request()
-        names = [item.name for item in self.task.inputs]
+        # *Seen*: arrays in a list take 4 % longer than in a dictionary at inferences of 1.5 ms.
+        keys = [
+            (item.name, item.name if item.name in port.get_names() else place)
+            for place, (item, port) in enumerate(
+                zip(self.task.inputs, self._compiled.inputs, strict=True)
+            )
+        ]
         places = range(len(self.task.outputs))
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             try:
                 # Places tell outputs apart whose tensor is one, and which then share all names.
-                results = request.infer([feeds[name] for name in names], share_inputs=True)
+                arrays = {key: feeds[name] for name, key in keys}
+                results = request.infer(arrays, share_inputs=True)
             except RuntimeError as error:
                 raise refusal_from(str(error)) from error
             return [results[place] for place in places]

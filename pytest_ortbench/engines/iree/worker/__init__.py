@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.engines.seam import (
+    NUMPY_TYPES,
     Engine,
     EngineRefusal,
     EngineTensor,
@@ -20,21 +21,6 @@ from pytest_ortbench.engines.seam import (
     require_types,
 )
 
-#: Types of numpy that outputs have, by ONNX Runtime's spelling.
-_TYPES = {
-    "tensor(bool)": "bool",
-    "tensor(uint8)": "uint8",
-    "tensor(uint16)": "uint16",
-    "tensor(uint32)": "uint32",
-    "tensor(uint64)": "uint64",
-    "tensor(int8)": "int8",
-    "tensor(int16)": "int16",
-    "tensor(int32)": "int32",
-    "tensor(int64)": "int64",
-    "tensor(float16)": "float16",
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-}
 #: Backend of the compiler by driver of the runtime.
 _BACKENDS = {
     "local-sync": "llvm-cpu",
@@ -82,7 +68,7 @@ class Iree(Engine):
 
     def compile(self) -> int | None:
         """Compile the file in a process of its own, and return the size of what came of it."""
-        require_types(self.task, "IREE", _TYPES)
+        require_types(self.task, "IREE", NUMPY_TYPES)
         backend = _BACKENDS.get(self.driver)
         if backend is None:
             known = ", ".join(_BACKENDS)
@@ -125,7 +111,7 @@ class Iree(Engine):
 
     def _inference(self, function: Any) -> Inference:
         names = [item.name for item in self.task.inputs]
-        given = [_TYPES[item.type] for item in self.task.outputs]
+        given = [NUMPY_TYPES[item.type] for item in self.task.outputs]
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             try:
