@@ -180,7 +180,7 @@ def test_the_classic_table_comes_of_one_command(folder: Path) -> None:
         ("net.pt", "cpu", (), ["error"]),
         ("net.pth", "cpu", (), ["error"]),
         ("net.py:eigenvalues", "cpu,torch", (), ["unsupported"] * 2),
-        ("net.py:two", "cpu,torch", ("--ort-dims=seq=7",), ["measured"] * 2),
+        ("net.py:two", "cpu,torch", ("--ort-dims=seq:7",), ["measured"] * 2),
     ],
 )
 def test_files_and_refusals_are_rows(

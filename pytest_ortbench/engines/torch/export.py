@@ -130,8 +130,7 @@ def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) ->
     else:
         made = torch.onnx.export(
             program.module(),
-            # A dictionary that stands last would be taken for what is passed by name.
-            (*program.arguments, {}),
+            _in_order(program),
             kwargs=dict(program.keywords) or None,
             input_names=entry.names,
             output_names=entry.outputs,
@@ -148,6 +147,14 @@ def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) ->
             hint=f"The other exporter writes older ones: --ort-exporter=torchscript,opset={opset}",
         )
     made.save(path)
+
+
+def _in_order(program: Program) -> tuple[Any, ...]:
+    """What stands in order: a dictionary that is last would be taken for what is passed by name."""
+    arguments = program.arguments
+    if arguments and isinstance(arguments[-1], dict) and not program.keywords:
+        return (*arguments, {})
+    return arguments
 
 
 def _by_torchscript(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:

@@ -85,8 +85,8 @@ class Eager(Engine):
             "num_interop_threads": str(torch.get_num_interop_threads()),
             "device": self.device,
         }
-        chosen = ("memory_format", "autocast")
-        return settings | {key: self.task.options[key] for key in chosen if self._has(key)}
+        chosen = self.task.options.keys() & {"memory_format", "autocast"}
+        return settings | {key: self.task.options[key] for key in sorted(chosen)}
 
     def close(self) -> None:
         """Let go of the model."""
@@ -97,11 +97,7 @@ class Eager(Engine):
         import numpy
         import torch
 
-        from_name = {
-            "float": numpy.float32,
-            "double": numpy.float64,
-            "bfloat16": numpy.float32,
-        }
+        from_name = {"float": "float32", "double": "float64", "bfloat16": "float32"}
         feeds = {}
         for item in self.task.inputs:
             element = item.type.removeprefix("tensor(").removesuffix(")")
@@ -118,9 +114,6 @@ class Eager(Engine):
             raise EngineRefusal("the model was not built", kind="error")
         return self.program
 
-    def _has(self, option: str) -> bool:
-        return option in self.task.options
-
     def _autocast(self) -> AbstractContextManager[Any]:
         import torch
 
@@ -130,9 +123,8 @@ class Eager(Engine):
         dtype = getattr(torch, name, None)
         if dtype not in (torch.bfloat16, torch.float16):
             raise EngineRefusal(f"autocast={name!r} is no bfloat16 and no float16", kind="error")
-        cast: AbstractContextManager[Any] = torch.autocast(
-            torch.device(self.device).type, dtype=dtype
-        )
+        kind = torch.device(self.device).type
+        cast: AbstractContextManager[Any] = torch.autocast(kind, dtype=dtype)
         return cast
 
     def _require_device(self) -> None:
