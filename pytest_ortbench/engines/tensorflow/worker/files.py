@@ -35,16 +35,14 @@ def load_saved(path: Path) -> LoadedSource:
         try:
             return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
         except (OSError, ValueError, tensorflow.errors.OpError) as error:
-            raise EngineRefusal(
-                f"TensorFlow can't load {path.name}: {first_sentence(error)}"
-            ) from error
+            raise EngineRefusal(f"TensorFlow can't load it: {first_sentence(error)}") from error
     import keras
 
     try:
         model = keras.saving.load_model(path, safe_mode=True, compile=False)
     except (OSError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"Keras can't load {path.name}: {first_sentence(error)}",
+            f"Keras can't load it: {first_sentence(error)}",
             hint="A Keras file is read in its safe mode, without the classes of your project: name "
             "a function that returns the model, as net.py:build, for one with Lambda layers or "
             "classes of its own",
