@@ -99,9 +99,13 @@ class UvInstaller:
         """Install wheels; what is imported gets its bytecode when the environment is tried."""
         python = str(python_of(folder))
         options = ["--quiet", "--only-binary", ":all:", "--python", python]
-        if wants_cpu_build(requirements):
-            options += ["--torch-backend", "cpu"]
-        self._run("pip", "install", *options, "--", *requirements)
+        try:
+            self._run("pip", "install", *options, "--", *requirements)
+        except InstallError:
+            if not wants_cpu_build(requirements):
+                raise
+            # No index but PyTorch's has it, unless the user's own does.
+            self._run("pip", "install", *options, "--torch-backend=cpu", "--", *requirements)
 
     def _run(self, *arguments: str) -> None:
         # No Python is downloaded unless the user has said so himself.
