@@ -57,6 +57,7 @@ WHOLE_MODULES: dict[str, str] = {
     "worker/element_types.py": "types as ONNX Runtime spells them",
     "worker/gpu_choice.py": "what CUDA_VISIBLE_DEVICES holds",
     "worker/gpus.py": "what CUDA_VISIBLE_DEVICES holds",
+    "passes/fidelity/worker/parting.py": "names of nodes, as exporters write them",
     "passes/task/worker/box_forms.py": "names of outputs",
     "passes/task/worker/labelled.py": "names of arrays in the user's file",
     "passes/load/worker/log.py": "logs of the load generator",

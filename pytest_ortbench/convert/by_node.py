@@ -71,7 +71,7 @@ class _Sums:
 
 
 @dataclass(slots=True)
-class _Inner:
+class InnerGraph:
     """A graph whose inner values are outputs.
 
     Attributes:
@@ -124,14 +124,14 @@ def compare_nodes(
         Exception: what ONNX and ONNX Runtime raise.
     """
     with OwnFolder("nodes") as folder:
-        right = _open(Path(reference), folder, "right", custom_ops)
-        other = _open(Path(variant), folder, "other", custom_ops)
+        right = inner_graph(Path(reference), folder, "right", custom_ops)
+        other = inner_graph(Path(variant), folder, "other", custom_ops)
         names = [name for name in right.producers if name in other.producers]
         sums = {name: _Sums() for name in names}
         count = samples if varies(inputs) else 1
         for number in range(count):
             feeds = make_feeds(inputs, seed=seed, sample=number)
-            for part in _parts(names):
+            for part in some_at_a_time(names):
                 expected = right.session.run(part, _fitting(right.session, feeds))
                 rounded_names = [other.rounded.get(name, name) for name in part]
                 converted = other.session.run(rounded_names, _fitting(other.session, feeds))
@@ -171,13 +171,21 @@ def _inner_nodes(path: str) -> int:
     )
 
 
-def _parts(names: Sequence[str]) -> Iterator[list[str]]:
+def some_at_a_time(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield names of values in lists as long as is fetched at once."""
     for start in range(0, len(names), _AT_ONCE):
         yield list(names[start : start + _AT_ONCE])
 
 
-def _open(path: Path, folder: Path, side: str, custom_ops: Sequence[str]) -> _Inner:
-    """Write a copy of a model whose inner float values are outputs, and open it."""
+def inner_graph(path: Path, folder: Path, side: str, custom_ops: Sequence[str] = ()) -> InnerGraph:
+    """Write a copy of a model whose inner float values are outputs, and open it.
+
+    Args:
+        path: The model.
+        folder: Where the copy goes.
+        side: Name of the copy.
+        custom_ops: Custom operator libraries.
+    """
     from onnx import TensorProto, helper
 
     floats = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE}
@@ -201,7 +209,7 @@ def _open(path: Path, folder: Path, side: str, custom_ops: Sequence[str]) -> _In
     config = SessionConfig(graph_optimization_level="disable", custom_ops=tuple(custom_ops))
     options = session_options(config, threads=allowance().threads)
     session, _ = create(str(target), Provider(alias="cpu", name=CPU), options)
-    return _Inner(session=session, producers=producers, rounded=_rounded(model, producers))
+    return InnerGraph(session=session, producers=producers, rounded=_rounded(model, producers))
 
 
 def _rounded(model: onnx.ModelProto, known: Mapping[str, object]) -> dict[str, str]:

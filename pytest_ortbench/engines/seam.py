@@ -95,6 +95,22 @@ class EngineTask:
     source: Source | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InnerValue:
+    """What a part of a model gave in one inference.
+
+    Attributes:
+        path: Where the part is in the model, as exporters write it into the file:
+            ``encoder.layers.0.norm``.
+        kind: What it is: ``LayerNorm``.
+        value: Its output, an array of numpy.
+    """
+
+    path: str
+    kind: str
+    value: Any
+
+
 class Engine(ABC):
     """Runs one model in place of a session of ONNX Runtime.
 
@@ -152,6 +168,20 @@ class Engine(ABC):
     def in_force(self) -> dict[str, str]:
         """Return what the engine reads back of its settings, by their own names."""
         return {}
+
+    def inner_values(  # an engine that can't tell has no use for what it is fed
+        self,
+        feeds: Mapping[str, Any],  # noqa: ARG002
+    ) -> Sequence[InnerValue]:
+        """Run one inference, and return what each part of the model gave, in that order.
+
+        Args:
+            feeds: Arrays by the names of the inputs.
+
+        Returns:
+            Nothing for an engine that can't tell.
+        """
+        return ()
 
     @abstractmethod
     def close(self) -> None:

@@ -26,6 +26,7 @@ from pytest_ortbench.engines.seam import (
     EngineTask,
     EngineTensor,
     Inference,
+    InnerValue,
 )
 from pytest_ortbench.worker.engine_cache import cache_key
 from pytest_ortbench.worker.measured import Enter, MeasuredCase
@@ -115,6 +116,10 @@ class EngineCase(MeasuredCase):
         self._asked(engine.build)
         self._asked(engine.compile)
         return self._called(self._asked(engine.open))
+
+    def inner_values(self, feeds: Mapping[str, object]) -> Sequence[InnerValue]:
+        """Run one inference, and return what each part of the model gave."""
+        return self._engine.inner_values(feeds)
 
     def describe(self) -> RuntimeInfo:
         """Return what this interpreter is; ONNX Runtime may be installed, and is not loaded."""

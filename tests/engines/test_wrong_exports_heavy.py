@@ -139,11 +139,14 @@ def test_sizes_that_an_export_fixes_are_named(folder: pytest.Pytester) -> None:
     assert {(fixed.axis, fixed.size) for fixed in check.fixed if not fixed.taken} == {(1, 3)}
 
 
-def test_a_wrong_epsilon_is_found(folder: pytest.Pytester) -> None:
+def test_a_wrong_epsilon_is_found_in_its_module(folder: pytest.Pytester) -> None:
     result, check = checked(folder, "epsilon")
     assert flagged(result)
     (fault,) = export_faults(check, result.case.model)
     assert (fault.kind, fault.outputs) == ("different", ("logits", "hidden"))
+    assert check.parting is not None
+    assert (check.parting.module, check.parting.kind) == ("blocks.1.norm", "Norm")
+    assert not check.parting.is_fed_wrong
 
 
 def test_a_frozen_batch_is_named(folder: pytest.Pytester) -> None:
@@ -151,6 +154,8 @@ def test_a_frozen_batch_is_named(folder: pytest.Pytester) -> None:
     assert flagged(result)
     (fault,) = export_faults(check, result.case.model)
     assert (fault.kind, fault.dimension, fault.right_at) == ("frozen", "batch", (2,))
+    assert check.parting is not None
+    assert (check.parting.module, check.parting.is_fed_wrong) == ("head", True)
 
 
 def test_swapped_outputs_are_named(folder: pytest.Pytester) -> None:

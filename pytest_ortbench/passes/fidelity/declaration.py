@@ -29,6 +29,7 @@ PASS = Pass(
     questions=(
         (".questions:AskFile", ".worker.file:ask_file"),
         (".questions:AskSource", ".worker.source:ask_source"),
+        (".questions:FindParting", ".worker.parting:find_parting"),
     ),
     relations=".checks:RELATIONS",
     offers=((Place(after="judgements"), ".fixture:export_judgement"),),

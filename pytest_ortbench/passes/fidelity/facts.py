@@ -77,6 +77,9 @@ class Parting:
         node: Name of the node that makes its value in the file.
         op_type: Operator of that node.
         sqnr_db: How near the two values are.
+        after: Path of the last part before it that agrees; empty for none.
+        is_fed_wrong: Whether nothing that the node is fed is a value of a part, so that the cause
+            may stand before it, outside of all parts.
         compared: Parts whose values could be compared.
         matched: Parts among them that agree.
         reason: Why none is named; empty otherwise.
@@ -87,6 +90,8 @@ class Parting:
     node: str = ""
     op_type: str = ""
     sqnr_db: float | None = None
+    after: str = ""
+    is_fed_wrong: bool = False
     compared: int = 0
     matched: int = 0
     reason: str = ""

@@ -34,6 +34,8 @@ NEAR_DB = 120.0
 _NEAR_UNKNOWN_DB = 100.0
 #: Share of whole values that must agree: labels flip at ties.
 _AGREEMENT = 0.99
+#: Values inside may be three times as far off as the outputs are from themselves.
+_INNER_DB = 10.0
 #: Outputs that a sentence names.
 _NAMED = 4
 
@@ -131,6 +133,18 @@ def near_db(check: ExportCheck, model: Model) -> float:
     trials = check.spread.trials if check.spread is not None else ()
     wide = any(trial.name == "float64" and trial.outputs for trial in trials)
     return NEAR_DB if wide else _NEAR_UNKNOWN_DB
+
+
+def inner_near_db(check: ExportCheck, model: Model) -> float:
+    """Return how near values inside the model have to be to agree.
+
+    Rounding adds up on the way to the outputs, so what these may lose, inner values may, too.
+    """
+    trials = check.spread.trials if check.spread is not None else ()
+    spread = [
+        output.sqnr_db for trial in trials for output in trial.outputs if output.sqnr_db is not None
+    ]
+    return min([near_db(check, model), *(value - _INNER_DB for value in spread)])
 
 
 def _frozen(
@@ -276,7 +290,14 @@ def parting_words(check: ExportCheck | None) -> str:
     if parting.reason:
         return f"where in the graph is not known: {parting.reason}"
     node = f"{parting.op_type} {parting.node!r}" if parting.node else parting.op_type
-    return f"the first node that differs is {node}, {parting.kind} {parting.module!r} of the source"
+    part = f"{parting.kind} {parting.module!r} of the source" if parting.module else parting.kind
+    if parting.is_fed_wrong:
+        after = f", after {parting.after!r}" if parting.after else ""
+        return (
+            f"the first part that differs is {part} ({node}), which is fed other values already: "
+            f"the cause stands before it{after}"
+        )
+    return f"the first node that differs is {node}, {part}"
 
 
 def export_sqnr_db(check: ExportCheck) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize
+from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize, Parting
 from pytest_ortbench.schema.question import (
     CaseOfReference,
     CaseQuestion,
@@ -70,6 +70,19 @@ class SizeTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePart:
+    """A part of a source.
+
+    Attributes:
+        path: Where it is: ``encoder.layers.0.norm``.
+        kind: What it is: ``LayerNorm``.
+    """
+
+    path: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAnswered:
     """What a source answered, and how the file's answers compare with that.
 
@@ -80,6 +93,8 @@ class SourceAnswered:
         confusions: Outputs of the file that are another output of the source.
         repeats: As of an :class:`~pytest_ortbench.passes.fidelity.facts.ExportCheck`.
         rebuilds: Likewise.
+        parts: Parts whose values were written, in their order; empty where nothing differs, or
+            the framework can't tell.
     """
 
     choices: tuple[CheckedSizes, ...]
@@ -88,6 +103,7 @@ class SourceAnswered:
     confusions: tuple[Confusion, ...] = ()
     repeats: bool | None = None
     rebuilds: bool | None = None
+    parts: tuple[SourcePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +116,29 @@ class AskSource(CaseQuestion[SourceAnswered]):
         samples: Input sets of each choice that are in ``path``.
         trials: Sizes that the file does not take.
         near_db: Outputs that are nearer than this need no second look.
+        inner: Where the values of parts go, with what was fed, if outputs differ.
     """
 
     path: ReadFile
     choices: tuple[SizeChoice, ...]
     samples: tuple[int, ...]
     trials: tuple[SizeTrial, ...] = ()
+    near_db: float
+    inner: WrittenFile = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindParting(Question[Parting]):
+    """Find the first node of a file whose value is not that of its part in the source.
+
+    Attributes:
+        case: The case; its model's file is run.
+        path: What :class:`AskSource` wrote of parts.
+        parts: Those parts.
+        near_db: Values that are nearer than this agree.
+    """
+
+    case: CaseOfReference
+    path: ReadFile
+    parts: tuple[SourcePart, ...]
     near_db: float

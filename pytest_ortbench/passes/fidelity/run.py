@@ -8,14 +8,21 @@ from contextlib import closing
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.execution.means import Means
+from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers import NEAR_DB, export_sqnr_db
+from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, Parting
+from pytest_ortbench.passes.fidelity.numbers import (
+    NEAR_DB,
+    export_faults,
+    export_sqnr_db,
+    inner_near_db,
+)
 from pytest_ortbench.passes.fidelity.planning import (
     SizedInputs,
     has_source,
@@ -26,9 +33,11 @@ from pytest_ortbench.passes.fidelity.questions import (
     AskFile,
     AskSource,
     FileAnswered,
+    FindParting,
     SizeChoice,
     SizeTrial,
     SourceAnswered,
+    SourcePart,
 )
 from pytest_ortbench.schema.model_questions import MeasureSpread
 
@@ -81,7 +90,7 @@ def _checked(case: Case, means: Means) -> ExportCheck:
         dataset=None,
     )
     with OwnFolder("export") as folder:
-        path = str(folder / "answers.npz")
+        path, inner = str(folder / "answers.npz"), str(folder / "inner.npz")
         file = launcher.ask(
             AskFile(case=right, choices=choices, path=path),
             deadline=time.monotonic() + timeout_s,
@@ -111,6 +120,7 @@ def _checked(case: Case, means: Means) -> ExportCheck:
                         for fixed, inputs in other_fixed_sizes(case, sized[0].inputs)
                     ),
                     near_db=NEAR_DB,
+                    inner=inner,
                 )
             )
         check = ExportCheck(
@@ -128,7 +138,25 @@ def _checked(case: Case, means: Means) -> ExportCheck:
                 MeasureSpread(case=right, reference=path), deadline=time.monotonic() + timeout_s
             )
             check = replace(check, spread=spread)
+        if any(fault.worst is not None for fault in export_faults(check, case.model)):
+            parting = _parting(launcher, right, inner, answered.parts, check)
+            check = replace(check, parting=parting)
     return check
+
+
+def _parting(
+    launcher: Launcher, right: Case, inner: str, parts: tuple[SourcePart, ...], check: ExportCheck
+) -> Parting:
+    """Return the first node that differs, or why it can't be known."""
+    if not parts:
+        return Parting(reason=f"{check.framework} tells no values from inside its model")
+    question = FindParting(
+        case=right, path=inner, parts=parts, near_db=inner_near_db(check, right.model)
+    )
+    try:
+        return launcher.ask(question, deadline=time.monotonic() + right.sampling.timeout_s)
+    except WorkerError as error:
+        return Parting(reason=error.failure.message)
 
 
 def _named(

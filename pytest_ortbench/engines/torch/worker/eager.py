@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, InnerValue
+from pytest_ortbench.engines.torch.worker.inner import values_of_modules
 from pytest_ortbench.engines.torch.worker.passing import arrays_of, passing_of
 from pytest_ortbench.engines.torch.worker.program import Program, first_line, program_of
 from pytest_ortbench.worker.entry import load_source
@@ -87,6 +88,11 @@ class Eager(Engine):
         }
         chosen = self.task.options.keys() & {"memory_format", "autocast"}
         return settings | {key: self.task.options[key] for key in sorted(chosen)}
+
+    def inner_values(self, feeds: Mapping[str, Any]) -> Sequence[InnerValue]:
+        """Run one inference, and return what each module gave."""
+        infer = self.open()
+        return values_of_modules(self.called, lambda: infer(feeds))
 
     def close(self) -> None:
         """Let go of the model."""

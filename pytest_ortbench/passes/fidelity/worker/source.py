@@ -12,14 +12,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ortbench.core.accuracy import OutputAccuracy
+from pytest_ortbench.engines.seam import InnerValue
 from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize
-from pytest_ortbench.passes.fidelity.questions import AskSource, SizeTrial, SourceAnswered
+from pytest_ortbench.passes.fidelity.questions import (
+    AskSource,
+    SizeTrial,
+    SourceAnswered,
+    SourcePart,
+)
 from pytest_ortbench.worker.accuracy import Collected
 from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.engine_case import EngineCase
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
-from pytest_ortbench.worker.sample_file import Sample, SampleFile, open_samples
+from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
 
 #: An output that is as near as this to one of the source's, and far from its own, is that one.
 _CONFUSED_DB = 60.0
@@ -30,7 +36,31 @@ def ask_source(question: AskSource, measured: MeasuredCase) -> SourceAnswered:
     measured.enter("fidelity")
     assert isinstance(measured, EngineCase)
     answered = held_against(question, measured.live(), measured.another, seed=measured.case.seed)
-    return replace(answered, version=measured.describe().engine_version)
+    inner: Sequence[InnerValue] = ()
+    stored = open_samples(Path(question.path))
+    sample = _first_far(question, stored, answered)
+    if question.inner and sample is not None and not answered.confusions:
+        inner = measured.inner_values(sample.feeds)
+    if question.inner:
+        with SampleWriter(Path(question.inner), "", tuple(part.path for part in inner)) as writer:
+            if sample is not None:
+                writer.add(replace(sample, outputs=[part.value for part in inner]))
+    return replace(
+        answered,
+        version=measured.describe().engine_version,
+        parts=tuple(SourcePart(path=part.path, kind=part.kind) for part in inner),
+    )
+
+
+def _first_far(question: AskSource, stored: SampleFile, answered: SourceAnswered) -> Sample | None:
+    """The first input set of the first sizes at which outputs differ."""
+    number = 0
+    for choice, count in zip(answered.choices, question.samples, strict=True):
+        far = any(nearness_db(output) < question.near_db for output in choice.outputs)
+        if far and choice.samples:
+            return next(itertools.islice(stored.samples(), number, None), None)
+        number += count
+    return None
 
 
 def held_against(
