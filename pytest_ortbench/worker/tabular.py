@@ -64,11 +64,14 @@ class TableForm:
 
         Args:
             feeds: By the names of the inputs.
+
+        Raises:
+            ValueError: for a column that is wider than one.
         """
         if self.make is not None:
-            return self.make({name: feeds[name].reshape(-1) for name in self.types})
+            return self.make({name: feeds[name].reshape(len(feeds[name])) for name in self.types})
         (name,) = self.types
-        return feeds[name] if self.kind == MATRIX else feeds[name].reshape(-1)
+        return feeds[name] if self.kind == MATRIX else feeds[name].reshape(len(feeds[name]))
 
 
 def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:

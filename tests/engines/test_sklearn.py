@@ -262,3 +262,20 @@ def test_a_run_measures_the_model_beside_its_export(
     assert (measurement["runtime"]["engine"], measurement["runtime"]["version"]) == ("sklearn", "")
     outputs = rows["sklearn"]["accuracy"]["outputs"]
     assert outputs, "answers of the framework are held against those of the export"
+
+
+def test_a_column_is_one_wide(models: Path, tmp_path: Path) -> None:
+    engine = SklearnModel(
+        EngineTask(
+            path=tmp_path / "model.onnx",
+            inputs=(),
+            outputs=(EngineTensor(name="label", type=""), EngineTensor(name="p", type="")),
+            threads=1,
+            source=Source(path=str(models), function="texts"),
+        )
+    )
+    engine.load()
+    ask = engine.open()
+    assert len(ask({"X": np.array([["good"], ["bad"]], object)})[0]) == 2
+    with pytest.raises(ValueError, match="reshape"):
+        ask({"X": np.array([["good", "bad"]], object)})
