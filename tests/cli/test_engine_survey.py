@@ -26,7 +26,7 @@ def test_states_come_from_metadata_and_import_no_engine(
     assert states["openvino-native"].state == "installed"
     assert "7.0" in states["openvino-native"].reason
     assert states["tract"].state == "absent"
-    assert "pip install tract" in states["tract"].reason
+    assert states["tract"].reason.endswith("install tract")
     assert states[ALIAS].state == "installed"
     assert "evaluator_engine.running" not in sys.modules
     assert [state.state for state in engine_states()][-1] == "absent"

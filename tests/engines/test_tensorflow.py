@@ -95,5 +95,6 @@ def test_open_dimensions_have_names_that_no_conversion_changes() -> None:
 
 
 def test_of_a_message_the_first_sentence_is_told() -> None:
-    assert first_sentence(TypeError("\n Unknown 'Net'. Full config: {'a': 1}\n")) == "Unknown 'Net'"
+    of_keras = TypeError("\n Unknown 'Net'. Full config: {'a': 1}\n")
+    assert first_sentence(of_keras) == "Unknown 'Net'"
     assert first_sentence(ValueError()) == "ValueError"
