@@ -75,7 +75,7 @@ def test_what_ends_the_run_is_no_failure_of_the_case(error: BaseException, kept:
     vars(bench)["config"] = SimpleNamespace()
     vars(bench)["name_of"] = lambda _: "m/native/cpu/b1"
     vars(bench)["progress"] = SimpleNamespace(rest=lambda: None)
-    vars(bench)["engine"] = SimpleNamespace(
+    vars(bench)["execution"] = SimpleNamespace(
         result=interrupted, give_up=lambda _, reason: reasons.append(reason)
     )
     with pytest.raises(type(error)):

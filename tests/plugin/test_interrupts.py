@@ -114,7 +114,7 @@ def test_the_status_is_erased_when_a_case_is_interrupted() -> None:
     bench = object.__new__(Bench)
     bench.config = SimpleNamespace()  # type: ignore[assignment]
     vars(bench)["progress"] = progress
-    vars(bench)["engine"] = SimpleNamespace(result=interrupted)
+    vars(bench)["execution"] = SimpleNamespace(result=interrupted)
     with pytest.raises(KeyboardInterrupt):
         bench.result(SimpleNamespace())  # type: ignore[arg-type]
     assert make_case().case_id in screen.getvalue()

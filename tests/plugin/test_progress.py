@@ -109,7 +109,7 @@ def test_cases_that_are_refused_or_taken_over_are_not_still_to_be_measured() -> 
     bench._ended = set()
     hook = SimpleNamespace(pytest_ortbench_case_measured=lambda **_: None)
     bench.config = SimpleNamespace(hook=hook)  # type: ignore[assignment]
-    vars(bench)["engine"] = SimpleNamespace(finished={taken.key: make_result(case=taken)})
+    vars(bench)["execution"] = SimpleNamespace(finished={taken.key: make_result(case=taken)})
     vars(bench)["progress"] = SimpleNamespace(
         expect=lambda cases, *, to_measure: expected.append((cases, to_measure)),
         begin=lambda *_: None,

@@ -16,6 +16,7 @@ WAY_IN = Path(__file__).parents[2] / "suites"
 NAMES = (
     "accuracy",
     "energy",
+    "export",
     "generation",
     "latency",
     "load",
