@@ -49,7 +49,8 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     known = FACTORS[unit]
     if match is None:
         named = "number with a unit" if any(known) else "number"
-        example = f"1 {next(iter(known))}".rstrip()
+        # The unit itself where people may write it, else one of those that they may.
+        example = f"1 {unit if unit in known else next(iter(known))}".rstrip()
         raise UsageError(f"{text!r} is not a {named}", place=place, hint=f"Write e.g. '{example}'")
     number, written = match.groups()
     if written and written not in known:

@@ -137,7 +137,7 @@ def files_read(entry: LoadedSource) -> list[Path]:
 def _modules_beside(path: Path) -> list[Path]:
     """Files of imported modules that lie in the folder of a Python file or below it."""
     installed = tuple(Path(place) for place in sysconfig.get_paths().values())
-    found = []
+    files = []
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if not isinstance(file, str) or not file.endswith(".py") or not Path(file).is_file():
@@ -146,8 +146,8 @@ def _modules_beside(path: Path) -> list[Path]:
         if path.parent not in place.parents or place == path:
             continue
         if not any(folder in place.parents for folder in installed):
-            found.append(place)
-    return sorted(found)
+            files.append(place)
+    return sorted(files)
 
 
 def _in_export(function: Callable[..., Any], *arguments: object) -> Any:

@@ -48,6 +48,7 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
         ("3 dB", "ratio", "Fitting units: %"),
         ("much", "ratio", "Write e.g. '1 %'"),
         ("much", "bytes", "Write e.g. '1 B'"),
+        ("fast", "s", "Write e.g. '1 s'"),
         ("3 ms", "dB", "Fitting units: dB"),
     ],
 )
