@@ -49,8 +49,9 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     known = FACTORS[unit]
     if match is None:
         named = "number with a unit" if any(known) else "number"
-        # The unit itself where people may write it, else one of those that they may.
-        example = f"1 {unit if unit in known else next(iter(known))}".rstrip()
+        # The unit itself as it is written first, where it is written at all.
+        plain = [name for name, factor in known.items() if name and factor == 1.0]
+        example = f"1 {next(iter((*plain, *known)))}".rstrip()
         raise UsageError(f"{text!r} is not a {named}", place=place, hint=f"Write e.g. '{example}'")
     number, written = match.groups()
     if written and written not in known:
