@@ -1,6 +1,6 @@
 """Does pytest-xdist change our numbers? One model alone, and in a run with two busy workers.
 
-    python benchmarks/beside_workers.py [--rounds 12] [--seconds 3] [--model builtin:mlp]
+    python benchmarks/beside_workers.py [--rounds 12] [--seconds 3] [--model builtin:lstm_tagger]
 
 Each round measures the model in three runs of pytest, in an order that is drawn:
 
@@ -69,7 +69,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a worker computes")
-    parser.add_argument("--model", default="builtin:mlp")
+    parser.add_argument("--model", default="builtin:lstm_tagger")
     args = parser.parse_args()
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     print(f"{args.model}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
