@@ -169,7 +169,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
     def called(step: Callable[..., Any], *arguments: object) -> Any:
         try:
             return step(*arguments)
-        except WorkerError:
+        except (WorkerError, MemoryError):
             raise
         except EngineRefusal as error:
             raise WorkerError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ from tests.results_factory import (
 from tests.summarised import answers_of
 
 
-def torch_result(**changes: object) -> CaseResult:
+def torch_result(**changes: Any) -> CaseResult:
     asked = {"alias": "torch", "title": "PyTorch", "role": "framework", "compile_ns": None}
-    return make_engine_result(**{**asked, "compiled_bytes": None, **changes})  # type: ignore[arg-type]  # any argument
+    return make_engine_result(**{**asked, "compiled_bytes": None, **changes})
 
 
 def engines_of(*results: CaseResult) -> tuple[EngineAnswer, ...]:

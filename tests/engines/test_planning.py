@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,8 @@ def test_options_are_those_that_the_engine_declares() -> None:
         ({"concurrency": 2, "sessions": 2}, False),
     ],
 )
-def test_what_only_a_session_has_is_refused(changes: dict[str, object], is_refused: bool) -> None:
-    refusal = provider_refusal(replace(case_of(), **changes))  # type: ignore[arg-type]  # any field
+def test_what_only_a_session_has_is_refused(changes: dict[str, Any], is_refused: bool) -> None:
+    refusal = provider_refusal(replace(case_of(), **changes))
     assert (refusal is not None) == is_refused
     if refusal is not None:
         assert refusal.kind == "unsupported"

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,6 +22,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.source import Exported, Source
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kinds, framework_of_model
+from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.models.sources import names_function, pickled_weights, source_at
 from pytest_ortbench.planning.engines import provider_refusal
@@ -265,7 +267,7 @@ def exports(tmp_path: Path) -> Callable[[], tuple[Exports, ExportingHere]]:
     def make() -> tuple[Exports, ExportingHere]:
         launcher = ExportingHere()
         folder = tmp_path / "cache" / "exports"
-        return Exports(launcher=launcher, folder=folder), launcher  # type: ignore[arg-type]  # asks only
+        return Exports(launcher=cast("Launcher", launcher), folder=folder), launcher
 
     return make
 

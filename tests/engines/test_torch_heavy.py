@@ -1,30 +1,21 @@
 """PyTorch for real: the classic table, its three rows, and what its exporters write and refuse.
 
-It needs torch and onnxscript in the interpreter that runs the tests: a virtual environment with
-``pip install torch==2.13.0 onnxscript``, and ``pytest -m heavy tests/engines/test_torch_heavy.py``.
+PyTorch is installed beside the product, in an environment of its own.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from importlib.util import find_spec
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.store.documents import load
-from pytest_ortbench.worker.entry import exported_by, loaded
+from tests.beside_packages import TORCH, interpreter_beside, run_beside
 
-pytestmark = [
-    pytest.mark.heavy,
-    pytest.mark.skipif(
-        find_spec("torch") is None or find_spec("onnxscript") is None,
-        reason="torch and onnxscript are not installed in the interpreter that runs the tests",
-    ),
-]
+pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
 NETS = """\
 import torch
@@ -112,34 +103,70 @@ torch.save(model.state_dict(), "net.pth")
 """
 
 
+#: Exports what a function returns, and writes down what came of it.
+_EXPORT = """\
+import json, sys
+from pathlib import Path
+import onnx
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.schema.wire import to_plain
+from pytest_ortbench.worker.entry import exported_by, loaded
+
+def sizes(item):
+    return [dim.dim_param or str(dim.dim_value) for dim in item.type.tensor_type.shape.dim]
+
+try:
+    entry, kind = loaded(Path("net.py"), sys.argv[1])
+    exported_by(kind, entry, Path("made.onnx"), json.loads(sys.argv[2]))
+except WorkerError as error:
+    told = {"failure": to_plain(error.failure)}
+else:
+    graph = onnx.load("made.onnx").graph
+    told = {
+        "inputs": {item.name: sizes(item) for item in graph.input},
+        "outputs": [item.name for item in graph.output],
+    }
+Path("told.json").write_text(json.dumps(told))
+"""
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python() -> str:
+    """The interpreter of the environment that has PyTorch."""
+    return interpreter_beside(TORCH)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, python: str) -> Path:
     """A folder with the networks, and files that hold one of them."""
     place = tmp_path_factory.mktemp("torch")
     (place / "net.py").write_text(NETS)
     (place / "pytest.ini").write_text("[pytest]\n")
-    subprocess.run([sys.executable, "-c", _MAKE_FILES], cwd=place, check=True, timeout=300)
+    run_beside(python, "-c", _MAKE_FILES, folder=place)
     return place
 
 
-def measured(folder: Path, model: str, providers: str, *options: str) -> dict[str, CaseResult]:
+def measured(
+    folder: Path, python: str, model: str, providers: str, *options: str
+) -> dict[str, CaseResult]:
     """Results of one run of pytest, by the alias of what ran them."""
     results = folder / f"results-{len(list(folder.iterdir()))}"
-    command = [
-        *(sys.executable, "-m", "pytest", "--pyargs", "pytest_ortbench.suites.test_latency"),
+    done = run_beside(
+        *(python, "-m", "pytest", "--pyargs", "pytest_ortbench.suites.test_latency"),
         *("-q", "-p", "no:cacheprovider", f"--ort-models={model}", f"--ort-providers={providers}"),
         *("--ort-time=0.5", "--ort-workers=2", "--ort-threads=1", f"--ort-results={results}"),
         *options,
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+        folder=folder,
+        may_fail=True,
+    )
     documents = list(results.glob("*/run.json"))
     assert documents, done.stdout + done.stderr
     run = load(documents[0])
     return {result.case.provider.alias: result for result in run.cases}
 
 
-def test_the_classic_table_comes_of_one_command(folder: Path) -> None:
-    rows = measured(folder, "net.py:build", "cpu,torch,torch-script,torch-compile")
+def test_the_classic_table_comes_of_one_command(folder: Path, python: str) -> None:
+    rows = measured(folder, python, "net.py:build", "cpu,torch,torch-script,torch-compile")
     assert {alias: row.status for alias, row in rows.items()} == dict.fromkeys(rows, "measured")
     assert len(rows) == 4
     for alias, row in rows.items():
@@ -184,43 +211,39 @@ def test_the_classic_table_comes_of_one_command(folder: Path) -> None:
     ],
 )
 def test_files_and_refusals_are_rows(
-    folder: Path, model: str, providers: str, options: tuple[str, ...], kinds: list[str]
+    folder: Path,
+    python: str,
+    model: str,
+    providers: str,
+    options: tuple[str, ...],
+    kinds: list[str],
 ) -> None:
-    rows = measured(folder, model, providers, *options)
+    rows = measured(folder, python, model, providers, *options)
     assert [rows[alias].status for alias in providers.split(",")] == kinds
 
 
-def exported(folder: Path, function: str, settings: dict[str, str]) -> tuple[list[str], ...]:
-    """Inputs with their open dimensions, and outputs, of what an exporter wrote."""
-    import onnx
-
-    entry, kind = loaded(folder / "net.py", function)
-    exported_by(kind, entry, folder / "made.onnx", settings)
-    graph = onnx.load(folder / "made.onnx").graph
-    inputs = [
-        " ".join(
-            [item.name, *(d.dim_param or str(d.dim_value) for d in item.type.tensor_type.shape.dim)]
-        )
-        for item in graph.input
-    ]
-    return inputs, [item.name for item in graph.output]
+def exported(folder: Path, python: str, function: str, settings: dict[str, str]) -> dict[str, Any]:
+    """Inputs with their sizes and names of outputs of what was written, or the failure."""
+    run_beside(python, "-c", _EXPORT, function, json.dumps(settings), folder=folder)
+    told: dict[str, Any] = json.loads((folder / "told.json").read_text())
+    return told
 
 
 @pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
 @pytest.mark.parametrize("function", ["two", "by_name"])
 def test_both_exporters_keep_names_and_open_dimensions(
-    folder: Path, function: str, exporter: str
+    folder: Path, python: str, function: str, exporter: str
 ) -> None:
-    inputs, outputs = exported(folder, function, {"exporter": exporter})
-    assert [text.split() for text in inputs] == [["ids", "batch", "seq"], ["mask", "batch", "seq"]]
-    assert len(outputs) == 2
+    made = exported(folder, python, function, {"exporter": exporter})
+    assert made["inputs"] == {"ids": ["batch", "seq"], "mask": ["batch", "seq"]}
+    assert len(made["outputs"]) == 2
     if function == "two":
-        assert outputs == ["hidden", "sum"]
+        assert made["outputs"] == ["hidden", "sum"]
 
 
-def test_what_stands_last_as_a_dictionary_is_an_argument(folder: Path) -> None:
-    inputs, _ = exported(folder, "nested", {})
-    assert [text.split()[0] for text in inputs] == ["ids", "mask", "extra_bias"]
+def test_what_stands_last_as_a_dictionary_is_an_argument(folder: Path, python: str) -> None:
+    made = exported(folder, python, "nested", {})
+    assert list(made["inputs"]) == ["ids", "mask", "extra_bias"]
 
 
 @pytest.mark.parametrize(
@@ -236,11 +259,9 @@ def test_what_stands_last_as_a_dictionary_is_an_argument(folder: Path) -> None:
     ],
 )
 def test_a_failed_export_is_a_refusal_on_one_line(
-    folder: Path, function: str, settings: dict[str, str], kind: str
+    folder: Path, python: str, function: str, settings: dict[str, str], kind: str
 ) -> None:
-    with pytest.raises(WorkerError) as caught:
-        exported(folder, function, settings)
-    failure = caught.value.failure
-    assert (failure.kind, failure.phase) == (kind, "export")
-    assert "\n" not in failure.message + failure.hint
-    assert failure.hint
+    failure = exported(folder, python, function, settings)["failure"]
+    assert (failure["kind"], failure["phase"]) == (kind, "export")
+    assert "\n" not in failure["message"] + failure["hint"]
+    assert failure["hint"]

@@ -6,21 +6,17 @@ torch and transformers are installed beside the product, in an environment of it
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_ortbench.passes.generation.declaration import PASS
-from tests.environment import FORGOTTEN
+from tests.beside_packages import interpreter_beside, run_beside
 from tests.generation import making
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
-ROOT = Path(__file__).parents[2]
 #: ``torch`` is the build for CPUs where the index has one under this version.
 PACKAGES = (
     "torch==2.13.0",
@@ -37,24 +33,12 @@ NOWHERE = frozenset({"encoder_time", "memory_per_token", "real_time_factor"})
 WITHOUT = {"genai": NOWHERE, "session": NOWHERE | {"request_ttft"}}
 
 
-def command(*arguments: str, folder: Path) -> str:
-    """Run a command and return what it prints."""
-    environment = {name: value for name, value in os.environ.items() if name not in FORGOTTEN}
-    ran = subprocess.run(
-        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-    return ran.stdout
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder with the four folders, and the interpreter of the environment."""
     folder = tmp_path_factory.mktemp("made")
-    command(sys.executable, "-m", "venv", "environment", folder=folder)
-    python = str(folder / "environment" / "bin" / "python")
-    command(python, "-m", "pip", "install", "-q", f"{ROOT}[text]", *PACKAGES, folder=folder)
-    command(python, str(making.__file__), folder=folder)
+    python = interpreter_beside(PACKAGES, extras="text")
+    run_beside(python, str(making.__file__), folder=folder)
     return folder, python
 
 
@@ -69,9 +53,9 @@ def test_every_metric_is_there_under_both_engines(
     asked = ["--ort-prompt-tokens=16:512", "--ort-new-tokens=64", "--ort-generate=only"]
     asked.append("--ort-text=text.txt")
     test = [python, "-m", "pytest", f"{name}-{precision}", "-q", *asked, results]
-    command(*test, folder=folder)
+    run_beside(*test, folder=folder)
     rows: list[dict[str, Any]] = json.loads(
-        command(
+        run_beside(
             python,
             "-m",
             "pytest_ortbench.cli",
@@ -80,7 +64,7 @@ def test_every_metric_is_there_under_both_engines(
             f"--results={results.partition('=')[2]}",
             "latest",
             folder=folder,
-        )
+        ).stdout
     )
     assert {(row["engine"], row["prompt_tokens"]) for row in rows} == {
         (engine, prompt) for engine in WITHOUT for prompt in (16, 512)

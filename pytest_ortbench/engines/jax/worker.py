@@ -51,6 +51,8 @@ class Jax(Engine):
         with self._jax.default_device(self._device):
             try:
                 self._compile()
+            except MemoryError:
+                raise
             except Exception as error:
                 # Its operators raise whatever JAX and numpy do.
                 raise EngineRefusal(translation_refusal(error)) from error

@@ -48,7 +48,7 @@ def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of PyTorch's own parts, to its own developers
             write(entry, program, path, opset)
-    except EngineRefusal:
+    except (EngineRefusal, MemoryError):
         raise
     except Exception as error:
         raise exporter_refusal(error, exporter, opset, entry.path) from error
