@@ -186,6 +186,7 @@ PASS = Pass(
     add_numbers=".numbers.requests:add_generation",
     misses=".numbers.quality:miss_of_tokens",
     beside_accuracy=".report:nearness_of_tokens",
+    facts_of_case=".report:unseen_ends",
     shipped_test="test_generation",
     offers=((Place(after="throughput", rank=10), ".fixture:generation"),),
     view="generation",

@@ -22,7 +22,7 @@ class Likeness:
         same_top: Scores whose likeliest token is the reference's.
         same_greedy: Tokens that the case writes by itself as the reference does, of all sequences.
         same_until: Tokens of each sequence that are the reference's before the first that is not.
-        nonfinite: Tokens whose scores hold NaN or infinity on one side; they are never the same.
+        nonfinite: Tokens whose scores hold NaN or infinity on either side; they are never the same.
     """
 
     sequences: int

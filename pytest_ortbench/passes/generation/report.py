@@ -249,6 +249,14 @@ def nearness_of_tokens(result: CaseResult) -> str:
     return "" if nearness >= EXACT_DB else f"tokens {significant(nearness, 3)} dB"
 
 
+def unseen_ends(result: CaseResult) -> list[str]:
+    """Say why the end of a request was not looked at; nothing where it was."""
+    end = None if result.generation is None else result.generation.at_end
+    if end is None or not end.reason:
+        return []
+    return [f"the end of a request was not compared with one run over all its tokens: {end.reason}"]
+
+
 def what_requests_include(cases: Sequence[Case]) -> str:
     """Say what the numbers of requests include."""
     engines = {case.generation.engine for case in cases if case.generation is not None}

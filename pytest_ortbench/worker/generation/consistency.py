@@ -127,11 +127,11 @@ def _compared(
 
     whole = at_once(scorer, ids, after)
     ratios = sqnr_db(whole, steps)
-    median = _worst_median(ratios[:, judged:])
+    median = worst_median(ratios[:, judged:])
     own = None
     if median is not None and median < least_db:
         alone = _as_one([scorer.begin(ids[:, :length]) for length in after[judged:]])
-        own = _worst_median(sqnr_db(whole[:, judged:], alone))
+        own = worst_median(sqnr_db(whole[:, judged:], alone))
     return Consistency(
         after=tuple(after),
         sqnr_db=tuple(float(ratio) for ratio in np.nan_to_num(ratios, nan=NOISE_DB).min(axis=0)),
@@ -141,10 +141,9 @@ def _compared(
     )
 
 
-def _worst_median(ratios: npt.NDArray[np.float64]) -> float | None:
-    """Return the smallest of the medians over tokens; ``None`` where no sequence has one."""
+def worst_median(ratios: npt.NDArray[np.float64]) -> float | None:
+    """Return the smallest of the medians over tokens that are known; ``None`` where none is."""
     import numpy as np
 
-    medians = np.median(ratios, axis=1)
-    known = medians[~np.isnan(medians)]
-    return float(known.min()) if len(known) else None
+    known = [row[~np.isnan(row)] for row in ratios]
+    return min((float(np.median(row)) for row in known if len(row)), default=None)

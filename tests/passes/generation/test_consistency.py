@@ -20,6 +20,7 @@ from pytest_ortbench.worker.generation.consistency import (
     consistency,
     consistency_at_end,
     require_consistent,
+    worst_median,
 )
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase
@@ -120,6 +121,18 @@ def test_a_file_with_a_convention_of_its_own_is_refused(
     scorer = scorer_of(tiny_decoder(tmp_path / "m.onnx", expects=expects, bits=bits))
     with pytest.raises(WorkerError):
         require_consistent(scorer, case_of())
+
+
+def test_a_token_without_numbers_hides_no_wrong_one() -> None:
+    """One of six is NaN on both sides, and all others are noise."""
+
+    right, other = np.random.default_rng(0).standard_normal((2, 1, 6, VOCABULARY))
+    right[:, 1] = other[:, 1] = np.nan
+    assert np.isnan(sqnr_db(right, other)).tolist() == [[False, True, *[False] * 4]]
+    worst = worst_median(sqnr_db(right, other))
+    assert worst is not None
+    assert worst < 0
+    assert worst_median(np.full((2, 3), np.nan)) is None
 
 
 @pytest.mark.live

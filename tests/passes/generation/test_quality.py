@@ -16,7 +16,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.generation.facts import GenerationCheck, Likeness
 from pytest_ortbench.passes.generation.numbers.quality import OF_REFERENCE
-from pytest_ortbench.passes.generation.report import nearness_of_tokens
+from pytest_ortbench.passes.generation.report import nearness_of_tokens, unseen_ends
 from pytest_ortbench.passes.generation.run import checked_request
 from pytest_ortbench.passes.generation.worker.check import divergences, likeness, pooled_db
 from pytest_ortbench.passes.generation.worker.reference import Continuation
@@ -217,9 +217,28 @@ def test_an_end_that_the_cache_makes_otherwise_is_inaccurate() -> None:
     end = Consistency(after=(64,), sqnr_db=(25.0,), median_db=25.0, own_db=120.0, least_db=60.0)
     wrong = result_of(replace(CHECK, at_end=end))
     assert judge_accuracy(wrong).is_bad
-    unseen = replace(end, median_db=None, own_db=None, sqnr_db=(-200.0,))
-    for known in (replace(end, sqnr_db=(90.0,), median_db=90.0), unseen):
-        assert not judge_accuracy(result_of(replace(CHECK, at_end=known))).is_bad
+    right = replace(end, sqnr_db=(90.0,), median_db=90.0)
+    assert judge_accuracy(result_of(replace(CHECK, at_end=right))).is_good
+
+
+def test_an_end_whose_scores_are_no_numbers_is_not_judged() -> None:
+    end = Consistency(after=(64,), sqnr_db=(-200.0,), least_db=60.0)
+    assert judge_accuracy(result_of(replace(CHECK, at_end=end))).is_unjudged
+    worse = replace(CHECK, at_end=end, likeness=replace(ALIKE, sqnr_db=1.0))
+    assert judge_accuracy(result_of(worse)).is_bad
+
+
+def test_an_end_that_takes_too_much_memory_is_said() -> None:
+    unseen = result_of(replace(CHECK, at_end=Consistency(reason="much memory")))
+    assert judge_accuracy(unseen).is_good
+    (sentence,) = unseen_ends(unseen)
+    assert sentence.endswith("much memory")
+    assert unseen_ends(result_of(CHECK)) == unseen_ends(result_of(None)) == []
+
+
+def test_scores_that_hold_no_numbers_are_wrong_whatever_stands_beside_them() -> None:
+    odd = replace(CHECK, likeness=replace(ALIKE, sqnr_db=300.0, nonfinite=4))
+    assert judge_accuracy(result_of(odd)).is_bad
 
 
 def test_divergence_is_that_of_two_known_distributions() -> None:

@@ -69,6 +69,9 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", ""
     if check.reason:
         return "", f"what it writes was not looked at: {check.reason}"
+    if check.likeness is not None and check.likeness.nonfinite:
+        places = counted(check.likeness.nonfinite, "token")
+        return f"scores of {places} that were written hold NaN or infinity", ""
     end = check.at_end
     if end is not None and end.is_wrong:
         return (
@@ -77,16 +80,19 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
             "dB are the least",
             "",
         )
+    unknown = ""
+    if end is not None and not end.is_known and not end.reason:
+        unknown = "at the end of a request no scores are numbers"
     by_text = judge_text(check.text)
     if by_text.is_bad:
         return by_text.reason, ""
     if by_text.is_good:
-        return "", ""
+        return "", unknown
     if check.likeness is None:
         reason = check.reference_reason or "there is no reference"
         return "", f"what it writes has nothing to be held against: {reason}"
     if check.likeness.sqnr_db >= floor.sqnr_db:
-        return "", ""
+        return "", unknown
     return (
         f"logits of {_places(check.likeness)} that were written one by one: "
         f"SQNR {check.likeness.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB",
