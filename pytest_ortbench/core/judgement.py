@@ -28,8 +28,8 @@ class Judgement:
     """What was judged, what it came to, and why.
 
     Attributes:
-        of: What was judged: ``accuracy``, ``placement``, ``warm-up``, ``task``, ``limit`` or
-            ``gate``.
+        of: What was judged: ``accuracy``, ``placement``, ``warm-up``, ``limit``, ``gate``, or what
+            a pass judges.
         outcome: Good, bad, or not judged.
         reason: One sentence for people: what is bad, or which evidence is missing. Empty only where
             the outcome is good.

@@ -66,6 +66,7 @@ class TimedUnit:
         columns: ``(entries)`` to the columns of a table of its cases.
         about: ``(cases)`` to a sentence that says what the numbers include.
         gated: Metrics that a gate compares when it is asked to, and what gives each of one unit.
+        is_timed: ``(unit)`` to whether one holds the times that these need; empty where all do.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TimedUnit:
     columns: str
     about: str
     gated: tuple[tuple[str, str], ...] = ()
+    is_timed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +144,7 @@ class Pass:
         view: Method of the fixture that shows its metrics; empty for none.
         add_numbers: ``(collector, result)`` that adds its metrics; empty for a pass without any.
         judge: ``(result)`` to a judgement of a case, ``None`` where none is due; empty for none.
+        judgement: What that is of: ``of`` of the judgement. It is one of what a case answers.
         workers: ``(result)`` to how many workers finished, where it starts as many as the standard
             pass; empty for none.
         keeps_numbers: Whether its metrics stand if the case failed elsewhere.
@@ -215,6 +218,7 @@ class Pass:
     view: str = ""
     add_numbers: str = ""
     judge: str = ""
+    judgement: str = ""
     workers: str = ""
     keeps_numbers: bool = False
     flags: tuple[tuple[Place, FlagKind], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -14,6 +15,7 @@ from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import GateFinding, MetricVerdict
+from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
@@ -41,7 +43,7 @@ _WRONG = tuple(
 _SLACK = 0.02
 
 #: Judgements of what a case answers.
-_OF_ANSWERS = (ACCURACY, *(entry.name for entry in PASSES if entry.judge))
+_OF_ANSWERS = (ACCURACY, *(entry.judgement for entry in PASSES if entry.judge))
 
 #: What every run has that worked: without it, something went wrong.
 _NEVER_LOST = ("model_size", "placement")
@@ -85,14 +87,20 @@ class MetricSide:
 def medians_of_units(case: Case, units: Sequence[object]) -> dict[str, float]:
     """Return what can be gated of the timed units of one launch, by metric: the median of each.
 
+    Units that lack their times are left out; nothing is known of a launch in which all do.
+
     Args:
         case: The case; one that times inferences has none.
         units: What each unit took, in order.
     """
     owner = owner_of(case)
-    if owner is None or owner.unit is None or not units:
+    if owner is None or owner.unit is None:
         return {}
-    return {metric: median(map(owner.load(number), units)) for metric, number in owner.unit.gated}
+    is_timed = owner.load(owner.unit.is_timed) if owner.unit.is_timed else None
+    timed = [unit for unit in units if is_timed is None or is_timed(unit)]
+    if not timed:
+        return {}
+    return {metric: median(map(owner.load(number), timed)) for metric, number in owner.unit.gated}
 
 
 def judge_metrics(
@@ -120,9 +128,9 @@ def judge_metrics(
     verdicts = [status, _accuracy(baseline.result, contender.result)]
     sides = (baseline.result.case.provider, contender.result.case.provider)
     for metric, allowance in allowances_between(rules.allowances, *sides).items():
-        verdict = _relative(metric, baseline.values(metric), contender.values(metric), allowance)
-        if verdict is not None:
-            verdicts.append(verdict)
+        before, after = baseline.values(metric), contender.values(metric)
+        if before or after or (allowance.chosen and _is_of_unit(metric, contender.result.case)):
+            verdicts.append(_relative(metric, before, after, allowance))
     return (*verdicts, *limits)
 
 
@@ -154,6 +162,13 @@ def allowances_between(
     return kept
 
 
+def _is_of_unit(metric: str, case: Case) -> bool:
+    """Whether a metric is one of the units that a case times, so that it is due."""
+    owner = owner_of(case)
+    unit = None if owner is None else owner.unit
+    return unit is not None and metric in dict(unit.gated)
+
+
 def _status(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     before, after = baseline.status, contender.status
     verdict = "same"
@@ -176,12 +191,9 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     had = {flag.name for flag in (*baseline.flags, *flags_of(baseline))}
     wrong = [flag for flag in contender.flags if flag.name in _WRONG]
     new = [f"{flag.name}: {flag.detail}" for flag in wrong if flag.name not in had]
-    known = {judgement.of for judgement in judgements_of(baseline) if not judgement.is_unjudged}
-    unknown = [
-        judgement
-        for judgement in judgements_of(contender)
-        if judgement.is_unjudged and judgement.of in _OF_ANSWERS
-    ]
+    known = [judgement.of for judgement in _of_answers(baseline) if not judgement.is_unjudged]
+    judged = _of_answers(contender)
+    unknown = [judgement for judgement in judged if judgement.is_unjudged]
     lost = [
         f"{judgement.of} could be judged in the baseline and can't be now: {judgement.reason}"
         for judgement in unknown
@@ -189,6 +201,15 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     ]
     if new or lost:
         return MetricVerdict(metric="accuracy", verdict="worse", reason="; ".join([*new, *lost]))
+    there = {judgement.of for judgement in judged}
+    # Nobody asked for it this time, so it is known to be neither worse nor the same.
+    absent = [
+        f"{of} could be judged in the baseline and can't be now: nobody asked for it"
+        for of in known
+        if of not in there
+    ]
+    if absent:
+        return MetricVerdict(metric="accuracy", verdict="incomparable", reason="; ".join(absent))
     shared = [f"both sides are {flag.name}" for flag in wrong]
     shared += [
         f"{judgement.of} can be judged on neither side: {judgement.reason}" for judgement in unknown
@@ -198,19 +219,22 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     return MetricVerdict(metric="accuracy", verdict="same")
 
 
+def _of_answers(result: CaseResult) -> list[Judgement]:
+    return [judgement for judgement in judgements_of(result) if judgement.of in _OF_ANSWERS]
+
+
 def _relative(
     metric: str, before: Sequence[float], after: Sequence[float], allowance: Allowance
-) -> MetricVerdict | None:
-    if not before and not after:
-        return None
+) -> MetricVerdict:
     lower_is_better = METRICS[metric].better == "lower"
     baseline = _worst(before, lower_is_better)
     contender = _worst(after, lower_is_better)
     text = f"worse by at most {allowance.text(metric)}"
     if baseline is None or contender is None:
-        missing = "the baseline" if baseline is None else "the contender"
+        is_there = baseline is not None
+        missing = "the contender" if is_there else "the baseline"
         # What was asked for, and what is gated always, must not get lost in silence.
-        lost = contender is None and (allowance.chosen or metric in _NEVER_LOST)
+        lost = is_there and (allowance.chosen or metric in _NEVER_LOST)
         return MetricVerdict(
             metric=metric,
             verdict="worse" if lost else "incomparable",
@@ -241,7 +265,7 @@ def _relative(
 
 
 def _worst(values: Sequence[float], lower_is_better: bool) -> float | None:
-    if not values:
+    if not values or any(map(math.isnan, values)):
         return None
     return max(values) if lower_is_better else min(values)
 

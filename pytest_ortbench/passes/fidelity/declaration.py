@@ -34,6 +34,7 @@ PASS = Pass(
     relations=".checks:RELATIONS",
     offers=((Place(after="judgements"), ".fixture:export_judgement"),),
     judge=".numbers:judge_export",
+    judgement="export",
     flags=(
         (
             Place(after="INACCURATE"),

@@ -236,5 +236,6 @@ PASS = Pass(
         columns=".report:request_columns",
         about=".report:what_requests_include",
         gated=(("ttft", ".numbers.requests:ttft_s"), ("tpot", ".numbers.requests:tpot_s")),
+        is_timed=".numbers.requests:took_time",
     ),
 )

@@ -65,6 +65,7 @@ PASS = Pass(
     bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     judge=".numbers:judge",
+    judgement="task",
     judge_labels=".numbers:judge_task",
     nonfinite=".numbers:nonfinite",
     compare_sides=".run.scoring:score_sides",

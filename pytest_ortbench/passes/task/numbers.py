@@ -142,21 +142,21 @@ def judge_task(task: TaskAccuracy | None) -> Judgement:
     kept = None if task is None or missing else kept_ratio(task)
     if task is None or kept is None:
         return unjudged(
-            PASS.name, missing or "the reference scores 0 or less: there is no share of it"
+            PASS.judgement, missing or "the reference scores 0 or less: there is no share of it"
         )
     value, low, high = kept
     if low >= KEPT:
-        return good(PASS.name)
+        return good(PASS.judgement)
     enough = _could_show(task)
     if high >= KEPT and not (value < 1 and enough):
         between = f"between {100 * low:.4g} % and {100 * high:.4g} % of the reference are kept"
         needed = (
             "" if enough else f"; a case without a change needs {_samples_needed(task)} samples"
         )
-        return unjudged(PASS.name, f"{between}, by {task.samples} samples{needed}")
+        return unjudged(PASS.judgement, f"{between}, by {task.samples} samples{needed}")
     assert task.reference_sum is not None
     return bad(
-        PASS.name,
+        PASS.judgement,
         f"{task.metric} {task.score_sum / task.samples:.4g} "
         f"(reference {task.reference_sum / task.samples:.4g}): {100 * value:.4g} % kept, "
         f"at least {100 * low:.4g} % for certain on {task.samples} samples; the floor is "

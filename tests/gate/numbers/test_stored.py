@@ -6,15 +6,19 @@ import dataclasses
 
 import pytest
 
+from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.gate import GateResult, MetricVerdict
-from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputCheck
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputAccuracy, OutputCheck
 from pytest_ortbench.core.run import Canary, Machine
 from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules
 from pytest_ortbench.gate.numbers.stored import gate_runs
+from pytest_ortbench.gate.numbers.undecided import undecided
+from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import (
     make_accuracy,
@@ -319,6 +323,43 @@ def test_what_is_wrong_or_unknown_on_both_sides_is_not_the_same(accuracy, nonfin
     side = with_accuracy(accuracy, nonfinite)
     verdict = _accuracy_verdict(side, side)
     assert (verdict.verdict, verdict.reason) == ("informs", reason)
+
+
+def exported(fidelity: ExportCheck | None) -> CaseResult:
+    return dataclasses.replace(with_accuracy(make_accuracy(sqnr_db=None)), fidelity=fidelity)
+
+
+def test_a_judgement_of_the_export_that_got_lost_is_not_the_same():
+    output = OutputAccuracy(name="logits", kind="float", finite=True, exact=True, compared=8)
+    judged_once = exported(ExportCheck(choices=(CheckedSizes(samples=8, outputs=(output,)),)))
+    unjudged = exported(ExportCheck(reason="the source could not be loaded"))
+    assert _accuracy_verdict(judged_once, judged_once).verdict == "same"
+    lost = _accuracy_verdict(judged_once, unjudged)
+    assert lost.verdict == "worse"
+    assert "the source could not be loaded" in lost.reason
+    # Nobody asked for it this time (--ort-export-check=off).
+    absent = _accuracy_verdict(judged_once, exported(None))
+    assert absent.verdict == "incomparable"
+    assert absent.reason.startswith("export could be judged in the baseline")
+    parts = [part.about for part in undecided(judged(judged_once, exported(None)))]
+    assert "accuracy" in parts
+    assert _accuracy_verdict(unjudged, unjudged).verdict == "informs"
+    assert _accuracy_verdict(exported(None), judged_once).verdict == "same"
+
+
+def test_every_judgement_of_a_pass_is_one_of_answers():
+    """What the declaration of a pass says that it judges is what its judgement is of."""
+    task = TaskAccuracy(dataset="d.npz", metric="top-1", samples=0, score_sum=0.0, largest=1.0)
+    result = dataclasses.replace(exported(ExportCheck(reason="none")), task=task)
+    names = {entry.judgement for entry in PASSES if entry.judge}
+    assert names == {"export", "task"}
+    assert {judgement.of for judgement in judgements_of(result)} - names == {
+        "accuracy",
+        "placement",
+        "warm-up",
+    }
+    lost = _accuracy_verdict(with_accuracy(make_accuracy()), result)
+    assert lost.verdict == "informs"
 
 
 def test_nan_on_the_new_side_is_worse():

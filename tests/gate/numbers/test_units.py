@@ -39,6 +39,42 @@ def test_a_launch_is_the_median_of_its_requests() -> None:
     assert medians_of_units(make_case(), requests) == {}
 
 
+@pytest.mark.parametrize("steps", [(), (5,), (5, 0), (0, 5), (0, 0)])
+def test_a_request_without_its_times_has_no_number(steps: tuple[int, ...]) -> None:
+    cut = GeneratedRequest(steps_ns=steps, wall_ns=5, prompt_tokens=4, new_tokens=1)
+    assert medians_of_units(asked_case(), [cut]) == {}
+    assert medians_of_units(asked_case(), [cut, request(5, 1)]) == {
+        "ttft": pytest.approx(5e-3),
+        "tpot": pytest.approx(1e-3),
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ((), (), "incomparable"),
+        ((), (1.0,), "incomparable"),
+        ((1.0,), (), "worse"),
+        ((1.0,), (float("nan"),), "worse"),
+        ((float("nan"),), (1.0,), "incomparable"),
+    ],
+)
+def test_times_of_requests_that_were_asked_for_are_not_lost_in_silence(
+    before: tuple[float, ...], after: tuple[float, ...], verdict: str
+) -> None:
+    result = make_result(case=asked_case())
+    baseline, contender = (
+        replace(MetricSide.of(result), by_worker={"tpot": values}) for values in (before, after)
+    )
+    rules = rules_for("m", parse_rules(["tpot:5%"], place="--ort-gate"))
+    (tpot,) = [item for item in judge_metrics(baseline, contender, rules) if item.metric == "tpot"]
+    assert tpot.verdict == verdict
+    assert tpot.reason
+    # A case of inferences has no such times to lose.
+    single = replace(MetricSide.of(make_result()), by_worker={"tpot": ()})
+    assert "tpot" not in {item.metric for item in judge_metrics(single, single, rules)}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [

@@ -37,7 +37,7 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
         collector.reject(PASS.metric_names, "single inferences were measured, and no requests")
         return
     of_workers = [
-        [request for request in worker.samples.requests if _took_time(request)]
+        [request for request in worker.samples.requests if took_time(request)]
         for worker in result.measurements
     ]
     of_workers = [requests for requests in of_workers if requests]
@@ -67,7 +67,7 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
         _add_percentile(collector, f"itl_p{percent}", of_workers, percent)
 
 
-def _took_time(request: GeneratedRequest) -> bool:
+def took_time(request: GeneratedRequest) -> bool:
     """Whether a first token and later ones took time; a document may say anything."""
     return len(request.steps_ns) > 1 and request.steps_ns[0] > 0 and sum(request.steps_ns[1:]) > 0
 
