@@ -91,10 +91,16 @@ class WorkerError(OrtbenchError):
         super().__init__(failure.message, hint=failure.hint)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, its class where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__
+
+
 def class_and_line(error: BaseException) -> str:
     """Return the class of an error and the first line of what it says."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    name = type(error).__name__
+    return f"{name}: {first_line(error)}" if str(error).strip() else name
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +66,16 @@ class Exported:
     example: str = ""
     example_digest: str = ""
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptExport:
+    """An export as it lies on the disk.
+
+    Attributes:
+        path: The ONNX file.
+        source: What it was exported from.
+    """
+
+    path: Path
+    source: Source

@@ -10,7 +10,9 @@ class EngineKind:
     """One engine: what runs a model in place of a session of ONNX Runtime.
 
     A package of anybody's brings one under the entry point ``pytest_ortbench.engines``, whose name
-    is the alias. It has to be installed where cases are planned and where they are measured.
+    is the alias. It has to be installed where cases are planned and where they are measured. Only
+    the frameworks of this package export and load sources: ``models`` and what follows is not read
+    of others.
 
     Attributes:
         alias: As people write it among providers, which stands in ids: ``openvino-native``.

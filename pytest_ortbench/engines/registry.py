@@ -8,49 +8,77 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.engines.engine_kind import EngineKind
 
-#: Folder of each engine, by its alias; its :class:`EngineKind` is ``ENGINE`` in ``declaration``.
-FOLDERS = {
-    "iree": "iree",
-    "jax": "jax",
-    "mnn": "mnn",
-    "openvino-native": "openvino_native",
-    "tensorflow": "tensorflow",
-    "tflite": "tflite",
-    "tract": "tract",
-    "python": "python",
-    "torch": "torch",
-    "torch-compile": "torch_compile",
-    "torch-script": "torch_script",
-    "sklearn": "sklearn",
-    "lightgbm": "lightgbm",
-    "xgboost": "xgboost",
-}
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+#: Alias of each engine. Its folder is called so, with underscores; its :class:`EngineKind` is
+#: ``ENGINE`` in ``declaration``.
+ALIASES = (
+    "iree",
+    "jax",
+    "lightgbm",
+    "mnn",
+    "openvino-native",
+    "python",
+    "sklearn",
+    "tensorflow",
+    "tflite",
+    "torch",
+    "torch-compile",
+    "torch-script",
+    "tract",
+    "xgboost",
+)
 #: Group of the entry points under which other packages bring theirs.
 GROUP = "pytest_ortbench.engines"
 
 
 @cache
 def engine_kind(alias: str) -> EngineKind | None:
-    """Return the engine of an alias; ``None`` where no package brings one."""
-    if alias in FOLDERS:
-        declaration = import_module(f"{__package__}.{FOLDERS[alias]}.declaration")
-        shipped: EngineKind = declaration.ENGINE
+    """Return the engine of an alias; ``None`` where no package brings one.
+
+    Raises:
+        UsageError: if what another package brings under the alias can't be read.
+    """
+    if alias in ALIASES:
+        folder = alias.replace("-", "_")
+        shipped: EngineKind = import_module(f"{__package__}.{folder}.declaration").ENGINE
         return shipped
     from importlib.metadata import entry_points  # 30 ms, and seldom needed
 
     for entry in entry_points(group=GROUP, name=alias):
-        kind = entry.load()
-        if isinstance(kind, EngineKind):
-            return kind
+        kind = _brought(entry)
+        if isinstance(kind, str):
+            raise UsageError(
+                kind,
+                place=f"the engine {alias!r}",
+                hint="Mend or remove the package that brings it",
+            )
+        return kind
     return None
+
+
+def _brought(entry: EntryPoint) -> EngineKind | str:
+    """Return what another package brings under an entry point, or why it can't be read."""
+    try:
+        kind = entry.load()
+    except Exception as error:  # noqa: BLE001 - whatever a package of others raises
+        return f"{entry.value} can't be imported: {error}"
+    if not isinstance(kind, EngineKind):
+        return f"{entry.value} is no EngineKind"
+    if kind.alias != entry.name:
+        return f"{entry.value} has the alias {kind.alias!r}, and its entry point is {entry.name!r}"
+    return kind
 
 
 def engine_kinds() -> dict[str, EngineKind]:
     """Return all engines that come with this package, by alias."""
-    kinds = {alias: engine_kind(alias) for alias in FOLDERS}
+    kinds = {alias: engine_kind(alias) for alias in ALIASES}
     return {alias: kind for alias, kind in kinds.items() if kind is not None}
 
 
@@ -61,15 +89,11 @@ def brought_kinds() -> tuple[dict[str, EngineKind], dict[str, str]]:
     kinds: dict[str, EngineKind] = {}
     problems: dict[str, str] = {}
     for entry in entry_points(group=GROUP):
-        try:
-            kind = entry.load()
-        except Exception as error:  # noqa: BLE001 - whatever a package of others raises
-            problems[entry.name] = f"{entry.value} can't be imported: {error}"
-            continue
-        if isinstance(kind, EngineKind):
-            kinds[entry.name] = kind
+        kind = _brought(entry)
+        if isinstance(kind, str):
+            problems[entry.name] = kind
         else:
-            problems[entry.name] = f"{entry.value} is no EngineKind"
+            kinds[entry.name] = kind
     return kinds, problems
 
 

@@ -94,6 +94,19 @@ class EngineTask:
     folder: Path | None = None
     source: Source | None = None
 
+    def required_source(self) -> Source:
+        """Return what the model was exported from, for a framework.
+
+        Raises:
+            EngineRefusal: if the model was given as an ONNX file.
+        """
+        if self.source is None:
+            raise EngineRefusal(
+                "the model was given as an ONNX file, which a framework does not run",
+                hint="Name its source as the model: --ort-models=net.py:build",
+            )
+        return self.source
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerValue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.models.arithmetic import count_proto
 from pytest_ortbench.models.inspection import all_nodes, parameter_count
@@ -35,8 +36,7 @@ def extent_of(path: Path, sizes: Mapping[str, Sequence[int]]) -> Extent:
             return Extent(reason=f"the file of {size / 1e9:.1f} GB is not read to be counted")
         proto = onnx.load(str(path), load_external_data=False)
     except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        return Extent(reason=f"the file can't be read: {lines[0]}")
+        return Extent(reason=f"the file can't be read: {first_line(error)}")
     nodes, parameters = sum(1 for _ in all_nodes(proto)), parameter_count(proto)
     work = count_proto(proto, sizes)
     return Extent(

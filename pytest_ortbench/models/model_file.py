@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, first_line
 from pytest_ortbench.core.file_digest import file_digest, stamp_of
 from pytest_ortbench.models.claims import refuse_false_claims
 from pytest_ortbench.models.external_data import ExternalFile, external_files
@@ -168,7 +168,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         proto = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"the file is not an ONNX model (protobuf: {_first_line(error)})", place=str(path)
+            f"the file is not an ONNX model (protobuf: {first_line(error)})", place=str(path)
         ) from None
     except OSError as error:
         raise ModelError(f"the file can't be read ({_reason(error)})", place=str(path)) from None
@@ -277,8 +277,3 @@ def _varint(data: bytes) -> tuple[int, int] | None:
 
 def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else "") or str(error)
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -11,12 +11,11 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import PYTHON, function_file, is_model_file
-from pytest_ortbench.core.source import Source
+from pytest_ortbench.core.source import KeptExport, Source
 from pytest_ortbench.engines.registry import framework_of_file
 from pytest_ortbench.models.graph import read_model
 
@@ -40,20 +39,8 @@ _HDF5 = b"\x89HDF\r\n"
 _ZIP = b"PK\x03\x04"
 
 
-class KeptFile(Protocol):
-    """An export as it lies on the disk."""
-
-    @property
-    def path(self) -> Path:
-        """The ONNX file."""
-
-    @property
-    def source(self) -> Source:
-        """What it was exported from."""
-
-
 #: Exports a source: its path and the name of the function; raises ModelError.
-Export = Callable[[Path, str], KeptFile]
+Export = Callable[[Path, str], KeptExport]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

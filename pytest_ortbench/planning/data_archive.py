@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.free_memory import available
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
 from pytest_ortbench.planning.real_inputs import ABOUT
+from pytest_ortbench.worker.array_archive import write_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,13 +140,8 @@ class Archives:
         arrays: Mapping[str, NDArray[Any]],
         truth: Mapping[str, Any] | None = None,
     ) -> None:
-        import zipfile
-
-        import numpy as np
-
         about = json.dumps([asdict(step) for step in self.steps], sort_keys=True)
-        with path.open("wb") as stream:
-            np.savez(stream, **dict(arrays))  # type: ignore[arg-type]  # names are free
+        write_arrays(path, arrays)
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(zipfile.ZipInfo(ABOUT), about)
             if truth is not None:

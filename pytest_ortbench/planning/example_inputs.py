@@ -15,6 +15,7 @@ from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.planning.feeds import stored_batch
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
+from pytest_ortbench.worker.array_archive import write_arrays
 
 
 def fed_from_file(
@@ -79,6 +80,6 @@ def _with_rows(axes: ModelAxes, path: Path, wanted: int) -> Path | None:
                 array = array.take(order, axis=axis)
         arrays[name] = array
     written = io.BytesIO()
-    np.savez(written, **arrays)
+    write_arrays(written, arrays)
     replace_file(target, written.getvalue())
     return target

@@ -22,7 +22,7 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.ownership import other_writers
-from pytest_ortbench.core.source import Exported, Source
+from pytest_ortbench.core.source import Exported, KeptExport, Source
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.schema.source_questions import ExportSource, ReadVersions
 from pytest_ortbench.schema.wire import from_plain, to_plain
@@ -36,6 +36,8 @@ _RECORD = "export.json"
 #: Large networks take minutes.
 _EXPORTING_S = 1800.0
 _LOOK_S = 60.0
+#: No run takes longer than a day.
+_LEFT_S = 86400.0
 _CURRENT = Runtime()
 
 
@@ -44,26 +46,11 @@ class ExportError(ModelError):
 
     Args:
         failure: How and in which phase.
-        place: The source, as it was written.
     """
 
-    def __init__(self, failure: Failure, *, place: str) -> None:
+    def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.message, hint=failure.hint)
-        self.source = place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptExport:
-    """An export as it lies on the disk.
-
-    Attributes:
-        path: The ONNX file.
-        source: What it was exported from.
-    """
-
-    path: Path
-    source: Source
 
 
 @dataclass(slots=True)
@@ -100,7 +87,7 @@ class Exports:
             self._known[key] = self._obtained(path, function)
         kept = self._known[key]
         if isinstance(kept, Failure):
-            raise ExportError(kept, place=Source(path=str(path), function=function).text)
+            raise ExportError(kept)
         return kept
 
     def _obtained(self, path: Path, function: str) -> KeptExport | Failure:
@@ -167,9 +154,11 @@ class Exports:
         """What an earlier export left, if all that decided on it is as it was."""
         for folder in sorted(place.iterdir()):
             record = _record(folder)
+            # Files of earlier states are large: they are read for the state of now alone.
             if record is None or not _is_current(record) or _has_other_files(path, record):
                 continue
-            if self._versions(runtime, tuple(record.versions)) == record.versions:
+            same = self._versions(runtime, tuple(record.versions)) == record.versions
+            if same and _is_whole(folder, record):
                 return _kept(folder, record, path, function)
         return None
 
@@ -205,7 +194,7 @@ class Exports:
             elif target.exists():
                 shutil.rmtree(target)
             draft.rename(target)
-        if _record(target) is None or not _is_current(record):
+        if not (_record(target) and _is_whole(target, record) and _is_current(record)):
             raise WorkerError(
                 Failure(
                     kind="error",
@@ -214,7 +203,18 @@ class Exports:
                     hint="Run it again",
                 )
             )
+        _remove_earlier(place, kept=target)
         return _kept(target, record, path, function)
+
+
+def _remove_earlier(place: Path, *, kept: Path) -> None:
+    """Remove states that the files of a source left long ago; another run may use a young one."""
+    for folder in place.iterdir():
+        record = _record(folder)
+        if folder == kept or record is None or _is_current(record):
+            continue
+        if time.time() - folder.stat().st_mtime > _LEFT_S:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _state(record: Exported) -> str:
@@ -224,22 +224,27 @@ def _state(record: Exported) -> str:
 
 
 def _record(folder: Path) -> Exported | None:
-    """The record of a folder, if what it names is there and as it says, in this folder alone."""
+    """The record of a folder that this user alone can write to."""
     if other_writers(folder) or folder.is_symlink() or not folder.is_dir():
         return None
     with suppress(OSError, ValueError):
         plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
         record: Exported = from_plain(Exported, plain)
-        names = [record.file, *record.external_files, *([record.example] * bool(record.example))]
-        if not all(_is_within(folder, name) for name in names):
-            return None
-        external = tuple((name, folder / name) for name in sorted(record.external_files))
-        if file_digest(folder / record.file, external) != record.digest:
-            return None
-        if record.example and file_digest(folder / record.example) != record.example_digest:
-            return None
         return record
     return None
+
+
+def _is_whole(folder: Path, record: Exported) -> bool:
+    """Whether what a record names is there and as it says, in its folder alone."""
+    names = [record.file, *record.external_files, *([record.example] * bool(record.example))]
+    with suppress(OSError, ValueError):
+        if not all(_is_within(folder, name) for name in names):
+            return False
+        external = tuple((name, folder / name) for name in sorted(record.external_files))
+        if file_digest(folder / record.file, external) != record.digest:
+            return False
+        return not record.example or file_digest(folder / record.example) == record.example_digest
+    return False
 
 
 def _is_within(folder: Path, name: str) -> bool:

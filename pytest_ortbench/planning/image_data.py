@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.planning.preparation import PLACE, Settings, numbers
 
 if TYPE_CHECKING:
@@ -221,9 +221,8 @@ class ImageReader:
                 placed = self._place(picture.width, picture.height)
                 picture = self._sized(picture, placed)
         except (OSError, ValueError, SyntaxError, UnidentifiedImageError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UsageError(
-                f"{str(path)!r} is no image that can be read ({reason})",
+                f"{str(path)!r} is no image that can be read ({first_line(error)})",
                 place="--ort-inputs",
                 hint="Replace it, or take it out of the folder",
             ) from None

@@ -17,6 +17,7 @@ from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.core.source import KeptExport
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import project_catalogue, project_start
@@ -26,7 +27,7 @@ from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
-from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports, KeptExport
+from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan

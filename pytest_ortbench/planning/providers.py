@@ -13,7 +13,7 @@ from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, KINDS, ProviderKind
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engines.engine_kind import EngineKind
-from pytest_ortbench.engines.registry import FOLDERS, engine_kind
+from pytest_ortbench.engines.registry import ALIASES, engine_kind
 from pytest_ortbench.planning.axes import parse_settings, split_list
 from pytest_ortbench.planning.devices import device_options
 
@@ -51,7 +51,7 @@ class RuntimeOffer:
 _PLACE = "--ort-providers"
 _SUFFIX = "ExecutionProvider"
 #: Everything that has a name of ours.
-_KNOWN = {*KINDS, *BY_NAME, *FOLDERS}
+_KNOWN = {*KINDS, *BY_NAME, *ALIASES}
 
 
 def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
@@ -300,7 +300,7 @@ def _may_be_plugin(word: str) -> bool:
     if word.endswith(_SUFFIX):
         # Full names resemble each other by their ending; only a wrong capital is surely an error.
         return word.lower() not in {name.lower() for name in BY_NAME}
-    return not nearest(word, sorted({*KINDS, *FOLDERS, ALL}))
+    return not nearest(word, sorted({*KINDS, *ALIASES, ALL}))
 
 
 def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
@@ -310,7 +310,7 @@ def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
         unknown = [piece for piece in pieces if piece not in _KNOWN]
         word = unknown[0] if unknown else word
     names = (
-        (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *FOLDERS, ALL, *available)
+        (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *ALIASES, ALL, *available)
     )
     return UsageError(
         f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_ortbench.core.case import FURTHER_SET, Case, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, first_line
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 
@@ -286,8 +286,7 @@ def _holds(stored: str, wanted: str) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return UsageError(f"{str(path)!r} can't be read ({lines[0]})", place=PLACE)
+    return UsageError(f"{str(path)!r} can't be read ({first_line(error)})", place=PLACE)
 
 
 def stored_sets(model: Model, path: Path) -> tuple[tuple[InputSpec, ...], ...]:

@@ -17,6 +17,7 @@ from pytest_ortbench.plugin.judges import Judges
 from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
 from pytest_ortbench.plugin.marker import AXES, MarkerValues, marker_of, read_marker
 from pytest_ortbench.plugin.measured import Measured
+from pytest_ortbench.worker.array_archive import write_arrays
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Plan, Planned
@@ -159,11 +160,8 @@ class MadeModels:
     def _inputs(self, inputs: str | os.PathLike[str] | Mapping[str, object]) -> Path:
         if not isinstance(inputs, Mapping):
             return Path(inputs).absolute()
-        import numpy as np
-
         path = self._bench.folder_of_made() / "inputs.npz"
-        arrays: dict[str, Any] = {name: np.asarray(value) for name, value in inputs.items()}
-        np.savez(path, **arrays)
+        write_arrays(path, inputs)
         return path
 
     def _planned_once(self, plan: Plan) -> Plan:

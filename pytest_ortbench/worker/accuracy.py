@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.schema.case_questions import CompareOutputs
@@ -117,7 +118,7 @@ def write_reference(
                 # fails; what fails at another one only is no sample.
                 if number == 0:
                     raise
-                writer.note = f"the reference failed at magnitude {factor:g}: {_line(error)}"
+                writer.note = f"the reference failed at magnitude {factor:g}: {first_line(error)}"
                 continue
             writer.add(Sample(magnitude=factor, feeds=feeds, outputs=outputs))
             per_sample = writer.bytes_written / (number + 1)
@@ -179,7 +180,7 @@ def compare(
         except Exception as error:  # noqa: BLE001 - native errors have no common base class
             return Accuracy(
                 reference=stored.reference,
-                reason=f"the run at magnitude {sample.magnitude:g} failed: {_line(error)}",
+                reason=f"the run at magnitude {sample.magnitude:g} failed: {first_line(error)}",
             )
         collected.add(sample, ordered, stored.names)
     accuracy = collected.accuracy(stored, order_note)
@@ -423,8 +424,3 @@ def _label(session: object) -> str:
     ask = getattr(session, "get_providers", None)
     providers = list(ask()) if ask is not None else []
     return str(providers[0]) if providers else type(session).__name__
-
-
-def _line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__

@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
+
 #: Session configuration entry that makes ONNX Runtime record the assignment (1.24 and newer; older
 #: versions ignore it).
 ENTRY = ("session.record_ep_graph_assignment_info", "1")
@@ -61,8 +63,7 @@ def read_assignment(session: object) -> Assignment:
     try:
         subgraphs: Sequence[Any] = ask()
     except Exception as error:  # noqa: BLE001 - native errors have no common base class
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else ""
-        return Assignment(reason=f"no witness: {first_line or type(error).__name__}")
+        return Assignment(reason=f"no witness: {first_line(error)}")
     nodes = tuple(
         AssignedNode(
             provider=_text(subgraph, "ep_name"),

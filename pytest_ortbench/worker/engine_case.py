@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import Failure, Placement, RuntimeInfo, Startup
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -246,13 +246,17 @@ class EngineCase(MeasuredCase):
 
 def _kind_of(case: Case) -> EngineKind:
     alias = case.provider.alias
-    kind = engine_kind(alias)
+    reason = f"no package here brings the engine {alias!r}"
+    try:
+        kind = engine_kind(alias)
+    except UsageError as error:
+        kind, reason = None, str(error)
     if kind is None:
         raise WorkerError(
             Failure(
                 kind="unavailable",
                 phase="import",
-                message=f"no package here brings the engine {alias!r}",
+                message=reason,
                 hint=f"Install what brings it in runtime {case.runtime.label!r}, too",
             )
         )

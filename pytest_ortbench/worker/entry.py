@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -188,10 +188,9 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
                 )
             ) from error
         except Exception as error:
-            first = next(iter(str(error).strip().splitlines()), "")
+            # Code of the user's and of the framework raises whatever it likes.
             raise export_error(
-                f"{text} can't be exported by {kind.title}: {type(error).__name__}"
-                f"{f': {first.strip()}' if first.strip() else ''}"
+                f"{text} can't be exported by {kind.title}: {class_and_line(error)}"
             ) from error
 
     return called

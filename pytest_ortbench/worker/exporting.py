@@ -1,18 +1,16 @@
-"""A source becomes an ONNX file, in a process of its own, with which all that it loaded ends."""
+"""A source is exported to ONNX in a process of its own, with which all that it loaded ends."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-import zipfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.source import Exported
 from pytest_ortbench.engines.entry import Made
 from pytest_ortbench.schema.source_questions import ExportSource, InstalledVersions, ReadVersions
+from pytest_ortbench.worker.array_archive import write_arrays
 from pytest_ortbench.worker.entry import export_error, exported_by, files_read, loaded
 from pytest_ortbench.worker.state import WorkerState
 
@@ -73,16 +71,3 @@ def versions_of(distributions: tuple[str, ...]) -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             versions[name] = platform.python_version() if name == PYTHON else ""
     return versions
-
-
-def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays as numpy's archive, whatever they are called; texts become fixed in width."""
-    import numpy as np
-
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in arrays.items():
-            array = np.asarray(value)
-            if array.dtype == object:
-                array = array.astype(str)
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.schema.side_questions import (
     CompareSides,
@@ -112,8 +113,8 @@ def _collect(
         try:
             own = list(session.run(None, feeds))
         except Exception as error:  # noqa: BLE001 - native errors have no common base class
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            return Accuracy(reason=f"the run at magnitude {sample.magnitude:g} failed: {lines[0]}")
+            reason = f"the run at magnitude {sample.magnitude:g} failed: {first_line(error)}"
+            return Accuracy(reason=reason)
         sides = (own, sample.outputs) if is_baseline else (sample.outputs, own)
         right, left = (
             [outputs[place] for place in order]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.worker.accuracy import Run, compare
 from pytest_ortbench.worker.called import Session
 
@@ -49,8 +50,7 @@ def spread_of(
     try:
         trials.append(held_against("float64", make_wide()))
     except Exception as error:  # noqa: BLE001 - onnx, protobuf and ONNX Runtime raise their own
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        trials.append(SpreadTrial(name="float64", reason=lines[0]))
+        trials.append(SpreadTrial(name="float64", reason=first_line(error)))
     return ReferenceSpread(trials=tuple(trials))
 
 

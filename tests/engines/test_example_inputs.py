@@ -13,7 +13,7 @@ from pytest_ortbench.core.source import Source
 from pytest_ortbench.planning.example_inputs import example_inputs, fed_from_file
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
-from pytest_ortbench.worker.exporting import write_arrays
+from pytest_ortbench.worker.array_archive import write_arrays
 from tests.results_factory import make_case
 
 
@@ -21,10 +21,11 @@ from tests.results_factory import make_case
 def axes(tmp_path: Path) -> ModelAxes:
     file = tmp_path / "example.npz"
     write_arrays(
-        file, {"a/b": np.arange(6.0).reshape(3, 2), "word": np.array([["x"], ["y"], ["z"]], object)}
+        file,
+        {"file": np.arange(6.0).reshape(3, 2), "word": np.array([["x"], ["y"], ["z"]], object)},
     )
     inputs = (
-        TensorInfo(name="a/b", type="tensor(double)", shape=("batch", 2)),
+        TensorInfo(name="file", type="tensor(double)", shape=("batch", 2)),
         TensorInfo(name="word", type="tensor(string)", shape=("batch", 1)),
     )
     model = replace(
@@ -51,7 +52,7 @@ def test_rows_are_repeated_or_left_out(
         assert path is not None
         with np.load(path, allow_pickle=False) as stored:
             assert "".join(stored["word"][:, 0]) == rows
-            assert stored["a/b"].shape == (len(rows), 2)
+            assert stored["file"].shape == (len(rows), 2)
 
 
 def test_other_sizes_are_drawn(axes: ModelAxes) -> None:
@@ -67,6 +68,6 @@ def test_what_the_user_feeds_goes_first(axes: ModelAxes, tmp_path: Path) -> None
     fed, batch = fed_from_file(request, axes, None, {}, has_data=True)
     assert (fed.inputs, batch) == (None, None)
     own = tmp_path / "own.npz"
-    write_arrays(own, {"a/b": np.zeros((5, 2)), "word": np.array([["x"]] * 5)})
+    write_arrays(own, {"file": np.zeros((5, 2)), "word": np.array([["x"]] * 5)})
     fed, batch = fed_from_file(replace(request, inputs=own), axes, None, {}, has_data=False)
     assert (fed.inputs, batch) == (own, 5)

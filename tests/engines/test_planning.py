@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.engines.registry import FOLDERS, engine_kind, engine_kinds
+from pytest_ortbench.engines.registry import ALIASES, brought_kinds, engine_kind, engine_kinds
 from pytest_ortbench.planning.engines import provider_refusal
 from pytest_ortbench.planning.provider_options import check_options
 from pytest_ortbench.planning.providers import RuntimeOffer, expand, parse_provider, split_specs
@@ -50,7 +51,7 @@ def test_a_misspelt_engine_is_refused_with_its_name() -> None:
 
 def test_each_declaration_is_called_as_its_line_says() -> None:
     assert {alias: kind.alias for alias, kind in engine_kinds().items()} == {
-        alias: alias for alias in FOLDERS
+        alias: alias for alias in ALIASES
     }
     assert engine_kind("no-such-engine") is None
 
@@ -78,3 +79,28 @@ def test_what_only_a_session_has_is_refused(changes: dict[str, Any], is_refused:
     assert (refusal is not None) == is_refused
     if refusal is not None:
         assert refusal.kind == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("no_such_package:ENGINE", "No module named"),
+        ("json:dumps", "EngineKind"),
+        ("pytest_ortbench.engines.tract.declaration:ENGINE", "'tract'"),
+    ],
+)
+def test_what_a_package_brings_and_can_not_be_used_is_told(
+    target: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "mine-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[pytest_ortbench.engines]\nbroken = {target}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    engine_kind.cache_clear()
+    with pytest.raises(UsageError) as caught:
+        parse_provider("broken")
+    assert reason in str(caught.value)
+    engine_kind.cache_clear()
+    kinds, problems = brought_kinds()
+    assert ("broken" in kinds, "broken" in problems) == (False, True)

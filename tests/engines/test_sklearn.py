@@ -157,6 +157,7 @@ def ask_both(file: Path, function: str, folder: Path, rows: int = 300) -> Both:
         )
     )
     assert engine.load()
+    engine.build()
     given = list(engine.open()(feeds))
     assert set(engine.in_force().values()) >= {"1"}
     engine.close()
@@ -258,6 +259,9 @@ def test_a_run_measures_the_model_beside_its_export(
     source = rows["sklearn"]["case"]["model"]["exported_from"]
     assert (source["framework"], source["exporter"]) == ("sklearn", "skl2onnx")
     assert [spec["shape"] for spec in rows["sklearn"]["case"]["inputs"]] == [[7, 6]]
+    (measurement,) = rows["sklearn"]["measurements"]
+    # The entry function is the model's building, and none of making it ready.
+    assert measurement["startup"]["build_ns"] > measurement["startup"]["session_create_ns"]
     [measurement] = rows["sklearn"]["measurements"]
     assert (measurement["runtime"]["engine"], measurement["runtime"]["version"]) == ("sklearn", "")
     outputs = rows["sklearn"]["accuracy"]["outputs"]
@@ -275,6 +279,7 @@ def test_a_column_is_one_wide(models: Path, tmp_path: Path) -> None:
         )
     )
     engine.load()
+    engine.build()
     ask = engine.open()
     assert len(ask({"X": np.array([["good"], ["bad"]], object)})[0]) == 2
     with pytest.raises(ValueError, match="reshape"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import sys
 import zipfile
@@ -19,14 +20,14 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import function_file
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.outcome import Failure
-from pytest_ortbench.core.source import Exported, Source
+from pytest_ortbench.core.source import Exported, KeptExport, Source
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kinds, framework_of_model
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.models.sources import names_function, pickled_weights, source_at
 from pytest_ortbench.planning.engines import provider_refusal
-from pytest_ortbench.planning.exports import ExportError, Exports, KeptExport
+from pytest_ortbench.planning.exports import ExportError, Exports
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.plugin.marked_paths import placed_specs
 from pytest_ortbench.plugin.option_readers import read_models
@@ -298,6 +299,17 @@ def test_it_is_made_again_when_something_that_was_read_changes(
     later, launcher = exports()
     assert later.obtain(net, "build").source.digest != before.source.digest
     assert launcher.exported == 1
+
+
+def test_states_that_were_left_long_ago_are_removed(net: Path, exports: Make) -> None:
+    states = []
+    for age_s in (2 * 86400, 60, 0):
+        kept = exports()[0].obtain(net, "build")
+        states.append(kept.path.parent)
+        aged = kept.path.parent.stat().st_mtime - age_s
+        os.utime(kept.path.parent, (aged, aged))
+        net.write_bytes(net.read_bytes() + b"\n")
+    assert [state.is_dir() for state in states] == [False, True, True]
 
 
 @pytest.mark.parametrize("change", ["model", "record", "version", "link", "outside"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
@@ -126,12 +127,11 @@ def translation_refusal(error: BaseException) -> str:
     Args:
         error: What jaxonnxruntime or JAX raised.
     """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {lines[0] if lines else 'nothing more'}"[:300]
+    message = class_and_line(error)[:300]
     operator = _operator_of(error)
     if not operator:
-        return f"jaxonnxruntime says: {said}"
-    return f"jaxonnxruntime can't translate the operator {operator}; it says: {said}"
+        return f"jaxonnxruntime says: {message}"
+    return f"jaxonnxruntime can't translate the operator {operator}; it says: {message}"
 
 
 def _operator_of(error: BaseException) -> str:

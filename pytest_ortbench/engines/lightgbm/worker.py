@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.entry import LoadedSource
+from pytest_ortbench.engines.seam import Engine, Inference
 from pytest_ortbench.worker.entry import load_source
 from pytest_ortbench.worker.estimators import as_column, labels_and_scores, labels_of_chances
 from pytest_ortbench.worker.tabular import table_form
@@ -16,6 +17,7 @@ class BoostedModel(Engine):
     """What the entry function returned: an estimator, or a booster."""
 
     _model: Any = None  # the packages have no types for what is used here
+    _loaded: LoadedSource | None = None
 
     @abstractmethod
     def set_threads(self) -> None:
@@ -25,27 +27,36 @@ class BoostedModel(Engine):
     def chances(self, rows: Any) -> Any:
         """Return what a booster predicts."""
 
-    def open(self) -> Inference:
-        """Have the entry function make the model, and return what asks it."""
-        if self.task.source is None:
-            raise EngineRefusal("there is no model")
-        loaded = load_source(self.task.source)
-        model = self._model = loaded.model
-        form = table_form(loaded, matrix=True)
+    def build(self) -> None:
+        """Have the entry function make the model, and tell it the number of threads."""
+        self._loaded = load_source(self.task.required_source())
+        self._model = self._loaded.model
         self.set_threads()
-        asked: Callable[[Any], Sequence[Any]]
-        if hasattr(model, "predict_proba"):
-            asked = labels_and_scores(model)
-        elif len(self.task.outputs) > 1:
-            asked = lambda rows: labels_of_chances(self.chances(rows))  # noqa: E731
-        else:
-            predict = model.predict if hasattr(model, "set_params") else self.chances
-            asked = lambda rows: (as_column(predict(rows)),)  # noqa: E731
-        return lambda feeds: asked(form.rows(feeds))
+
+    def open(self) -> Inference:
+        """Return what asks the model; sessions share it, as threads of an application do."""
+        assert self._loaded is not None  # it was built
+        form, ask = table_form(self._loaded, matrix=True), self._asked()
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            return ask(form.rows(feeds))
+
+        return infer
 
     def close(self) -> None:
         """Let go of the model."""
-        self._model = None
+        self._model = self._loaded = None
+
+    def _asked(self) -> Callable[[Any], Sequence[Any]]:
+        """What the outputs of the ONNX file are in the package: labels and scores, or values."""
+        model = self._model
+        if hasattr(model, "predict_proba"):
+            asked: Callable[[Any], Sequence[Any]] = labels_and_scores(model)
+            return asked
+        if len(self.task.outputs) > 1:
+            return lambda rows: labels_of_chances(self.chances(rows))
+        predict = model.predict if hasattr(model, "set_params") else self.chances
+        return lambda rows: (as_column(predict(rows)),)
 
 
 class LightGbmModel(BoostedModel):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.entry import LoadedSource
+from pytest_ortbench.engines.seam import Engine, Inference
 from pytest_ortbench.worker.entry import load_source
 from pytest_ortbench.worker.estimators import as_column, labels_and_scores
 from pytest_ortbench.worker.tabular import table_form
@@ -16,6 +17,7 @@ class SklearnModel(Engine):
 
     _library: Any = None  # the package has no types for what is used here
     _model: Any = None
+    _loaded: LoadedSource | None = None
 
     def load(self) -> str:
         """Import ``sklearn``, and return its version."""
@@ -24,17 +26,19 @@ class SklearnModel(Engine):
         self._library = sklearn
         return str(sklearn.__version__)
 
-    def open(self) -> Inference:
-        """Have the entry function make the model, and return what asks it."""
+    def build(self) -> None:
+        """Have the entry function make the model, and limit the threads of what that loaded."""
         from threadpoolctl import threadpool_limits  # sklearn brings it
 
-        if self.task.source is None:
-            raise EngineRefusal("there is no model")
-        loaded = load_source(self.task.source)
-        self._model = loaded.model
-        threadpool_limits(self.task.threads)  # of what is loaded by now
-        form = table_form(loaded)
-        asked = _asked(loaded.model, len(self.task.outputs))
+        self._loaded = load_source(self.task.required_source())
+        self._model = self._loaded.model
+        threadpool_limits(self.task.threads)
+
+    def open(self) -> Inference:
+        """Return what asks the model; sessions share it, as threads of an application do."""
+        assert self._loaded is not None  # it was built
+        form = table_form(self._loaded)
+        asked = _asked(self._model, len(self.task.outputs))
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             return asked(form.rows(feeds))
@@ -56,7 +60,7 @@ class SklearnModel(Engine):
 
     def close(self) -> None:
         """Let go of the model."""
-        self._model = None
+        self._model = self._loaded = None
 
 
 def _asked(model: Any, outputs: int) -> Callable[[Any], Sequence[Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
 
@@ -37,10 +38,10 @@ class TensorFlowLite(Engine):
 
     def open(self) -> Inference:
         """Read the file, size its tensors, and return what fills, runs and reads them."""
-        assert self.task.source is not None  # a framework is planned for its sources alone
+        source = self.task.required_source()
         before = _threads_now()
         try:
-            interpreter = self._interpreter(self.task.source.path)
+            interpreter = self._interpreter(source.path)
             names = signature_names(interpreter)
             inputs = [
                 (item.name, _index(interpreter.get_input_details(), names, item.name))
@@ -133,5 +134,4 @@ def _threads_now() -> int | None:
 
 
 def _told(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"TensorFlow Lite: {lines[0] if lines else type(error).__name__}"
+    return f"TensorFlow Lite: {first_line(error)}"

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
-from pytest_ortbench.engines.torch.worker.program import first_line
 
 
 class Compiled(Eager):
@@ -39,9 +39,7 @@ class Compiled(Eager):
             with torch.inference_mode(), self._autocast():
                 compiled(*arguments, **keywords)
         except (RuntimeError, ImportError) as error:
-            raise EngineRefusal(
-                f"torch.compile: {type(error).__name__}: {first_line(error)}"
-            ) from error
+            raise EngineRefusal(f"torch.compile: {class_and_line(error)}") from error
         finally:
             _end_compile_workers()
         self.called = compiled

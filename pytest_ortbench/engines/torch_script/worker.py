@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
-from pytest_ortbench.engines.torch.worker.program import Program, first_line
+from pytest_ortbench.engines.torch.worker.program import Program
 
 
 class Scripted(Eager):

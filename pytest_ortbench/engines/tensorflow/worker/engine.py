@@ -42,8 +42,7 @@ class TensorFlow(Engine):
     def build(self) -> None:
         """Load the file, or have the entry function make the model."""
         self._require_device()
-        assert self.task.source is not None  # a framework is planned for its sources alone
-        self._source = load_source(self.task.source)
+        self._source = load_source(self.task.required_source())
 
     def open(self) -> Inference:
         """Trace the function of the model, and return what runs it.

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
 
@@ -52,6 +53,4 @@ def load_saved(path: Path) -> LoadedSource:
 
 def first_sentence(error: BaseException) -> str:
     """Return the first sentence of an error's message; Keras has a configuration follow."""
-    lines = (line.strip() for line in str(error).splitlines())
-    first = next((line for line in lines if line), type(error).__name__)
-    return first.partition(". ")[0].rstrip(".")
+    return first_line(error).partition(". ")[0].rstrip(".")

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, InnerValue
 from pytest_ortbench.engines.torch.worker.inner import values_of_modules
 from pytest_ortbench.engines.torch.worker.passing import arrays_of, passing_of
-from pytest_ortbench.engines.torch.worker.program import Program, first_line, program_of
+from pytest_ortbench.engines.torch.worker.program import Program, program_of
 from pytest_ortbench.worker.entry import load_source
 
 
@@ -160,12 +161,7 @@ class Eager(Engine):
         Raises:
             EngineRefusal: if the case has no source.
         """
-        if self.task.source is None:
-            raise EngineRefusal(
-                "the model was given as an ONNX file, which PyTorch does not run",
-                hint="Name its source as the model: --ort-models=net.py:build",
-            )
-        return program_of(load_source(self.task.source))
+        return program_of(load_source(self.task.required_source()))
 
 
 def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
 
@@ -113,12 +114,6 @@ def load_program_file(path: Path) -> LoadedSource:
             "it as net.py:build",
         ) from error
     return LoadedSource(path=path, model=model)
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of a message that says something, else the name of the error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 def _examples(examples: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.element_types import NUMPY_NAMES
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.profile.facts import Peak
 from pytest_ortbench.worker.binding import bind, device_of
@@ -105,8 +106,7 @@ def _attempt(measure: Callable[[], _Found], reasons: list[str], name: str) -> _F
     try:
         return measure()
     except Exception as error:  # noqa: BLE001  # native errors have no common base class
-        lines = str(error).strip().splitlines()
-        reasons.append(f"{name}: {lines[0] if lines else type(error).__name__}")
+        reasons.append(f"{name}: {first_line(error)}")
         return None
 
 

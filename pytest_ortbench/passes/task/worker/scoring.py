@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 from pytest_ortbench.passes.task.worker.boxes import BoxReader
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.worker.accuracy import fitting
+from pytest_ortbench.worker.array_archive import write_arrays
 from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.outputs import nonfinite_in
 from pytest_ortbench.worker.reference import reference_label, reference_session
@@ -147,8 +149,7 @@ def write_scores(path: Path, scores: Scores) -> None:
         "nonfinite": np.asarray([scores.nonfinite, scores.nonfinite_inputs]),
         **(_detected(scores.boxes) if scores.boxes is not None else {}),
     }
-    with draft.open("wb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]  # names are free
+    write_arrays(draft, arrays)
     draft.replace(path)
 
 
@@ -231,10 +232,9 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         return session.run(None, feeds)
     except Exception as error:
         # Native errors have no common base class.
-        lines = str(error).strip().splitlines() or [type(error).__name__]
         fed = ", ".join(f"{name}: {array_words(value)}" for name, value in feeds.items())
         raise bad_data(
-            f"the batch at sample {first} of {dataset.label} does not run: {lines[0]}",
+            f"the batch at sample {first} of {dataset.label} does not run: {first_line(error)}",
             f"Fed were {fed}",
         ) from error
 
