@@ -20,9 +20,10 @@ from pytest_ortbench.analysis.candidates import (
     doubts,
     speed_metric,
 )
+from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.analysis.ranked import Factor, factor_between, label_of, why_not_ranked
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.outcome import CaseResult, Measurement
+from pytest_ortbench.core.outcome import CaseResult, Measurement, OutputAccuracy
 from pytest_ortbench.core.quantity import Quantity
 
 #: A case with its numbers.
@@ -81,15 +82,17 @@ class Agreement:
 
     Attributes:
         is_exact: Whether every output of both is the reference's.
-        sqnr_db: Signal to noise ratio of the worse side; ``None`` where there is none.
-        rows: Share of rows of the worse side whose class, or whole value, is the reference's,
-            where there is no ratio.
+        sqnr_db: Smallest signal to noise ratio of outputs that differ; ``None`` where none has one.
+        rows: Smallest share of rows whose class, or whole value, is the reference's; ``None`` where
+            all are.
+        output: The output with this share; empty without one.
         on_drawn_inputs: Whether drawn inputs alone judged them.
     """
 
     is_exact: bool = False
     sqnr_db: float | None = None
     rows: Quantity | None = None
+    output: str = ""
     on_drawn_inputs: bool = False
 
 
@@ -252,8 +255,8 @@ def _typical(values: Sequence[float]) -> float:
 
 
 def _process_peak(measurement: Measurement) -> float | None:
-    peak = measurement.memory.process_peak_bytes
-    return None if peak is None else float(peak)
+    """Bytes of a process, which has some: none at all were not read."""
+    return measurement.memory.process_peak_bytes or None
 
 
 def _ready(measurement: Measurement) -> float | None:
@@ -262,28 +265,58 @@ def _ready(measurement: Measurement) -> float | None:
     return None if startup.cache == "warm" else startup.ready_ns * 1e-9
 
 
-def _is_equal(row: _Row) -> bool:
-    """Whether every output, of whatever type, is the reference's."""
-    accuracy, summary = row.result.accuracy, row.candidate.summary
-    was_compared = accuracy is not None and "accuracy_finite" in summary.quantities
-    return was_compared and all(map(is_equal, accuracy.outputs if accuracy is not None else ()))
+def _was_compared(row: _Row) -> bool:
+    """Whether outputs were held against a reference, all of which is known."""
+    accuracy = row.result.accuracy
+    return (
+        accuracy is not None
+        and accuracy.samples > 0
+        and bool(accuracy.outputs)
+        and "accuracy_finite" in row.candidate.summary.quantities
+    )
 
 
 def _agreement(row: _Row, rival: _Row, *, is_framework: bool) -> Agreement | None:
-    """The worse side's; of a framework its own, which is that of the export."""
-    rows = [rival] if is_framework else [rival, row]
-    drawn = any(side.candidate.summary.on_drawn_inputs for side in rows)
-    inexact = [side.candidate.summary for side in rows if not _is_equal(side)]
-    if not inexact:
+    """The worse of both sides; of a framework its own, which is that of the export.
+
+    Of numbers and of labels each the worst: an output may have right probabilities and wrong
+    labels. ``None`` where one side was not compared, or an output differs and nobody can say by
+    how much.
+    """
+    sides = [rival] if is_framework else [rival, row]
+    if not all(map(_was_compared, sides)):
+        return None
+    drawn = any(side.candidate.summary.on_drawn_inputs for side in sides)
+    outputs = [
+        output
+        for side in sides
+        for output in (side.result.accuracy.outputs if side.result.accuracy is not None else ())
+        if not is_equal(output)
+    ]
+    if not outputs:
         return Agreement(is_exact=True, on_drawn_inputs=drawn)
-    for metric in ("accuracy_sqnr", "accuracy_top1"):
-        figures = [side.quantities.get(metric) for side in inexact]
-        known = [figure for figure in figures if figure is not None]
-        if len(known) == len(inexact):
-            worst = min(known, key=lambda figure: figure.value)
-            return (
-                Agreement(sqnr_db=worst.value, on_drawn_inputs=drawn)
-                if metric == "accuracy_sqnr"
-                else Agreement(rows=worst, on_drawn_inputs=drawn)
-            )
-    return None
+    others = [output for output in outputs if _disagreeing_rows(output)]
+    if any(output.sqnr_db is None and output not in others for output in outputs):
+        return None
+    worst = max(
+        others, key=lambda output: _disagreeing_rows(output) / (output.rows or 1), default=None
+    )
+    return Agreement(
+        sqnr_db=min(
+            (output.sqnr_db for output in outputs if output.sqnr_db is not None), default=None
+        ),
+        rows=None if worst is None else _share(worst),
+        output="" if worst is None else worst.name,
+        on_drawn_inputs=drawn,
+    )
+
+
+def _disagreeing_rows(output: OutputAccuracy) -> int:
+    return 0 if output.agree is None or output.rows is None else output.rows - output.agree
+
+
+def _share(output: OutputAccuracy) -> Quantity:
+    """The share of rows that agree, with its exact binomial interval."""
+    agree, rows = output.agree or 0, output.rows or 1
+    low, high = proportion_interval(agree, rows)
+    return Quantity(value=agree / rows, unit="ratio", low=low, high=high, samples=rows)

@@ -14,6 +14,8 @@ from pytest_ortbench.core.units import format_amount, significant
 
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 160
+#: From this share on percents have no decimals.
+_WHOLE = 0.01
 
 
 def answer_sentences(answer: ModelAnswer) -> list[Told]:
@@ -74,9 +76,14 @@ def _memory(gap: Gap) -> str:
     if gap.finding is Standing.OPEN:
         return "the memory of their processes can't be told apart"
     word = "less" if gap.finding is Standing.BETTER else "more"
-    value, low, high = (f"{100 * share:.0f}" for share in (gap.value, gap.low, gap.high))
+    value, low, high = map(_percent, (gap.value, gap.low, gap.high))
     interval = "" if low == high else f" [{low}, {high}]"
     return f"its process takes {value} %{interval} {word} memory"
+
+
+def _percent(share: float) -> str:
+    """A share in whole percents, or in the first digit that it has."""
+    return f"{100 * share:.0f}" if share >= _WHOLE else significant(100 * share, 1)
 
 
 def _ready(gap: Gap) -> str:
@@ -93,7 +100,9 @@ def _agreement(agreement: Agreement | None, role: str) -> str:
         return "how far the outputs agree was not measured"
     drawn = f" on {DRAWN_INPUTS}" if agreement.on_drawn_inputs else ""
     if agreement.rows is not None:
-        return f"rows that agree with the reference: {agreement_words(agreement.rows)}{drawn}"
+        rows = f"rows of {agreement.output} that agree with the reference: "
+        numbers = "" if agreement.sqnr_db is None else f", and numbers to {_ratio(agreement)}"
+        return f"{rows}{agreement_words(agreement.rows)}{numbers}{drawn}"
     if role == "framework":
         exactly = "exact" if agreement.sqnr_db is None else f"exact to {_ratio(agreement)}"
         return f"the export is {exactly}{drawn}"

@@ -5,7 +5,8 @@ that answers as well as fp32 is accurate, and one of 20 dB that does not is none
 user set for a recipe holds beside them, and NaN and infinity are wrong whatever the labels say.
 Where the labelled samples are too few to tell, the floors judge. Where there is nothing to hold
 outputs against, or only a reference that differs from itself by more than the floor, nothing does.
-What a model was exported from is right by itself: its export is held against it.
+What a model was exported from is right where both differ, since its export is held against it; but
+it must answer the same twice, and where nothing was compared nothing is known of it either.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.registry import PASSES
 
 ACCURACY = "accuracy"
+#: What is said of runs of the measured loop that differ, where nobody says how.
+_UNREPEATABLE = "the runs of the measured loop gave different outputs for the same inputs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +75,11 @@ def evidence_of(result: CaseResult) -> AnswerEvidence:
     nonfinite = _nonfinite(result)
     labels = judge_labels(result)
     own_floor = FLOOR in result.case.variant.recipe
-    # Where a file and its source differ the source is right, whatever the file's outputs are.
-    is_right = result.case.is_source
-    missing = "" if is_right else _why_not_compared(result)
+    missing = _why_not_compared(result)
     floor = _floor(result.case, by_labels=labels.is_good)
     wrong: list[str] = []
     doubts: list[str] = []
-    if result.accuracy is not None and not missing and not is_right:
+    if result.accuracy is not None and not missing:
         wrong, doubts = _against_reference(result, result.accuracy, floor)
     for missed, doubt in _seen_by_passes(result, floor):
         wrong += [missed] if missed else []
@@ -105,7 +106,7 @@ def needs_spread(result: CaseResult) -> bool:
     accuracy = result.accuracy
     if result.status != "measured" or accuracy is None or accuracy.spread is not None:
         return False
-    if result.case.is_source or _nonfinite(result) or _why_not_compared(result):
+    if _nonfinite(result) or _why_not_compared(result):
         return False
     floor = _floor(result.case, by_labels=judge_labels(result).is_good)
     return bool(_against_reference(result, accuracy, floor)[0])
@@ -127,7 +128,8 @@ def _against_reference(
     spread = accuracy.spread
     wrong: list[str] = []
     doubts: list[str] = []
-    for output in accuracy.outputs:
+    # Where a file and its source differ the source is right, whatever the file's outputs are.
+    for output in () if result.case.is_source else accuracy.outputs:
         type_name = types.get(output.name, "")
         missed = miss(output, type_name, floor)
         if not missed:
@@ -140,8 +142,8 @@ def _against_reference(
         (doubts if doubt else wrong).append(doubt or missed)
     if accuracy.repeatable is False and not any(check.nonfinite for check in result.output_checks):
         doubt = differs_when_repeated(spread, floor)
-        (doubts if doubt else wrong).append(doubt or accuracy.repeat_note)
-    return [reason for reason in wrong if reason], doubts
+        (doubts if doubt else wrong).append(doubt or accuracy.repeat_note or _UNREPEATABLE)
+    return wrong, doubts
 
 
 def _nonfinite(result: CaseResult) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.analysis.against_engines import EngineAnswer, Standing
-from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputAccuracy
+from pytest_ortbench.core.source import Source
 from tests.results_factory import (
     make_accuracy,
     make_case,
     make_engine_result,
     make_memory,
+    make_model,
     make_result,
     make_run,
 )
@@ -140,6 +142,99 @@ def test_the_worse_side_says_how_far_engines_agree() -> None:
     )
     assert answer.agreement is not None
     assert answer.agreement.sqnr_db == 90.0
+
+
+def with_labels(agree: int, rows: int = 8, *, sqnr_db: float | None = 120.0) -> Accuracy:
+    """Labels of which some are right, beside probabilities."""
+    probabilities = make_accuracy(sqnr_db=sqnr_db)
+    labels = OutputAccuracy(
+        name="labels",
+        kind="integer",
+        finite=True,
+        exact=agree == rows,
+        agree=agree,
+        rows=rows,
+        compared=rows,
+    )
+    return replace(probabilities, outputs=(*probabilities.outputs, labels))
+
+
+def exported(accuracy: Accuracy) -> tuple[CaseResult, CaseResult]:
+    """A row of ONNX Runtime, and one of the framework that the file was exported from."""
+    source = Source(path="net.py", function="build", framework="torch")
+    case = make_case(model=replace(make_model(), exported_from=source))
+    return make_result(case=case), torch_result(case=case, accuracy=accuracy)
+
+
+@pytest.mark.parametrize("sqnr_db", [None, 120.0])
+@pytest.mark.parametrize(("agree", "rows"), [(0, 8), (7, 8), (795, 800), (0, 1)])
+def test_wrong_labels_stand_behind_no_probabilities(
+    sqnr_db: float | None, agree: int, rows: int
+) -> None:
+    accuracy = with_labels(agree, rows, sqnr_db=sqnr_db)
+    exact = with_labels(rows, rows, sqnr_db=None)
+    for ours, theirs in (
+        exported(accuracy),
+        (make_result(accuracy=exact), make_engine_result(accuracy=accuracy)),
+        (make_result(accuracy=accuracy), make_engine_result(accuracy=exact)),
+    ):
+        (answer,) = engines_of(ours, theirs)
+        if answer.agreement is None:
+            # Labels that are all wrong are an inaccurate row, which is not compared at all.
+            assert answer.reason
+            continue
+        assert not answer.agreement.is_exact
+        assert answer.agreement.rows is not None
+        assert answer.agreement.rows == agree / rows
+        assert answer.agreement.rows.samples == rows
+        assert answer.agreement.output == "labels"
+        assert answer.agreement.sqnr_db == sqnr_db
+
+
+def test_an_output_that_differs_by_nobody_knows_how_much_agrees_with_nothing() -> None:
+    probabilities = make_accuracy()
+    unknown = OutputAccuracy(name="text", kind="string", finite=True, compared=8)
+    accuracy = replace(probabilities, outputs=(*probabilities.outputs, unknown))
+    (answer,) = engines_of(*exported(accuracy))
+    assert answer.speeds
+    assert answer.agreement is None
+
+
+@pytest.mark.parametrize(
+    "accuracy",
+    [
+        Accuracy(reference="r", reason="the run failed"),
+        replace(make_accuracy(sqnr_db=None), samples=0),
+        replace(make_accuracy(sqnr_db=None), outputs=()),
+        replace(
+            make_accuracy(sqnr_db=None),
+            outputs=(replace(make_accuracy(sqnr_db=None).outputs[0], compared=0),),
+        ),
+    ],
+)
+def test_an_export_of_which_nothing_was_compared_is_not_exact(accuracy: Accuracy) -> None:
+    (answer,) = engines_of(*exported(accuracy))
+    assert answer.agreement is None
+    assert answer.reason
+
+
+def test_a_process_without_memory_was_not_measured() -> None:
+    nothing = replace(make_memory(), process_peak_bytes=0)
+    for ours, theirs in (
+        (make_result(), make_engine_result(memory=nothing)),
+        (
+            replace(
+                make_result(),
+                measurements=tuple(
+                    replace(measurement, memory=nothing)
+                    for measurement in make_result().measurements
+                ),
+            ),
+            make_engine_result(),
+        ),
+    ):
+        (answer,) = engines_of(ours, theirs)
+        assert answer.memory.finding is Standing.MISSING
 
 
 @pytest.mark.parametrize(

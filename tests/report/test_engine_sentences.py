@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.outcome import CaseResult
+from dataclasses import replace
+
+from pytest_ortbench.core.outcome import CaseResult, OutputAccuracy
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html.page import build_page
@@ -75,6 +77,22 @@ def test_no_evidence_is_no_good_result() -> None:
     barred = make_engine_result(status="unsupported")
     line = line_of(make_result(), barred)
     assert "ONNX Runtime is not compared with the engine tract: native/tract/b1 (engine)" in line
+
+
+def test_a_small_lead_has_its_digits() -> None:
+    measured = make_engine_result(seed=1).measurements[0].memory
+    assert measured.process_peak_bytes is not None
+    slightly = replace(measured, process_peak_bytes=round(1.002 * measured.process_peak_bytes))
+    line = line_of(make_result(), make_engine_result(memory=slightly))
+    assert "takes 0.2 % less memory" in line
+
+
+def test_labels_stand_beside_probabilities() -> None:
+    exact = make_accuracy(sqnr_db=None, agree=8)
+    labels = OutputAccuracy(name="labels", kind="integer", finite=True, agree=795, rows=800)
+    wrong = replace(make_accuracy(), outputs=(*make_accuracy().outputs, labels))
+    line = line_of(make_result(accuracy=exact), make_engine_result(accuracy=wrong))
+    assert "rows of labels that agree with the reference: 795/800 (≥99 %), and numbers to" in line
 
 
 def test_page_and_job_summary_say_the_same() -> None:
