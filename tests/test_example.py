@@ -39,7 +39,7 @@ def test_a_document_names_no_machine(path: Path) -> None:
 
 
 def test_pictures_are_small_and_shown() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     shown = set(re.findall(r"pictures/([\w.-]+\.png)", text))
     assert shown == {path.name for path in PICTURES}

@@ -1,4 +1,4 @@
-"""The error rates of the gate in its guide are what the trials in results/self-test say."""
+"""The error rates of the gate in its page are what the trials in results/self-test say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.live
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIALS = ROOT / "results" / "self-test" / "two-threads.jsonl"
-GUIDE = (ROOT / "docs" / "guides" / "gating.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "concepts" / "gate.md").read_text(encoding="utf-8")
 
 
 def test_the_table_is_that_of_the_trials() -> None:

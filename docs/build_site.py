@@ -1,0 +1,151 @@
+"""Build the documentation as a site of static files: pages, search, pictures.
+
+    python docs/build_site.py [--to=site]
+
+The pages are copied aside first, together with those of the repository's root (SECURITY.md and the
+like), and links between them are set to where they are on the site. Zensical builds the copy and
+fails on a link, an anchor or a page that is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+CONFIGURATION = DOCS / "zensical.toml"
+
+#: Pages of the repository that lie outside of this folder, and where the site has them.
+FROM_ELSEWHERE = {
+    "CONTRIBUTING.md": "project/contributing.md",
+    "SECURITY.md": "project/security.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "results/README.md": "project/results.md",
+    "models/README.md": "reference/catalogue.md",
+}
+#: What is copied beside pages.
+_ASSETS = {".png", ".svg", ".css"}
+
+_LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^()\s]+)\)")
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+_FENCE = re.compile(r"^ *(?:```|~~~)")
+
+
+def pages() -> dict[str, str]:
+    """Return every page of the site: its path in the repository, and its path on the site."""
+    own = {
+        path.relative_to(ROOT).as_posix(): path.relative_to(DOCS).as_posix()
+        for path in sorted(DOCS.rglob("*.md"))
+    }
+    return {**own, **FROM_ELSEWHERE}
+
+
+def assets() -> dict[str, str]:
+    """Return pictures and style sheets: path in the repository, and path on the site."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.relative_to(DOCS).as_posix()
+        for path in sorted(DOCS.rglob("*"))
+        if path.suffix in _ASSETS
+    }
+
+
+def on_the_site(text: str, source: str, places: dict[str, str]) -> str:
+    """Return a page with its links set to where their targets are on the site.
+
+    What the site does not have (a folder, a script) keeps its text and loses its link.
+
+    Args:
+        text: The page.
+        source: Its path in the repository.
+        places: Path on the site by path in the repository, of everything that is there.
+    """
+
+    def replaced(match: re.Match[str]) -> str:
+        label, target = match.groups()
+        path, mark, anchor = target.partition("#")
+        if not path or "://" in path or path.startswith("mailto:"):
+            return match[0]
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if file not in places:
+            if (ROOT / file).exists():
+                return label[1:-1]
+            raise FileNotFoundError(f"{source}: a link to {target}, which is not there")
+        place = posixpath.relpath(places[file], posixpath.dirname(places[source]) or ".")
+        return f"{label}({place}{mark}{anchor})"
+
+    return "".join(
+        part if is_code else _LINK.sub(replaced, part) for is_code, part in _in_parts(text)
+    )
+
+
+def _in_parts(text: str) -> Iterator[tuple[bool, str]]:
+    """Yield the parts of a page, with whether it is a block of code."""
+    part: list[str] = []
+    is_code = False
+    for line in text.splitlines(keepends=True):
+        if _FENCE.match(line):
+            if is_code:
+                part.append(line)
+                yield True, "".join(part)
+                part = []
+            else:
+                yield False, "".join(part)
+                part = [line]
+            is_code = not is_code
+        else:
+            part.append(line)
+    yield is_code, "".join(part)
+
+
+def stage(folder: Path) -> None:
+    """Copy everything that the site is built from into a folder."""
+    places = {**pages(), **assets()}
+    for source, place in places.items():
+        path = folder / "docs" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            text = (ROOT / source).read_text(encoding="utf-8")
+            path.write_text(on_the_site(text, source, places), encoding="utf-8")
+        else:
+            shutil.copy(ROOT / source, path)
+    shutil.copy(CONFIGURATION, folder / CONFIGURATION.name)
+
+
+def build(to: Path) -> int:
+    """Build the site into a folder, which is replaced; return the exit status."""
+    with tempfile.TemporaryDirectory(prefix="ortbench-site-") as name:
+        folder = Path(name)
+        stage(folder)
+        command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+        ended = subprocess.run(
+            command, cwd=folder, check=False, capture_output=True, encoding="utf-8"
+        )
+        if ended.returncode:
+            # What follows its count of issues is its own traceback.
+            report = _COLOUR.sub("", ended.stdout + ended.stderr).partition("Traceback")[0]
+            sys.stderr.write(report)
+            return 1
+        if to.exists():
+            shutil.rmtree(to)
+        shutil.copytree(folder / "site", to)
+    print(f"the site: {to / 'index.html'}")  # noqa: T201
+    return 0
+
+
+def main() -> int:
+    """Build the site."""
+    parser = argparse.ArgumentParser(description="Build the documentation as a static site.")
+    parser.add_argument("--to", type=Path, default=ROOT / "site", help="the folder to write")
+    return build(parser.parse_args().to)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

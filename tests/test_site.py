@@ -1,0 +1,74 @@
+"""The site: its navigation, the links between its pages, and what stands in its folder."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def script(name: str) -> ModuleType:
+    """Import a script of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+SITE = script("build_site")
+CONFIGURATION = tomllib.loads((DOCS / "zensical.toml").read_text(encoding="utf-8"))["project"]
+
+
+def listed(entries: Any) -> Iterator[str]:
+    """Yield the pages that a part of the navigation names."""
+    if isinstance(entries, str):
+        yield entries
+    else:
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield from listed(entry)
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    assert sorted(listed(CONFIGURATION["nav"])) == sorted(SITE.pages().values())
+
+
+def test_links_lead_to_where_the_site_has_their_targets() -> None:
+    places = {"docs/guides/a.md": "guides/a.md", "SECURITY.md": "project/security.md"}
+    text = (
+        "[safe](../../SECURITY.md#what), [up](#x), [web](https://onnx.ai), [pages](../generate.py)"
+    )
+    assert SITE.on_the_site(text, "docs/guides/a.md", places) == (
+        "[safe](../project/security.md#what), [up](#x), [web](https://onnx.ai), pages"
+    )
+
+
+def test_links_in_code_are_left_alone() -> None:
+    text = "a\n```\n[x](nowhere.md)\n```\n"
+    assert SITE.on_the_site(text, "docs/a.md", {"docs/a.md": "a.md"}) == text
+
+
+def test_a_link_to_nothing_is_refused() -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        SITE.on_the_site("[x](nowhere.md)", "docs/a.md", {"docs/a.md": "a.md"})
+
+
+def test_what_the_site_is_made_of_is_there(tmp_path: Path) -> None:
+    SITE.stage(tmp_path)
+    for place in [*SITE.pages().values(), *SITE.assets().values()]:
+        assert (tmp_path / "docs" / place).is_file()
+    assert (tmp_path / "zensical.toml").is_file()
