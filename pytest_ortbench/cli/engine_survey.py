@@ -1,4 +1,4 @@
-"""Which engines and frameworks are installed, by the metadata of packages: none is imported."""
+"""Tells which engines and frameworks are installed, from package metadata, without imports."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ def _state(alias: str, kind: EngineKind) -> ProviderState:
     role = "framework" if kind.is_framework else "engine"
     versions = {name: _version_of(name) for name in kind.distributions}
     if all(versions.values()):
-        found = ", ".join(f"{name} {found}" for name, found in versions.items())
-        return ProviderState(
-            alias=alias, state="installed", reason=f"{role}: {found or 'nothing else is needed'}"
-        )
+        packages = ", ".join(f"{name} {installed}" for name, installed in versions.items())
+        reason = f"{role}: {packages or 'needs no other package'}"
+        return ProviderState(alias=alias, state="installed", reason=reason)
     return ProviderState(alias=alias, state="absent", reason=f"{role}: {kind.supply}")
 
 

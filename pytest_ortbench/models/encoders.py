@@ -23,8 +23,8 @@ def encoder_beside(path: Path) -> Path | None:
         path: The decoder's file.
     """
     for decoder in _DECODERS:
-        before, found, after = path.stem.rpartition(decoder)
-        if found:
+        before, matched, after = path.stem.rpartition(decoder)
+        if matched:
             names = [f"{before}{encoder}{after}{path.suffix}" for encoder in _ENCODERS]
             return next((path.with_name(name) for name in names if _is_there(path, name)), None)
     return None
@@ -41,8 +41,8 @@ def other_half(path: Path) -> Path | None:
     """
     first, later, merged = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
     for own, other in ((merged, ""), (later, first), (first, later)):
-        before, found, after = path.stem.rpartition(own)
-        if found:
+        before, matched, after = path.stem.rpartition(own)
+        if matched:
             beside = path.with_name(f"{before}{other}{after}{path.suffix}")
             whole = path.with_name(f"{before}{merged}{after}{path.suffix}")
             return beside if other and beside.is_file() and not whole.is_file() else None

@@ -1,4 +1,4 @@
-"""What any run says of language models: why one is taken for none, what is wrong beside it."""
+"""Notes on language models in a plan: why one has no requests, and faults of files beside it."""
 
 from __future__ import annotations
 

@@ -36,10 +36,10 @@ def shown_numbers(about: str, numbers: Mapping[str, Quantity | None]) -> str:
         about: What they are of.
         numbers: By name; ``None`` for one that was not measured.
     """
-    there = {metric: number for metric, number in numbers.items() if number is not None}
-    width = max(map(len, there), default=0)
-    lines = [f"  {metric:{width}}  {number}" for metric, number in there.items()]
-    missing = [metric for metric in numbers if metric not in there]
+    measured = {metric: number for metric, number in numbers.items() if number is not None}
+    width = max(map(len, measured), default=0)
+    lines = [f"  {metric:{width}}  {number}" for metric, number in measured.items()]
+    missing = [metric for metric in numbers if metric not in measured]
     if missing:
         lines.append(f"  not measured: {', '.join(missing)}")
     return "\n".join((about, *lines))
@@ -310,7 +310,7 @@ class Measured:
         self._check_faults()
         outcomes = self.hold(self._limits) if self._limits else []
         self._bench.marked_limits.held(item.nodeid)
-        broken = [each.judgement.reason for each in outcomes if not each.judgement.is_good]
+        broken = [outcome.judgement.reason for outcome in outcomes if not outcome.judgement.is_good]
         problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
         problems = (problems if broken else []) + self._misplaced()
         return problems + at_end(item, self._planned)

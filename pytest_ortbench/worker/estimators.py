@@ -1,4 +1,4 @@
-"""What an estimator of scikit-learn's kind says of rows, as its ONNX file says it."""
+"""Calls an estimator of scikit-learn's kind and returns its answers as its ONNX file gives them."""
 
 from __future__ import annotations
 

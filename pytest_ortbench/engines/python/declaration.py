@@ -1,4 +1,4 @@
-"""Any callable of the user's, beside a named ONNX file: what no exporter knows."""
+"""Declares the framework ``python``: a callable of the user, compared with a named ONNX file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules of a model of PyTorch give, for whoever asks where an export differs."""
+"""Records the output of each module of a PyTorch model, to locate where an export differs."""
 
 from __future__ import annotations
 
