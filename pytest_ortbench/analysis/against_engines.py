@@ -255,14 +255,14 @@ def _typical(values: Sequence[float]) -> float:
 
 
 def _process_peak(measurement: Measurement) -> float | None:
-    """Bytes of a process, which has some: none at all were not read."""
-    return measurement.memory.process_peak_bytes or None
+    return measurement.memory.whole_process_bytes
 
 
 def _ready(measurement: Measurement) -> float | None:
     """Seconds of a cold start; a worker that found something compiled had none."""
     startup = measurement.startup
-    return None if startup.cache == "warm" else startup.ready_ns * 1e-9
+    ready_ns = None if startup.cache == "warm" else startup.ready_ns
+    return None if ready_ns is None else ready_ns * 1e-9
 
 
 def _was_compared(row: _Row) -> bool:

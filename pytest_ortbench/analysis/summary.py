@@ -32,6 +32,8 @@ _OF_ALL_STARTS = ("import_time", "build_time", "warmup")
 _ABSENT = {
     "build_time": "a file is read, and no model is built of its source",
     "compile_time": "nothing is compiled ahead",
+    "first_inference": "no first inference was timed",
+    "ready_time": "no first inference was timed",
 }
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
@@ -233,7 +235,7 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
         "build_time": lambda measurement: measurement.startup.build_ns,
         "compile_time": lambda measurement: measurement.startup.compile_ns,
         "session_create": lambda measurement: measurement.startup.session_create_ns,
-        "first_inference": lambda measurement: measurement.startup.first_inference_ns,
+        "first_inference": lambda measurement: measurement.startup.answer_ns,
         "ready_time": lambda measurement: measurement.startup.ready_ns,
         "warmup": lambda measurement: measurement.warm_up.total_ns,
     }
@@ -280,7 +282,7 @@ def _add_memory(collector: Collector, measurements: Sequence[Measurement]) -> No
     memories = [measurement.memory for measurement in measurements]
     for name, values in {
         "peak_rss": [memory.peak_bytes for memory in memories],
-        "process_peak_rss": [memory.process_peak_bytes for memory in memories],
+        "process_peak_rss": [memory.whole_process_bytes for memory in memories],
         "session_rss": [memory.session_bytes for memory in memories],
         "device_memory": [memory.device_bytes for memory in memories],
     }.items():

@@ -390,7 +390,7 @@ class Case(_Named):
                 *self.runtime.plugins.values(),
                 self.provider.library,
                 self.stages,
-                *self._source_files(),
+                *self.source_files,
                 *(
                     ("", "")
                     if self.dataset is None
@@ -400,8 +400,9 @@ class Case(_Named):
             if path
         )
 
-    def _source_files(self) -> tuple[str, ...]:
-        """What a framework reads of the source; others run its export alone."""
+    @property
+    def source_files(self) -> tuple[str, ...]:
+        """Paths of what a framework reads of the source; others run its export alone."""
         source = self.model.exported_from
         return () if source is None or self.provider.role != "framework" else source.files
 

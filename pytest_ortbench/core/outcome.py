@@ -159,10 +159,17 @@ class Startup:
     compiled_bytes: int | None = None
 
     @property
-    def ready_ns(self) -> int:
-        """From the import to the first answer, all parts together."""
+    def answer_ns(self) -> int | None:
+        """The first inference; ``None`` if it took no time: then nobody timed it."""
+        return self.first_inference_ns or None
+
+    @property
+    def ready_ns(self) -> int | None:
+        """From the import to the first answer, all parts together; ``None`` without an answer."""
+        if self.answer_ns is None:
+            return None
         once = (self.provider_init_ns or 0) + (self.build_ns or 0) + (self.compile_ns or 0)
-        return self.import_ns + once + self.session_create_ns + self.first_inference_ns
+        return self.import_ns + once + self.session_create_ns + self.answer_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +202,11 @@ class Memory:
     device_source: str = ""
     device_neighbours: int | None = None
     device: str = ""
+
+    @property
+    def whole_process_bytes(self) -> int | None:
+        """Peak of the process; ``None`` for a size of 0, too: that is what no process has."""
+        return self.process_peak_bytes or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

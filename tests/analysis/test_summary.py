@@ -123,6 +123,17 @@ def test_unreadable_memory_is_no_number():
     assert summary.missing["peak_rss"].startswith("not measured: ")
 
 
+def test_a_process_without_memory_or_an_answer_without_time_is_no_number():
+    measurement = make_measurement(memory=replace(make_memory(), process_peak_bytes=0))
+    untimed = replace(measurement.startup, first_inference_ns=0)
+    summary = summarise(make_result(measurements=[replace(measurement, startup=untimed)]))
+    for metric in ("process_peak_rss", "first_inference", "ready_time"):
+        assert metric not in summary.quantities
+        assert summary.missing[metric]
+    assert summary.quantities["peak_rss"].value == 60_000_000
+    assert summary.quantities["session_create"].value > 0
+
+
 def test_cpu_time_is_per_inference():
     quantities = of_workers([1_000_000] * 100).quantities
     assert quantities["cpu_per_inference"].value == pytest.approx(1.0001e-3)

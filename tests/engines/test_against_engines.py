@@ -238,6 +238,29 @@ def test_a_process_without_memory_was_not_measured() -> None:
 
 
 @pytest.mark.parametrize(
+    "untimed",
+    [
+        {"import_ns": 0, "session_create_ns": 0, "first_inference_ns": 0},
+        {"import_ns": 500_000_000, "session_create_ns": 0, "first_inference_ns": 0},
+        {"first_inference_ns": 0, "build_ns": 0},
+    ],
+)
+def test_a_start_without_an_answer_was_not_measured(untimed: dict[str, int]) -> None:
+    rival = make_engine_result(startup=untimed, compile_ns=None)
+    (answer,) = engines_of(make_result(), rival)
+    assert answer.ready.finding is Standing.MISSING
+    ours = replace(
+        make_result(),
+        measurements=tuple(
+            replace(measurement, startup=replace(measurement.startup, **untimed))
+            for measurement in make_result().measurements
+        ),
+    )
+    (answer,) = engines_of(ours, make_engine_result())
+    assert answer.ready.finding is Standing.MISSING
+
+
+@pytest.mark.parametrize(
     ("ours", "theirs"),
     [
         (make_result(), make_engine_result(accuracy=make_accuracy(finite=False))),

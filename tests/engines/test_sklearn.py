@@ -247,7 +247,7 @@ def test_a_run_measures_the_model_beside_its_export(
     arguments = ("--ort-models=models.py:scaled_logistic", "--ort-providers=cpu,sklearn")
     pytester.runpytest(
         "--pyargs", "pytest_ortbench.suites", "-k", "latency", "--ort-batch-sizes=7",
-        "--ort-time=0.05", "--ort-workers=1", *arguments,
+        "--ort-time=0.05", "--ort-workers=1", "--ort-startup", *arguments,
     )  # fmt: skip
     [document] = pytester.path.glob("results/*/run.json")
     run = json.loads(document.read_text())
@@ -262,6 +262,11 @@ def test_a_run_measures_the_model_beside_its_export(
     (measurement,) = rows["sklearn"]["measurements"]
     # The entry function is the model's building, and none of making it ready.
     assert measurement["startup"]["build_ns"] > measurement["startup"]["session_create_ns"]
+    builds = {
+        alias: [trial["build_ns"] is not None for trial in row["start_ups"]["trials"]]
+        for alias, row in rows.items()
+    }
+    assert builds == {"cpu": [False, False], "sklearn": [True, True]}
     [measurement] = rows["sklearn"]["measurements"]
     assert (measurement["runtime"]["engine"], measurement["runtime"]["version"]) == ("sklearn", "")
     outputs = rows["sklearn"]["accuracy"]["outputs"]

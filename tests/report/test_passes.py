@@ -17,7 +17,13 @@ from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.document import decode_run, encode_run
 from tests.passes.profile.profiled_runs import profile_of
 from tests.report.page_reader import html_without_figures
-from tests.results_factory import make_case, make_result, make_run, make_samples
+from tests.results_factory import (
+    make_case,
+    make_engine_result,
+    make_result,
+    make_run,
+    make_samples,
+)
 
 MS = 1_000_000
 
@@ -101,6 +107,17 @@ def test_starts_under_each_condition() -> None:
         "first inference of b8: 40.0 ms, then 20.0 ms",
         "first inference of b9: it was refused",
     )
+
+
+def test_starts_of_a_framework_have_its_building_apart() -> None:
+    trials = tuple(replace(trial("warm", 20), build_ns=ms * MS) for ms in (70, 90, 80))
+    result = replace(make_engine_result(role="framework"), start_ups=StartUps(trials=trials))
+    [table] = pass_tables(shown_run(decode_run(encode_run(make_run([result])), "run.json")))
+    [row] = table.rows
+    shown = dict(zip(table.headings, row, strict=True))
+    assert shown["build"] == "80.0 ms"
+    assert shown["create"] == "20.0 ms"
+    assert shown["range of both"] == "[90.0 ms, 110 ms]"
 
 
 def test_files_that_could_not_be_dropped_are_no_row() -> None:

@@ -409,7 +409,7 @@ class _Measuring:
         memories = self._memories[name]
         numbers: dict[str, Sequence[float | None]] = {
             "peak_rss": [memory.peak_bytes for memory in memories],
-            "process_peak_rss": [memory.process_peak_bytes for memory in memories],
+            "process_peak_rss": [memory.whole_process_bytes for memory in memories],
             "session_rss": [memory.session_bytes for memory in memories],
             "device_memory": [memory.device_bytes for memory in memories],
             "cpu_utilisation": [

@@ -25,7 +25,7 @@ from pytest_ortbench.passes.registry import PASSES, owner_of
 #: Read from every worker, so that one worker's accident decides nothing.
 _BY_WORKER = {
     "peak_rss": "peak_bytes",
-    "process_peak_rss": "process_peak_bytes",
+    "process_peak_rss": "whole_process_bytes",
     "session_rss": "session_bytes",
     "device_memory": "device_bytes",
 }

@@ -13,7 +13,8 @@ _METRICS = (
         "s",
         "lower",
         "Creating the session with the model's files out of the page cache, so that they come "
-        "from disk: median of fresh processes (--ort-startup).",
+        "from disk: median of fresh processes (--ort-startup). Of a framework: building the model "
+        "from its source, too.",
     ),
     metric(
         "session_create_cached",
@@ -21,7 +22,7 @@ _METRICS = (
         "s",
         "lower",
         "Creating the session with the model's files in the page cache: median of fresh "
-        "processes (--ort-startup).",
+        "processes (--ort-startup). Of a framework: building the model from its source, too.",
     ),
     metric(
         "first_inference_shape",

@@ -47,6 +47,8 @@ class StartTrial:
             if it can't be told.
         engines: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
         import_ns: Importing ONNX Runtime, or the engine or framework.
+        build_ns: Making the model of its source, weights included, in a framework, which reads its
+            files then; ``None`` for what reads an ONNX file.
         session_create_ns: Creating the session, reading the files and compiling included.
         first_inference_ns: The first inference.
         again_ns: Median of the three after it.
@@ -63,8 +65,14 @@ class StartTrial:
     first_inference_ns: int
     again_ns: int
     provider_init_ns: int | None = None
+    build_ns: int | None = None
     shapes: tuple[ShapeStart, ...] = ()
     reason: str = ""
+
+    @property
+    def create_ns(self) -> int:
+        """From the files to what can run: building, where there is any, and creating."""
+        return (self.build_ns or 0) + self.session_create_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

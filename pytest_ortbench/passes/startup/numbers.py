@@ -96,7 +96,7 @@ def _add_create(collector: Collector, name: str, page_cache: str, start_ups: Sta
         reasons = [t.reason for t in start_ups.trials if t.page_cache == page_cache and t.reason]
         collector.add(name, None, reason=reasons[0] if reasons else "no process started so")
         return
-    times = [trial.session_create_ns * 1e-9 for group in fitting for trial in group.trials]
+    times = [trial.create_ns * 1e-9 for group in fitting for trial in group.trials]
     low: float | None = None
     high: float | None = None
     if len(times) > 1:

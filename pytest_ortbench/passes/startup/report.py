@@ -10,6 +10,8 @@ from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
 _HEADINGS = ("model's files", "processes", "import", "create", "range", "first", "next")
+#: Of a framework, which builds its model.
+_BUILT = (*_HEADINGS[:3], "build", "create", "range of both", *_HEADINGS[-2:])
 _FILES = {"cold": "from disk", "warm": "in the page cache"}
 _ENGINES = {"none": "", "cold": ", engines built", "warm": ", engines cached"}
 
@@ -38,10 +40,11 @@ def _table(start_ups: StartUps, case: str) -> PassTable:
         for shape in trial.shapes
         if shape.reason
     }
+    built = any(trial.build_ns is not None for trial in start_ups.trials)
     return PassTable(
         title=f"{title} in fresh processes, medians",
-        headings=_HEADINGS,
-        rows=tuple(_row(condition) for condition in conditions(start_ups)),
+        headings=_BUILT if built else _HEADINGS,
+        rows=tuple(_row(condition, built=built) for condition in conditions(start_ups)),
         remarks=tuple(
             one_line(text)
             for text in (
@@ -53,8 +56,10 @@ def _table(start_ups: StartUps, case: str) -> PassTable:
     )
 
 
-def _row(condition: StartCondition) -> tuple[str, ...]:
-    create, low, high = condition.spread(lambda trial: trial.session_create_ns)
+def _row(condition: StartCondition, *, built: bool) -> tuple[str, ...]:
+    create, _, _ = condition.spread(lambda trial: trial.session_create_ns)
+    build, _, _ = condition.spread(lambda trial: trial.build_ns or 0)
+    _, low, high = condition.spread(lambda trial: trial.create_ns)
     imported, _, _ = condition.spread(lambda trial: trial.import_ns)
     first, _, _ = condition.spread(lambda trial: trial.first_inference_ns)
     again, _, _ = condition.spread(lambda trial: trial.again_ns)
@@ -62,6 +67,7 @@ def _row(condition: StartCondition) -> tuple[str, ...]:
         _FILES[condition.page_cache] + _ENGINES.get(condition.engines, ""),
         str(len(condition.trials)),
         format_amount(imported, "s"),
+        *([format_amount(build, "s")] if built else []),
         format_amount(create, "s"),
         f"[{format_amount(low, 's')}, {format_amount(high, 's')}]",
         format_amount(first, "s"),

@@ -35,13 +35,11 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
     check_entries(question.case, state)
     if question.case.provider.is_execution_provider:
         state.import_runtime()
-    path = Path(question.case.variant.path)
-    files = [path, *(path.parent / name for name in question.external_files)]
     # One session and one caller: others would be told from it by nothing.
     case = replace(question.case, sessions=1, concurrency=1, call="sync")
     measured = opened_as(case)(case, state.enter, engines=question.engines)
     # Nothing but the session reads the files from here on.
-    share, reason = set_state(files, question.page_cache)
+    share, reason = set_state(files_of(question), question.page_cache)
     startup = measured.open()
     state.enter("first")
     return StartTrial(
@@ -51,11 +49,20 @@ def start_case(question: StartUp, state: WorkerState) -> StartTrial:
         engines=startup.cache,
         import_ns=startup.import_ns,
         provider_init_ns=startup.provider_init_ns,
+        build_ns=startup.build_ns,
         session_create_ns=startup.session_create_ns + (startup.compile_ns or 0),
         first_inference_ns=startup.first_inference_ns,
         again_ns=_again(measured.calls()[0]),
         shapes=tuple(_shape(measured.live(), case, shape) for shape in question.shapes),
     )
+
+
+def files_of(question: StartUp) -> list[Path]:
+    """Return the files that are read to start a case: the model's, or those of its source."""
+    if question.case.source_files:
+        return list(map(Path, question.case.source_files))
+    path = Path(question.case.variant.path)
+    return [path, *(path.parent / name for name in question.external_files)]
 
 
 def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeStart:

@@ -45,6 +45,13 @@ def test_each_condition_has_its_median_and_interval_over_processes() -> None:
     assert disk.samples == cached.samples == 3
 
 
+def test_a_framework_reads_its_files_while_it_builds() -> None:
+    trials = [trial(state, 10, build_ns=ms * MS) for state, ms in (("cold", 90), ("warm", 30))]
+    found = summarise(result_of(*trials)).quantities
+    assert found["session_create_disk"].value == 0.1
+    assert found["session_create_cached"].value == 0.04
+
+
 def test_a_start_with_cached_engines_is_none_without() -> None:
     trials = (trial("cold", 900, "cold"), trial("warm", 800, "cold"), trial("warm", 30, "warm"))
     result = result_of(*trials)
