@@ -131,6 +131,10 @@ class WarmUp:
     rule: str
 
 
+#: States in which a provider, or an engine, may find its own cache of what it compiles.
+CACHE_STATES = ("none", "cold", "warm")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Startup:
     """What happens once, before steady state.
@@ -139,7 +143,7 @@ class Startup:
         import_ns: Importing ONNX Runtime, or the engine or framework.
         session_create_ns: Creating the session (reading the file included).
         first_inference_ns: The first call of the first shape.
-        cache: State of the provider's own cache: ``none``, ``cold`` or ``warm``.
+        cache: State of the provider's own cache, one of :data:`CACHE_STATES`.
         provider_init_ns: Loading the provider's libraries and making its device context, through
             a tiny session before the case's own, which therefore does not include it; ``None``
             where there is nothing to initialise (the CPU).

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from pytest_ortbench.core.case import SIZE_ORIGINS, Case, Sampling, SessionConfig, SymbolSize
+from pytest_ortbench.core.case import (
+    ROLES,
+    SIZE_ORIGINS,
+    Case,
+    Provider,
+    Sampling,
+    SessionConfig,
+    SymbolSize,
+)
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     CAUSES,
@@ -23,6 +31,7 @@ from pytest_ortbench.core.gate import (
 )
 from pytest_ortbench.core.model import Model, SubnormalWeight, ValueHint
 from pytest_ortbench.core.outcome import (
+    CACHE_STATES,
     FAILURE_KINDS,
     PHASES,
     CaseResult,
@@ -32,6 +41,7 @@ from pytest_ortbench.core.outcome import (
     Memory,
     OutputAccuracy,
     OutputCheck,
+    Startup,
     WarmUp,
 )
 from pytest_ortbench.core.run import Canary, Run
@@ -88,6 +98,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Run, "expected"): Numbers(0, 10**9),
     (Canary, "durations_ns"): Numbers(1, 2**53),
     (Case, "seed"): WHOLE,
+    (Provider, "role"): Words(ROLES),
     (SymbolSize, "size"): WHOLE,
     (SymbolSize, "origin"): Words(tuple(SIZE_ORIGINS)),
     (Model, "name"): NAME,
@@ -103,6 +114,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (Flag, "name"): Words(tuple(FLAGS)),
     (Measurement, "worker"): Numbers(0, 2**20),
     (Measurement, "overhead_ns"): Numbers(-(2**53), 2**53),
+    (Startup, "cache"): Words(CACHE_STATES),
     (WarmUp, "count"): Numbers(0, 10**10),
     (Samples, "count"): SAMPLES,
     (Samples, "stride"): SAMPLES,

@@ -158,9 +158,12 @@ def _keeps(value: object, bound: Bound) -> bool:
 
 
 def _at(value: object, path: str) -> object:
-    """What stands at ``failure.kind``."""
-    for name in path.split("."):
+    """What stands at ``failure.kind``, or at ``measurements[0].worker``."""
+    for step in path.split("."):
+        name, _, index = step.partition("[")
         value = getattr(value, name, None)
+        if index:
+            value = cast("tuple[object, ...]", value)[int(index.removesuffix("]"))]
     return value
 
 

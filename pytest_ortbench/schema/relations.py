@@ -13,6 +13,8 @@ from pytest_ortbench.core.outcome import (
     Measurement,
     OutputAccuracy,
     Placement,
+    RuntimeInfo,
+    Startup,
     WarmUp,
 )
 from pytest_ortbench.core.run import Run
@@ -100,6 +102,35 @@ def _result(result: CaseResult) -> Iterator[Broken]:
     workers = [measurement.worker for measurement in result.measurements]
     if len(set(workers)) < len(workers):
         yield "measurements", "must be of a worker each"
+    yield from _of_role(result)
+
+
+def _startup(startup: Startup) -> Iterator[Broken]:
+    if startup.compiled_bytes is not None and startup.compile_ns is None:
+        yield "compiled_bytes", "must be null: nothing was compiled, compile_ns is null"
+
+
+def _runtime_info(info: RuntimeInfo) -> Iterator[Broken]:
+    if info.engine_version and not info.engine:
+        yield "engine_version", "must be empty: no engine is named"
+    if info.engine and info.version:
+        yield "version", f"must be empty: {info.engine!r} ran the case, and no ONNX Runtime"
+
+
+def _of_role(result: CaseResult) -> Iterator[Broken]:
+    """What the workers say of themselves fits what the case was to run on."""
+    provider = result.case.provider
+    engine = "" if provider.is_execution_provider else provider.alias
+    what = f"the case runs on {provider.role} {provider.alias!r}"
+    for index, measurement in enumerate(result.measurements):
+        place = f"measurements[{index}]"
+        if measurement.runtime.engine != engine:
+            yield f"{place}.runtime.engine", f"must be {engine!r}: {what}"
+        for name in () if engine else ("build_ns", "compile_ns"):
+            if getattr(measurement.startup, name) is not None:
+                yield f"{place}.startup.{name}", f"must be null: {what}"
+    if engine and result.placement is not None:
+        yield "placement", f"must be null: {what}, which has no execution providers"
 
 
 def _run(run: Run) -> Iterator[Broken]:
@@ -166,7 +197,9 @@ RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
     OutputAccuracy: _output,
     Placement: _placement,
     Run: _run,
+    RuntimeInfo: _runtime_info,
     Samples: _samples,
+    Startup: _startup,
     WarmUp: _warm_up,
     **{
         kind: relation

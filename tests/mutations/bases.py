@@ -17,6 +17,7 @@ from pytest_ortbench.core.gate import (
     PairedLaunch,
 )
 from pytest_ortbench.core.run import Canary, Run
+from pytest_ortbench.core.source import Source
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
 from pytest_ortbench.passes.soak.facts import Soak
@@ -30,7 +31,9 @@ from tests.report.fleet_views import with_energy
 from tests.results_factory import (
     draw_durations,
     make_case,
+    make_engine_result,
     make_failure,
+    make_model,
     make_result,
     make_run,
     make_samples,
@@ -43,7 +46,7 @@ EXAMPLE = Path(__file__).parents[2] / "results" / "example" / "run.json"
 @cache
 def bases() -> tuple[dict[str, Any], ...]:
     """Plain documents to start from."""
-    runs = (RUN, everything())
+    runs = (RUN, everything(), beside_engines())
     plain = [json.loads(encode_run(run)) for run in runs]
     example = json.loads(EXAMPLE.read_bytes())
     example["cases"] = example["cases"][:3]
@@ -59,6 +62,18 @@ def changed_document(seed: int) -> tuple[bytes, str]:
 def good() -> Run:
     """A run beside which a changed one is read."""
     return dataclasses.replace(everything(), run_id="20260101T000000Z-good-0001")
+
+
+@cache
+def beside_engines() -> Run:
+    """A run of a provider, an engine and a framework."""
+    source = Source(path="/net.py", function="build", framework="torch", files=("/net.py",))
+    case = make_case(model=dataclasses.replace(make_model("net"), exported_from=source))
+    framework = make_engine_result(
+        alias="torch", title="PyTorch", role="framework", case=case, compile_ns=None,
+        compiled_bytes=None, startup={"build_ns": 300_000_000},
+    )  # fmt: skip
+    return make_run([make_result(case=case), make_engine_result(case=case), framework])
 
 
 @cache

@@ -26,7 +26,7 @@ from pytest_ortbench.schema.json_schema import document_types
 from pytest_ortbench.schema.meaning import NonsenseError, faults_of
 from pytest_ortbench.schema.relations import RELATIONS
 from tests.mutations.bases import everything
-from tests.results_factory import make_run
+from tests.results_factory import make_engine_result, make_result, make_run
 from tests.schema.full_run import RUN
 
 EXAMPLES = Path(__file__).parents[2] / "results" / "example"
@@ -136,6 +136,119 @@ NONSENSE: list[tuple[str, object]] = [
         ("resumed", 9),
         ("expected", -1),
 ]  # fmt: skip
+
+
+#: A provider, an engine that compiles ahead, and a framework that builds its model.
+ROLES = json.loads(
+    encode_run(
+        make_run(
+            [
+                make_result(),
+                make_engine_result(alias="openvino-native", title="OpenVINO"),
+                make_engine_result(
+                    alias="torch",
+                    title="PyTorch",
+                    role="framework",
+                    startup={"build_ns": 5},
+                    compile_ns=None,
+                    compiled_bytes=None,
+                ),
+            ]
+        )
+    )
+)
+_STARTUP = "measurements.0.startup"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "rule"),
+    [
+        ("cases.0.case.provider.role", "backend", "'engine'"),
+        ("cases.0.case.provider.role", "", "'engine'"),
+        ("cases.1.case.provider.role", "Engine", "'engine'"),
+        (f"cases.0.{_STARTUP}.cache", "hot", "'warm'"),
+        (f"cases.1.{_STARTUP}.cache", "", "'warm'"),
+        ("cases.1.measurements.0.runtime.engine", "openvino", "'openvino-native'"),
+        ("cases.2.measurements.2.runtime.engine", "torch-compile", "'torch'"),
+        ("cases.1.measurements.2.runtime.version", "1.32.0", "must be empty"),
+        ("cases.0.measurements.0.runtime.engine_version", "2.13.0", "must be empty"),
+        ("runtimes.current.engine_version", "2.13.0", "must be empty"),
+        ("cases.1.placement", PLAIN["cases"][0]["placement"], "must be null"),
+        (f"cases.0.{_STARTUP}.build_ns", 0, "must be null"),
+        (f"cases.0.{_STARTUP}.compile_ns", 7, "must be null"),
+        (f"cases.2.{_STARTUP}.compiled_bytes", 0, "must be null"),
+    ],
+)
+def test_what_ran_and_what_it_says_of_itself_must_agree(
+    path: str, value: object, rule: str
+) -> None:
+    document = copy.deepcopy(ROLES)
+    _put(document, path, value)
+    with pytest.raises(NonsenseError) as caught:
+        decode_run(json.dumps(document).encode(), "run.json")
+    assert (caught.value.place, bool(caught.value.hint)) == ("run.json", True)
+    [fault] = caught.value.faults
+    assert fault.path == _said(path)
+    if isinstance(value, str | int):
+        assert fault.value == repr(value)
+    assert rule in fault.rule
+
+
+def test_the_size_of_what_was_never_compiled_and_an_engine_that_became_a_provider() -> None:
+    for path, value, place in (
+        (f"cases.1.{_STARTUP}.compile_ns", None, f"cases.1.{_STARTUP}.compiled_bytes"),
+        (
+            "cases.0.measurements.1.runtime.engine",
+            "tract",
+            "cases.0.measurements.1.runtime.version",
+        ),
+        (
+            "cases.1.measurements.1.runtime.engine",
+            "",
+            "cases.1.measurements.1.runtime.engine_version",
+        ),
+        ("cases.1.case.provider.role", "provider", "cases.1.measurements.0.runtime.engine"),
+        ("cases.0.case.provider.role", "engine", "cases.0.measurements.0.runtime.engine"),
+        ("cases.2.case.provider.alias", "tensorflow", "cases.2.measurements.0.runtime.engine"),
+    ):
+        document = copy.deepcopy(ROLES)
+        _put(document, path, value)
+        with pytest.raises(NonsenseError) as caught:
+            decode_run(json.dumps(document).encode(), "run.json")
+        assert caught.value.faults[0].path == _said(place)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("cases.1.measurements.0.runtime.engine_version", ""),
+        (f"cases.1.{_STARTUP}.cache", "warm"),
+        (f"cases.1.{_STARTUP}.compiled_bytes", None),
+        (f"cases.1.{_STARTUP}.compile_ns", 0),
+        (f"cases.1.{_STARTUP}.build_ns", 3),
+        (f"cases.2.{_STARTUP}.build_ns", None),
+        (f"cases.2.{_STARTUP}.compile_ns", 3),
+        ("cases.0.placement", None),
+        ("cases.0.measurements.0.runtime.version", ""),
+    ],
+)
+def test_what_may_differ_between_engines_is_read(path: str, value: object) -> None:
+    document = copy.deepcopy(ROLES)
+    _put(document, path, value)
+    assert len(decode_run(json.dumps(document).encode(), "run.json").cases) == 3
+
+
+def test_documents_of_before_there_were_engines_are_read() -> None:
+    document = copy.deepcopy(ROLES)
+    for case in document["cases"][1:]:
+        del case["case"]["provider"]["role"]
+        for measurement in case["measurements"]:
+            for field in ("engine", "engine_version"):
+                del measurement["runtime"][field]
+            for field in ("build_ns", "compile_ns", "compiled_bytes"):
+                del measurement["startup"][field]
+    assert {result.case.provider.role for result in decode_run(
+        json.dumps(document).encode(), "run.json").cases} == {"provider"}  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "value"), NONSENSE)
