@@ -34,9 +34,9 @@ from pytest_ortbench.execution.evidence import accuracy_afresh, accuracy_of, mem
 from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.execution.passes import without
 from pytest_ortbench.execution.time_share import TimeShare, typical_ns
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 

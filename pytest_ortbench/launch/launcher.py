@@ -89,6 +89,10 @@ class ProcessWorker:
 class ProcessLauncher:
     """A :class:`Launcher` of real processes.
 
+    Attributes:
+        start_s: Seconds that a process of each runtime took to start, look at itself and end, by
+            the label of the runtime; only of those that were inspected.
+
     Args:
         on_phase: Called with each phase that a worker enters; it must be quick.
         log_folder: Where native logs are kept, those that are not empty; ``None`` keeps none.
@@ -115,6 +119,7 @@ class ProcessLauncher:
         self._live: list[WorkerProcess] = []
         self._ahead = Ahead()
         self._inspected: dict[str, RuntimeInfo] = {}
+        self.start_s: dict[str, float] = {}
         self._current_refers = True
         self._failed: dict[tuple[Path, str, float], Failure] = {}
         self._spreads: dict[tuple[Path, tuple[float, ...]], ReferenceSpread] = {}
@@ -164,7 +169,9 @@ class ProcessLauncher:
     def inspect(self, runtime: Runtime) -> RuntimeInfo:
         """Say what a runtime is; asked once for each label."""
         if runtime.label not in self._inspected:
+            began = time.monotonic()
             self._inspected[runtime.label] = self._inspect(runtime)
+            self.start_s[runtime.label] = time.monotonic() - began
         return self._inspected[runtime.label]
 
     def probe(self, runtime: Runtime, candidates: Sequence[Provider]) -> list[ProbeOutcome]:

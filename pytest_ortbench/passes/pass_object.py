@@ -120,6 +120,8 @@ class Pass:
         check_plan: ``(request, models)`` that refuses settings that no model fits; empty for none.
         announce: Tells before the measuring what it will take, in lines; it takes options by the
             names of their fields. Empty for none.
+        takes: ``(case, worker_s)`` to about how many seconds it takes for a case, of which a worker
+            that starts and warms up takes so many; empty for one worker and little more.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
         why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
@@ -203,6 +205,7 @@ class Pass:
     check_cases: str = ""
     check_plan: str = ""
     announce: str = ""
+    takes: str = ""
     is_over: str = ""
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()

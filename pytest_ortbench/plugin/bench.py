@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
-    from pytest_ortbench.core.run import Canary, Run
+    from pytest_ortbench.core.run import Canary, Machine, Run
     from pytest_ortbench.execution.execution import Execution
     from pytest_ortbench.gate.numbers.metrics import MetricSide
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.collection import Collection
+    from pytest_ortbench.plugin.countdown import Countdown
     from pytest_ortbench.plugin.options import Options
     from pytest_ortbench.report.entries import ShownRun
     from pytest_ortbench.session import Session
@@ -73,6 +74,7 @@ class Bench:
         self.ran = False
         self.endings: list[Callable[[], None]] = []
         self.making: tuple[str, ...] = ()
+        self.countdown: Countdown | None = None
         self._ended: set[tuple[str, str]] = set()
         self._made: set[tuple[str, str]] = set()
         self._numbers = count()
@@ -188,11 +190,10 @@ class Bench:
         execution = self.execution
         fresh = [entry for entry in entries if entry.case.key not in self._made]
         self._made.update(entry.case.key for entry in fresh)
-        self._to_measure.update(
-            entry.case.key
-            for entry in fresh
-            if entry.refusal is None and entry.case.key not in execution.finished
-        )
+        for entry in fresh:
+            is_due = entry.refusal is None and entry.case.key not in execution.finished
+            if is_due and self.countdown is not None:
+                self.countdown.add(entry.case, self.passes.get(entry.case.key, ()))
         execution.counted = (
             execution.counted or len({e.case.variant.precision for e in entries}) > 1
         )
@@ -352,20 +353,18 @@ class Bench:
             making=self.making,
         )
 
-    @cached_property
-    def _to_measure(self) -> set[tuple[str, str]]:
-        """Cases that are still to be measured: neither refused nor taken from an earlier run."""
-        return {
-            key
-            for key, planned in self.planned.items()
-            if planned.refusal is None and key not in self.execution.finished
-        }
+    @property
+    def machine(self) -> Machine:
+        """Where it runs."""
+        return self._header.machine
 
     # The listener of the execution ------------------------------------------------------------
 
     def begin(self, case: Case) -> None:
         """A case starts."""
-        self.progress.expect(len(self.planned), to_measure=len(self._to_measure))
+        self.progress.expect(len(self.planned), self.countdown)
+        if self.countdown is not None:
+            self.countdown.begin(case)
         self.progress.begin(case)
 
     def end(self, result: CaseResult) -> None:
@@ -374,8 +373,9 @@ class Bench:
             self.progress.rest()
         else:
             self._ended.add(result.case.key)
-            self.progress.end(measured=result.case.key in self._to_measure)
-            self._to_measure.discard(result.case.key)
+            if self.countdown is not None:
+                self.countdown.end(result)
+            self.progress.end()
         self.config.hook.pytest_ortbench_case_measured(config=self.config, result=result)
 
     def warn(self, text: str) -> None:

@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.gate.numbers.contrasts import LAUNCH_S
+from pytest_ortbench.gate.numbers.looks import SHARED_FLOOR
+from pytest_ortbench.planning.estimate import START_S, Costs, Expected
+from pytest_ortbench.plugin.countdown import Countdown
+from pytest_ortbench.store.earlier_results import earlier_results
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.case import Case
+    from pytest_ortbench.core.case import Case, Key
     from pytest_ortbench.plugin.bench import Bench
 
-#: A worker of a small model starts, loads and warms up in about so long.
-_START_S = 1.0
-#: What takes less needs no word.
-_TOLD_S = 600.0
 #: Nobody waits longer for one run, and a value too many on an axis makes such a run.
 _MOST_S = 24 * 3600.0
 
+#: What comes behind the last case, in starts of a process: the canary, and figures.
+_STARTS_OF_CANARY, _STARTS_OF_FIGURES = 3.0, 4.0
 
-def expected_s(cases: Collection[Case]) -> float:
-    """Return about how long cases take: what is timed, soaks, and starts of workers."""
-    return sum(
-        case.sampling.time_s + case.sampling.soak_s + case.sampling.workers * _START_S
-        for case in cases
+
+def countdown_of(bench: Bench) -> Countdown:
+    """Return the countdown of a run whose cases are known."""
+    costs = Costs(start_s=dict(bench.session.launcher.start_s))
+    start_s = costs.start_s.get("current", START_S)
+    end_s = 0.0
+    if not bench.options.no_results and not bench.config.option.collectonly:
+        for result in earlier_results(bench.options.results, bench.machine):
+            costs.learn(result)
+        end_s = (_STARTS_OF_CANARY + _STARTS_OF_FIGURES) * start_s
+    cases = to_measure(bench)
+    gated_s: dict[Key, float] = {}
+    if bench.options.against:
+        gated_s = {case.key: _launches_take_s(costs.expected(case)) for case in cases}
+    return Countdown(
+        costs,
+        [(case, bench.passes.get(case.key, ())) for case in cases],
+        gated_s=gated_s,
+        end_s=end_s,
     )
 
 
-def time_words(cases: Collection[Case]) -> str:
-    """Return how long cases take, for people; empty for what takes a few minutes."""
-    seconds = expected_s(cases)
-    if seconds < _TOLD_S:
-        return ""
+def _launches_take_s(expected: Expected) -> float:
+    """Return about how long the first look of a gate takes, where both sides are as expected."""
+    return SHARED_FLOOR.looks[0].launches * (2 * expected.worker_s + LAUNCH_S)
+
+
+def time_words(seconds: float) -> str:
+    """Return a time in the unit that people would say it in: ``25 s``, ``8 min``, ``2 h``."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s" if seconds < 20 else f"{5 * round(seconds / 5)} s"
     minutes = round(seconds / 60)
-    return f"about {minutes} min" if minutes < 120 else f"about {round(seconds / 3600):,} h"
+    return f"{minutes} min" if minutes < 120 else f"{round(seconds / 3600):,} h"
 
 
 def refuse_endless(bench: Bench) -> None:
@@ -44,10 +64,11 @@ def refuse_endless(bench: Bench) -> None:
         UsageError: with how long it would take.
     """
     cases = to_measure(bench)
-    if expected_s(cases) > _MOST_S:
+    expected_s = Costs().total_s((case, bench.passes.get(case.key, ())) for case in cases)
+    if expected_s > _MOST_S:
         raise UsageError(
-            f"{counted(len(cases), 'case')} would take {time_words(cases)}, and a run takes at "
-            f"most {_MOST_S / 3600:g} h",
+            f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, and a run "
+            f"takes at most {_MOST_S / 3600:g} h",
             place="the cases asked for",
             hint="Name fewer values, lower --ort-time or --ort-workers, or measure parts of it "
             "(-k) and go on with --ort-resume",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
-from pytest_ortbench.plugin.expected_time import refuse_endless
+from pytest_ortbench.plugin.expected_time import countdown_of, refuse_endless
 from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Judges:
         if (bench.planned or more) and not bench.config.option.collectonly:
             refuse_endless(bench)
             bench.prepare()
+        bench.countdown = countdown_of(bench)
         if self.gating is not None:
             self.gating.prepare(items)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TextIO
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
     from pytest_ortbench.core.case import Case
+    from pytest_ortbench.plugin.countdown import Countdown
 
 _SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[K"
 _LEAST_ROOM = 24
@@ -41,30 +41,18 @@ class Progress:
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
         self._expected = 0
         self._done = 0
-        self._to_measure = 0
-        self._measured = 0
-        self._began_s: float | None = None
-        self._each_s: float | None = None
+        self._countdown: Countdown | None = None
         self._case: Case | None = None
         self.stage = ""
 
-    def expect(self, cases: int, *, to_measure: int) -> None:
-        """Set how many cases there are altogether, and how many of them must still be measured.
-
-        Those that are refused, or taken from an interrupted run, take no time.
-        """
+    def expect(self, cases: int, countdown: Countdown | None) -> None:
+        """Set how many cases there are altogether, and what tells how long they still take."""
         self._expected = cases
-        self._to_measure = to_measure
+        self._countdown = countdown
 
     def begin(self, case: Case) -> None:
         """A case starts."""
         self._case = case
-        now_s = time.monotonic()
-        if self._began_s is None:
-            self._began_s = now_s  # neither collecting nor making environments comes again
-        # Read here and not when a case is over: its conversion and its gate belong to it, too.
-        if self._measured:
-            self._each_s = (now_s - self._began_s) / self._measured
 
     def phase(self, name: str) -> None:
         """The current case enters a phase."""
@@ -90,10 +78,9 @@ class Progress:
         self.stage = ""
         self._draw("")
 
-    def end(self, *, measured: bool) -> None:
-        """The case is over; say whether it was measured now."""
+    def end(self) -> None:
+        """The case is over."""
         self._done += 1
-        self._measured += measured
         self._case = None
         self._draw("")
 
@@ -110,10 +97,10 @@ class Progress:
                 self._lines.write_line(f"ortbench: {whole}")
 
     def _left(self) -> str:
-        if self._each_s is None:
+        if self._countdown is None:
             return ""
-        seconds = self._each_s * self._to_measure
-        return f" · {int(seconds // 60)}:{int(seconds % 60):02d} left"
+        seconds = round(self._countdown.left_s)
+        return f" · about {seconds // 60}:{seconds % 60:02d} left"
 
     def _draw(self, text: str) -> None:
         if self._reporter is None:

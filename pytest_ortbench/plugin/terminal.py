@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.plugin.expected_time import time_words, to_measure
+from pytest_ortbench.plugin.expected_time import time_words
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.option_sources import is_asked_for_now
 from pytest_ortbench.runtimes.installed import installed
@@ -55,10 +55,9 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
         )
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
-    time = time_words(to_measure(bench))
-    lines.append(
-        f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{f', {time}' if time else ''}"
-    )
+    left_s = 0.0 if bench.countdown is None else bench.countdown.left_s
+    estimate = f", about {time_words(left_s)} (estimate)" if left_s else ""
+    lines.append(f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{estimate}")
     lines += making
     lines += _resume_lines(bench)
     lines += _skip_lines(bench)

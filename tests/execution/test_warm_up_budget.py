@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.execution.standard import measure
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from tests.results_factory import make_case
 
 from .fakes import FakeLauncher, FakeWorker

@@ -1,4 +1,4 @@
-"""How long a run will take is told, and one of more than a day is refused."""
+"""How long a run takes is told before it and while it runs; one of over a day is refused."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.estimate import Costs
 from pytest_ortbench.planning.matrix import Planned
+from pytest_ortbench.plugin.countdown import Countdown
 from pytest_ortbench.plugin.expected_time import (
-    expected_s,
     refuse_endless,
     time_words,
     to_measure,
 )
 from tests.refused import refused
-from tests.results_factory import make_case, make_failure
+from tests.results_factory import make_case, make_failure, make_result
 
 
 def _cases(count: int, **sampling: Any) -> list[Case]:
     case = replace(make_case(), sampling=Sampling(**{"time_s": 5.0, "workers": 3, **sampling}))
-    return [replace(case, inputs=()) for _ in range(count)]
+    return [replace(case, seed=number, knobs={"threads": str(number)}) for number in range(count)]
 
 
 def _bench(cases: list[Case], *, taken: int = 0, broken: int = 0) -> Any:
@@ -32,30 +33,99 @@ def _bench(cases: list[Case], *, taken: int = 0, broken: int = 0) -> Any:
         for number, case in enumerate(cases)
     }
     results = dict.fromkeys(range(broken, broken + taken))
-    return SimpleNamespace(planned=planned, resumable=SimpleNamespace(results=results))
+    return SimpleNamespace(planned=planned, resumable=SimpleNamespace(results=results), passes={})
 
 
 @pytest.mark.parametrize(
-    ("cases", "words"),
+    ("seconds", "words"),
     [
-        (_cases(3), ""),
-        (_cases(100), "about 13 min"),
-        (_cases(3000), "about 7 h"),
-        (_cases(2, soak_s=3600.0), "about 2 h"),
+        (0.2, "1 s"),
+        (11.4, "11 s"),
+        (33.0, "35 s"),
+        (89.0, "90 s"),
+        (100.0, "2 min"),
+        (481.0, "8 min"),
+        (7100.0, "118 min"),
+        (25_200.0, "7 h"),
     ],
 )
-def test_a_long_run_says_how_long(cases: list[Case], words: str) -> None:
-    assert time_words(cases) == words
+def test_a_time_is_said_in_one_unit(seconds: float, words: str) -> None:
+    assert time_words(seconds) == words
 
 
 def test_what_is_refused_or_taken_over_takes_no_time() -> None:
-    bench = _bench(_cases(30), taken=10, broken=5)
-    assert len(to_measure(bench)) == 15
-    assert expected_s(to_measure(bench)) == 15 * 8.0
+    cases = to_measure(_bench(_cases(30), taken=10, broken=5))
+    assert [case.seed for case in cases] == list(range(15, 30))
 
 
 def test_a_run_of_more_than_a_day_is_refused() -> None:
-    cases = _cases(11_000)
-    with refused(UsageError, "11000 cases", "24 h", hint="--ort-resume"):
+    cases = _cases(15_000)
+    with refused(UsageError, "15000 cases", "24 h", hint="--ort-resume"):
         refuse_endless(_bench(cases))
-    refuse_endless(_bench(cases, taken=2000))
+    refuse_endless(_bench(cases, taken=12_000))
+
+
+class _Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    made = _Clock()
+    monkeypatch.setattr("pytest_ortbench.plugin.countdown.time", made)
+    return made
+
+
+def test_time_left_is_what_the_cases_that_are_over_took(clock: _Clock) -> None:
+    # Each case takes as long as its workers say, and its gate as long again, which nobody expected.
+    cases = _cases(3)
+    costs = Costs()
+    costs.learn(replace(make_result(case=cases[0]), wall_s=0.0))
+    each_s = costs.expected(cases[0]).total_s
+    countdown = Countdown(Costs(), [(case, ()) for case in cases], end_s=5.0)
+    clock.now_s += 300.0  # environments are made
+    left = []
+    for case in cases:
+        countdown.begin(case)
+        left.append(countdown.left_s)
+        clock.now_s += each_s
+        countdown.end(replace(make_result(case=case), wall_s=0.0))
+        clock.now_s += each_s
+    assert left[1:] == pytest.approx([2 * 2 * each_s + 5.0, 2 * each_s + 5.0], rel=0.02)
+    assert countdown.left_s == 5.0
+
+
+def test_time_left_runs_down_within_a_case(clock: _Clock) -> None:
+    (case,) = _cases(1)
+    countdown = Countdown(Costs(), [(case, ())])
+    countdown.begin(case)
+    whole_s = countdown.left_s
+    clock.now_s += 2.0
+    assert countdown.left_s == pytest.approx(whole_s - 2.0)
+    clock.now_s += 1000.0
+    assert countdown.left_s == 0.0
+
+
+def test_a_case_that_takes_no_time_changes_nothing(clock: _Clock) -> None:
+    first, second = _cases(2)
+    countdown = Countdown(Costs(), [(second, ())])
+    before_s = countdown.left_s
+    countdown.begin(first)  # refused, or taken from an interrupted run
+    clock.now_s += 5.0
+    countdown.end(make_result(case=first))
+    assert countdown.left_s == before_s
+
+
+def test_a_case_that_comes_up_late_is_counted_once() -> None:
+    (case,) = _cases(1)
+    countdown = Countdown(Costs(), [])
+    countdown.add(case, ())
+    once_s = countdown.left_s
+    countdown.add(case, ())
+    assert countdown.left_s == once_s > 5.0

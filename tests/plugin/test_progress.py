@@ -11,7 +11,7 @@ import pytest
 
 from pytest_ortbench.plugin.bench import Bench
 from pytest_ortbench.plugin.progress import Progress
-from tests.results_factory import make_case, make_failure, make_result
+from tests.results_factory import make_case, make_result
 
 
 def _progress(screen: TextIO, *, width: int = 100) -> Progress:
@@ -57,67 +57,42 @@ def test_a_screen_that_is_gone_costs_the_status_and_no_case() -> None:
     screen.close()
     progress.begin(make_case())
     progress.phase("measure")
-    progress.end(measured=True)
+    progress.end()
 
 
-class _Clock:
-    """Time that passes when it is told to."""
+class _Left:
+    """A countdown that says what it is told to."""
 
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
+    left_s = 119.6
 
 
-def test_time_left_is_that_of_the_cases_still_to_be_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # Ten cases: six taken from an interrupted run, one refused, three measured for 60 s each.
-    # Shared among all that are over, the first minute would promise 9 s a case and 0:25 for two.
-    clock = _Clock()
-    monkeypatch.setattr("pytest_ortbench.plugin.progress.time", clock)
+def test_the_time_left_stands_behind_the_count() -> None:
     screen = StringIO()
     progress = _progress(screen)
-    clock.now_s += 300.0  # environments are made
-    for _ in range(7):
-        progress.expect(10, to_measure=3)
+    for _ in range(8):
+        progress.expect(10, _Left())  # type: ignore[arg-type]  # nothing else of it is asked
         progress.begin(make_case())
-        progress.end(measured=False)
-    said = []
-    for still in (3, 2, 1):
-        progress.expect(10, to_measure=still)
-        progress.begin(make_case())
-        progress.phase("measure")
-        said.append(_shown(screen.getvalue()).partition(" · measure · ")[2])
-        clock.now_s += 50.0
-        progress.end(measured=True)
-        clock.now_s += 10.0  # its gate
-    assert said == ["7/10", "8/10 · 2:00 left", "9/10 · 1:00 left"]
+        progress.end()
+    progress.begin(make_case())
+    progress.phase("measure")
+    assert _shown(screen.getvalue()).endswith("8/10 · about 2:00 left")
 
 
-def test_cases_that_are_refused_or_taken_over_are_not_still_to_be_measured() -> None:
-    here, refused, taken = (make_case(model=name) for name in ("here", "refused", "taken"))
-    expected: list[tuple[int, int]] = []
-    ended: list[bool] = []
+def test_a_case_counts_once_however_many_passes_it_gets() -> None:
+    case = make_case(model="here")
+    counted: list[str] = []
     bench = object.__new__(Bench)
-    vars(bench)["planned"] = {
-        here.key: SimpleNamespace(refusal=None),
-        refused.key: SimpleNamespace(refusal=make_failure()),
-        taken.key: SimpleNamespace(refusal=None),
-    }
     bench._ended = set()
     hook = SimpleNamespace(pytest_ortbench_case_measured=lambda **_: None)
     bench.config = SimpleNamespace(hook=hook)  # type: ignore[assignment]
-    vars(bench)["execution"] = SimpleNamespace(finished={taken.key: make_result(case=taken)})
-    vars(bench)["progress"] = SimpleNamespace(
-        expect=lambda cases, *, to_measure: expected.append((cases, to_measure)),
-        begin=lambda *_: None,
-        end=lambda *, measured: ended.append(measured),
-        rest=lambda: None,
+    vars(bench)["planned"] = {case.key: None}
+    vars(bench)["countdown"] = SimpleNamespace(
+        begin=lambda _: counted.append("begin"), end=lambda _: counted.append("end")
     )
-    for case in (refused, taken, here, here):
+    vars(bench)["progress"] = SimpleNamespace(
+        expect=lambda *_: None, begin=lambda _: None, end=lambda: None, rest=lambda: None
+    )
+    for _ in range(2):
         bench.begin(case)
         bench.end(make_result(case=case))
-    assert expected == [(3, 1), (3, 1), (3, 1), (3, 0)]
-    assert ended == [False, False, True]
+    assert counted == ["begin", "end", "begin"]

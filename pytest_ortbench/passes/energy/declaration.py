@@ -64,6 +64,7 @@ PASS = Pass(
     result_field="energy",
     measure=".run:measure",
     lacking=".facts:Energy",
+    takes=".planning:energy_takes_s",
     why_not=".worker.meter_choice:why_no_meter",
     questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
     bounds=".checks:BOUNDS",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.option_text import OptionText, read_seconds
 
 _SHORTEST_WINDOW_S = 5.0
+
+#: Windows of the pass, and what stands before each: idle time, and the beginning of the load that
+#: does not count.
+_WINDOWS, _BESIDE_A_WINDOW_S = 4, 6.0
 
 
 def read_energy_window(written: OptionText) -> float:
@@ -15,3 +20,8 @@ def read_energy_window(written: OptionText) -> float:
         rule = "Write 5 or more: counters of energy move ten times a second at most"
         raise UsageError(f"{written.last!r} is too short", place=written.place, hint=rule)
     return value
+
+
+def energy_takes_s(case: Case, worker_s: float) -> float:
+    """Return about how long the energy pass takes: windows under load, idle time before each."""
+    return worker_s + _WINDOWS * (case.sampling.energy_window_s + _BESIDE_A_WINDOW_S)

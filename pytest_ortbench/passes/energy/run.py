@@ -8,11 +8,11 @@ from contextlib import closing
 from pytest_ortbench.core.case import Sampling
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.energy.declaration import PASS
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.energy.questions import MeasureEnergy
 from pytest_ortbench.passes.energy.worker.energy_pass import Procedure
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: What a worker may take to answer when its budget is used up.

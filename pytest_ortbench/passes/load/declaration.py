@@ -75,6 +75,7 @@ PASS = Pass(
     result_field="loads",
     measure=".run:measure",
     lacking=".run:lacking",
+    takes=".planning:loads_take_s",
     lacking_takes_result=True,
     is_over=".run:is_over",
     questions=((".questions:PutUnderLoad", ".worker.generator:run_load_test"),),

@@ -49,3 +49,18 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
                 if nearest.batch > 1
                 else "Write two tokens at least (--ort-new-tokens)",
             )
+
+
+def loads_take_s(case: Case, worker_s: float) -> float:
+    """Return about how long the loads of a case take, each in a worker of its own."""
+    return sum(worker_s + _load_takes_s(text, case) for text in case.sampling.loads)
+
+
+def _load_takes_s(text: str, case: Case) -> float:
+    plan = plan_load(
+        parse_load(text, place="--ort-load"),
+        capacity_per_s=None,
+        timeout_s=case.sampling.timeout_s,
+        official=case.sampling.load_official,
+    )
+    return case.sampling.timeout_s if isinstance(plan, str) else plan.expected_s

@@ -16,7 +16,6 @@ from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
@@ -31,6 +30,7 @@ from pytest_ortbench.passes.load.numbers.plan import (
 )
 from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
 from pytest_ortbench.passes.load.questions import PutUnderLoad
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: The generator gives up when working off the queue would take so long, and so many times the

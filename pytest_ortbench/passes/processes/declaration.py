@@ -9,6 +9,7 @@ PASS = Pass(
     result_field="processes",
     measure=".run:measure",
     lacking=".run:lacking",
+    takes=".planning:processes_take_s",
     lacking_takes_result=True,
     relations=".checks:RELATIONS",
     tables=".report:process_tables",

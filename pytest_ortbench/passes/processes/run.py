@@ -15,9 +15,9 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.processes.facts import OneOfSeveral, ProcessPoint
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock, WarmUpFor
 
 

@@ -12,10 +12,10 @@ from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.questions import ProfileOperators
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Slowest nodes of a case that a document keeps.

@@ -31,6 +31,7 @@ PASS = Pass(
     result_field="soak",
     measure=".run:measure",
     lacking=".facts:Soak",
+    takes=".planning:soak_takes_s",
     check_plan=".planning:check_plan",
     relations=".checks:RELATIONS",
     questions=((".questions:SoakFor", ".worker:soak_case"),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.planning.feeds import check_dims
 from pytest_ortbench.planning.request import PlanRequest
@@ -16,3 +17,8 @@ def check_plan(request: PlanRequest, models: Sequence[Model]) -> None:
         UsageError: for a name that no model has, and for a batch of size 0.
     """
     check_dims(request.sampling.soak_dims, models, place="--ort-soak-dims")
+
+
+def soak_takes_s(case: Case, worker_s: float) -> float:
+    """Return about how long a soak takes."""
+    return worker_s + case.sampling.soak_s

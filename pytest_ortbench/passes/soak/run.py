@@ -13,11 +13,11 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.soak.questions import SoakFor
 from pytest_ortbench.planning.feeds import inputs_at, workloads
 from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
 
 #: Shapes at most: every one is drawn and kept, so that drawing is no part of the soak.

@@ -51,6 +51,7 @@ PASS = Pass(
     result_field="stages",
     measure=".run:measure",
     lacking=".run:lacking",
+    takes=".planning:stages_take_s",
     lacking_takes_result=True,
     questions=(
         (".questions:LoadStages", ".worker:load_stages"),

@@ -15,10 +15,10 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.samples import Block, Samples
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.time_share import TimeShare
-from pytest_ortbench.execution.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.launch.launcher import Worker
 from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady, StageWorker
 from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 
 #: Overlapped frames at least, so that filling the stages does not count, and at most.
 _LEAST_OVERLAPPED, _MOST_OVERLAPPED = 30, 2000

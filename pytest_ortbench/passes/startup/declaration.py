@@ -39,6 +39,7 @@ PASS = Pass(
     result_field="start_ups",
     measure=".run:measure",
     lacking=".facts:StartUps",
+    takes=".planning:starts_take_s",
     bounds=".checks:BOUNDS",
     questions=((".questions:StartUp", ".worker:start_case"),),
     is_asked_by_metrics=True,
