@@ -67,7 +67,8 @@ def _is_in_config(model: Model) -> bool:
 def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterator[str]:
     """Yield what is odd beside models, where no row tells it.
 
-    That is what is wrong with a ``genai_config.json``, and the other half of a decoder.
+    That is what is wrong with a ``genai_config.json``, the other half of a decoder, and whatever
+    else was noted of a model that writes text: no tokenizer, no encoder.
 
     Args:
         models: Those of the plan.
@@ -83,6 +84,8 @@ def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterat
             )
         if decoder is None:
             continue
+        faults = {fault.told for fault in decoder.config_faults}
+        yield from (f"{model.name}: {note}" for note in model.notes if note not in faults)
         refused = GENAI in engines_for(decoder, request)
         for fault in decoder.config_faults:
             if not fault.stops_genai:

@@ -207,3 +207,19 @@ def test_one_that_can_not_be_read_is_told_beside_its_file(tmp_path: Path) -> Non
     (model,) = resolve_models(["llm/model.onnx"], root=tmp_path)
     assert isinstance(model, Model)
     assert len(list(configuration_notes([model], PlanRequest(models=())))) == 1
+
+
+@pytest.mark.live
+def test_a_run_tells_that_there_is_no_tokenizer(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "llm")
+    asked = PlanRequest(models=())
+    (complete,) = resolve_models(["llm"], root=tmp_path)
+    (folder / "tokenizer.json").unlink()
+    (without,) = resolve_models(["llm"], root=tmp_path)
+    assert isinstance(complete, Model)
+    assert isinstance(without, Model)
+    assert list(configuration_notes([complete], asked)) == []
+    (note,) = configuration_notes([without], asked)
+    assert note.endswith(without.notes[0])
+    assert without.decoder is not None
+    assert without.decoder.config_faults == ()

@@ -120,6 +120,51 @@ def test_outputs_placement_memory_and_accuracy_are_those_of_genai(tmp_path: Path
 
 @genai
 @pytest.mark.live
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"no_repeat_ngram_size": 2},
+        {"no_repeat_ngram_size": 1, "repetition_penalty": 1.5},
+        {"chunk_size": 2},
+        {"chunk_size": 1, "no_repeat_ngram_size": 3},
+        {
+            "num_beams": 4,
+            "num_return_sequences": 2,
+            "diversity_penalty": 2.0,
+            "length_penalty": 3.0,
+            "early_stopping": False,
+        },
+        {"do_sample": True, "temperature": 0.1, "top_k": 3, "top_p": 0.5, "random_seed": 3},
+        {"min_length": 100, "max_length": 3, "past_present_share_buffer": False},
+    ],
+)
+def test_no_way_of_searching_in_the_configuration_changes_what_is_computed(
+    tmp_path: Path, search: dict[str, object]
+) -> None:
+    folder = genai_folder(tmp_path)
+    prompt = np.arange(1, 7)[None]
+    texts, outputs, scores = [], [], []
+    for options in ({}, search):
+        change_config(folder, lambda content, options=options: content["search"].update(options))
+        measured = opened(genai_case(folder))
+        measured.feeds = {**measured.feeds, "input_ids": prompt}
+        engine = measured.live_requests().engine
+        engine.request(prompt, 5)
+        texts.append(engine.written.tolist())
+        outputs.append(measured.outputs())
+        # A token that was there before, which a rule against repeating would forbid.
+        ids = np.array([[5, 6, 5, 6, 5, 6]])
+        scores.append(step_by_step(measured.scorer(len(ids[0])), ids, 2))
+        measured.release()
+    assert texts[0] == texts[1]
+    for first, second in zip(*outputs, strict=True):
+        assert np.shape(first) == np.shape(second)
+        np.testing.assert_allclose(first, second, atol=1e-4)
+    np.testing.assert_allclose(*scores, atol=1e-4)
+
+
+@genai
+@pytest.mark.live
 def test_the_file_of_a_variant_runs_with_the_configuration_of_the_folder(tmp_path: Path) -> None:
     folder = genai_folder(tmp_path / "folder", likeliest=10)
     other = genai_folder(tmp_path / "other" / "deep", likeliest=20) / "variant.onnx"

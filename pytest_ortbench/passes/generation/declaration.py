@@ -52,6 +52,7 @@ _METRICS = (
         "lower",
         "Median time of a request over the seconds of sound that it is about: below 1 it is faster "
         "than the sound.",
+        reach=FROM_ZERO,
     ),
     metric(
         "itl_p50",

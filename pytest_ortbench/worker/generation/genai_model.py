@@ -87,6 +87,7 @@ class GenaiModel:
         create_ns: Nanoseconds that making both took, reading the files included.
         tokenizer: Between texts and tokens; ``None`` where the folder has none.
         has_template: Whether the folder says how a text becomes a prompt.
+        is_chunked: Whether its configuration has prompts read in chunks.
         no_tokenizer: Why there is none, in the words of onnxruntime-genai; empty if there is one.
 
     Args:
@@ -110,6 +111,7 @@ class GenaiModel:
         if profile is not None:
             options["enable_profiling"] = str(profile)
         self.has_template = _has_template(folder)
+        self.is_chunked = _is_chunked(folder)
         started = perf_counter_ns()
         config = self._genai.Config(str(folder))
         config.clear_providers()
@@ -125,7 +127,7 @@ class GenaiModel:
             self.no_tokenizer = " ".join(str(error).split())
         self.create_ns = perf_counter_ns() - started
 
-    def generator(self, *, length: int, batch: int | None = None) -> Any:
+    def generator(self, *, length: int, batch: int | None = None, is_whole: bool = False) -> Any:
         """Return what generates greedily, and exactly, so many tokens of a sequence in all.
 
         Tokens that end a text are not chosen before that, since the least length is the most, too.
@@ -133,8 +135,13 @@ class GenaiModel:
         Args:
             length: Tokens of a sequence at its end.
             batch: Number of sequences; by default that of the case.
+            is_whole: Whether a prompt is read in one run, so that outputs are those of all its
+                tokens, where the configuration wants it in chunks.
         """
-        return self._genai.Generator(self._model, self._parameters(length, batch or self._batch))
+        parameters = self._parameters(length, batch or self._batch)
+        if is_whole and self.is_chunked:
+            parameters.set_search_options(chunk_size=0)
+        return self._genai.Generator(self._model, parameters)
 
     def search_options(self, *, length: int) -> dict[str, str]:
         """Return what generates so many tokens in all, as genai reads it back, else as it is set.
@@ -221,7 +228,21 @@ def _search(length: int, batch: int) -> dict[str, Any]:
         "num_beams": 1,
         "num_return_sequences": 1,
         "repetition_penalty": 1.0,
+        "no_repeat_ngram_size": 0,
     }
+
+
+def _is_chunked(folder: Path) -> bool:
+    """Return whether a configuration has prompts read in chunks.
+
+    A release that knows no such thing refuses the option, so that nothing is set where nobody asks.
+    """
+    try:
+        told = json.loads((folder / "genai_config.json").read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError):  # genai says what is wrong with it
+        return False
+    search = told.get("search") if isinstance(told, dict) else None
+    return isinstance(search, dict) and bool(search.get("chunk_size"))
 
 
 def _has_template(folder: Path) -> bool:

@@ -54,7 +54,7 @@ class GenaiOutputs:
         ids = input_feed[self._decoder.ids]
         self._require_prompt(input_feed)
         batch, tokens = ids.shape
-        generator = self._model.generator(length=tokens + 1, batch=batch)
+        generator = self._model.generator(length=tokens + 1, batch=batch, is_whole=True)
         generator.append_tokens(ids.astype("int32"))
         wanted = output_names or [info.name for info in self.get_outputs()]
         return [self._output(generator, name, tokens) for name in wanted]

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.passes.generation.declaration import PASS
 from tests.passes.generation.generated import make_generated, make_generating_case, make_request
 from tests.results_factory import make_result
@@ -55,6 +57,24 @@ def test_an_encoder_counts_for_the_first_token_and_a_request_for_the_sound() -> 
     assert "encoder_time" in read
     assert "real_time_factor" not in read
     assert "encoder_time" not in summarise(make_generated([[bare] * 3], case=heard)).quantities
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("real_time_factor<=1", False),
+        ("real_time_factor<=2.5", True),
+        ("real_time_factor<0.5", False),
+    ],
+)
+def test_what_is_slower_than_its_sound_breaks_a_limit_of_one(text: str, is_kept: bool) -> None:
+    case = make_generating_case()
+    assert case.generation is not None
+    heard = replace(case, generation=replace(case.generation, sound_s=0.05))
+    request = replace(make_request((80, 2, 2)), encoder_ns=16_000_000)
+    summary = summarise(make_generated([[request] * 3], case=heard))
+    (outcome,) = check_limits([parse_limit(text, place="test")], summary)
+    assert outcome.judgement.is_good is is_kept
 
 
 def test_percentiles_are_over_tokens_and_intervals_over_requests() -> None:
