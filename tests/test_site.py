@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,3 +74,40 @@ def test_what_the_site_is_made_of_is_there(tmp_path: Path) -> None:
     for place in [*SITE.pages().values(), *SITE.assets().values()]:
         assert (tmp_path / "docs" / place).is_file()
     assert (tmp_path / "zensical.toml").is_file()
+
+
+def test_the_readme_is_short_and_shows_a_picture_first() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    assert re.fullmatch(r"!\[.+\]\(docs/pictures/[\w.-]+\)", lines[0])
+
+
+def on_the_index(text: str) -> str:
+    """Return the README as the package index shows it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for change in project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"][
+        "substitutions"
+    ]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    return text
+
+
+def test_every_link_of_the_readme_leads_to_the_site_on_the_package_index() -> None:
+    host = CONFIGURATION["site_url"]
+    places = {place.removesuffix("index.md").removesuffix(".md") for place in SITE.pages().values()}
+    links = re.findall(r"\]\(([^()]+)\)", on_the_index((ROOT / "README.md").read_text("utf-8")))
+    assert len(links) > 20
+    for link in links:
+        assert link.startswith(host), link
+        path = link.removeprefix(host).partition("#")[0]
+        assert path in SITE.assets().values() or path.rstrip("/") in {
+            place.rstrip("/") for place in places
+        }, link
+
+
+def test_every_url_of_the_metadata_is_a_page_of_the_site() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    places = {place.removesuffix("index.md").removesuffix(".md") for place in SITE.pages().values()}
+    for url in project["urls"].values():
+        assert url.startswith(CONFIGURATION["site_url"])
+        assert url.removeprefix(CONFIGURATION["site_url"]).rstrip("/") in places, url
