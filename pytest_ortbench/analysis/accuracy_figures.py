@@ -16,7 +16,7 @@ _FIGURES = ("accuracy_max_abs", "accuracy_cosine", "accuracy_sqnr", "accuracy_to
 _FLOATS = ("float", "class")
 
 
-def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") -> bool:
+def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") -> None:
     """Add the figures of all outputs.
 
     Of outputs that hold NaN or infinity that alone is said, and of outputs that can't be held
@@ -26,10 +26,6 @@ def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") 
         collector: Where they go.
         result: The case.
         failed: Why the case has no numbers at all; empty if it has.
-
-    Returns:
-        Whether every output is the reference's, so that its signal to noise ratio is beyond every
-        number.
     """
     evidence = evidence_of(result)
     accuracy = result.accuracy
@@ -38,14 +34,17 @@ def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") 
         collector.add("accuracy_finite", 0.0)
         where = evidence.nonfinite or "in the compared runs"
         collector.reject(_FIGURES, f"outputs hold NaN or infinity: {where}")
-        return False
+        return
     if accuracy is None or not accuracy.outputs or evidence.missing:
         why = failed if accuracy is None or not (accuracy.outputs or accuracy.reason) else ""
         collector.reject(("accuracy_finite", *_FIGURES), why or evidence.missing)
-        return False
+        return
     _add_worst(collector, accuracy)
     _add_agreement(collector, accuracy.outputs)
-    return _is_exact(accuracy.outputs)
+    if any(output.kind in _FLOATS for output in accuracy.outputs) and all(
+        map(is_equal, accuracy.outputs)
+    ):
+        collector.add_infinite("accuracy_sqnr", reason=EXACT)
 
 
 def is_equal(output: OutputAccuracy) -> bool:
@@ -55,10 +54,6 @@ def is_equal(output: OutputAccuracy) -> bool:
     if output.kind in _FLOATS:
         return output.sqnr_db is None and (output.exact or output.max_abs == 0)
     return output.exact or (output.agree is not None and output.agree == output.rows)
-
-
-def _is_exact(outputs: Sequence[OutputAccuracy]) -> bool:
-    return any(output.kind in _FLOATS for output in outputs) and all(map(is_equal, outputs))
 
 
 def _add_worst(collector: Collector, accuracy: Accuracy) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pytest_ortbench.core.metrics import METRICS
@@ -15,6 +16,7 @@ class Collector:
         quantities: Numbers by name of the metric.
         missing: Reasons, likewise.
         needed: Samples that a number asks for, of those that are missing for want of samples.
+        infinite: What is beyond every number, since nothing differs, likewise; ``missing`` says so.
         notes: What stands behind a number, for the few where it is not plain from the number.
     """
 
@@ -22,6 +24,7 @@ class Collector:
         self.quantities: dict[str, Quantity] = {}
         self.missing: dict[str, str] = {}
         self.needed: dict[str, int] = {}
+        self.infinite: dict[str, Quantity] = {}
         self.notes: dict[str, str] = {}
 
     def add(
@@ -46,6 +49,11 @@ class Collector:
         """Note that a number asks for more samples than there are."""
         self.needed[name] = samples
         self.missing[name] = f"n<{samples}"
+
+    def add_infinite(self, name: str, *, reason: str) -> None:
+        """Note that a metric is beyond every number, as a ratio to no difference at all is."""
+        self.infinite[name] = Quantity(value=math.inf, unit=METRICS[name].unit)
+        self.missing[name] = reason
 
     def reject(self, names: Sequence[str], reason: str) -> None:
         """Take one reason for several metrics."""

@@ -22,7 +22,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         type_name: Its type as the model declares it; empty if unknown.
         floor: What it must keep.
     """
-    if type_name in _QUANTISED_TYPES and _is_within_a_step(output):
+    if is_within_a_step(output, type_name):
         return ""
     if output.adds_nonfinite:
         return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
@@ -43,5 +43,11 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     )
 
 
-def _is_within_a_step(output: OutputAccuracy) -> bool:
-    return output.max_abs is not None and output.max_abs <= 1
+def is_within_a_step(output: OutputAccuracy, type_name: str) -> bool:
+    """Return whether an output is a quantised number that differs by its last step at most.
+
+    Args:
+        output: Its figures.
+        type_name: Its type as the model declares it; empty if unknown.
+    """
+    return type_name in _QUANTISED_TYPES and output.max_abs is not None and output.max_abs <= 1

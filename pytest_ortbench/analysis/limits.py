@@ -82,7 +82,7 @@ def _judge(limit: Limit, summary: Summary) -> Judgement:
             return good(_OF, f"{name} is {measured}, within '{limit.text}'")
         return bad(_OF, limit.explain(measured) + _behind(name, summary))
     reason = summary.missing.get(name, "not measured")
-    if name == "accuracy_sqnr" and summary.exact:
+    if name in summary.infinite:
         # No difference at all is a signal to noise ratio beyond every number.
         text = f"{name} is infinite ({reason}), which"
         if limit.holds(math.inf):

@@ -51,7 +51,8 @@ class Summary:
         notes: What stands behind a number by name of the metric: which load is INVALID, and why.
         flags: Reasons to trust the numbers less, as stored with the result.
         judgements: What could be judged of it, and what could not.
-        exact: Whether every output is the reference's: a signal to noise ratio beyond every number.
+        infinite: What is beyond every number, since nothing differs, by name of the metric;
+            ``missing`` says so.
         workers: Worker processes that finished.
         samples: Steady-state inferences over all workers.
         timed_s: Seconds that passed meanwhile.
@@ -66,7 +67,7 @@ class Summary:
     notes: dict[str, str] = field(default_factory=dict)
     flags: tuple[Flag, ...] = ()
     judgements: tuple[Judgement, ...] = ()
-    exact: bool = False
+    infinite: dict[str, Quantity] = field(default_factory=dict)
     workers: int = 0
     samples: int = 0
     timed_s: float = 0.0
@@ -76,6 +77,11 @@ class Summary:
     def key(self) -> tuple[str, str]:
         """(case id, runtime label)."""
         return self.case.key
+
+    @property
+    def exact(self) -> bool:
+        """Whether every output is the reference's: a signal to noise ratio beyond every number."""
+        return "accuracy_sqnr" in self.infinite
 
     @property
     def on_drawn_inputs(self) -> bool:
@@ -99,7 +105,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     collector.add("model_size", size or None, reason="there is no such file")
     _add_zeros(collector, result.case)
     _add_placement(collector, result)
-    exact = add_accuracy(collector, result, failed=_reason(result))
+    add_accuracy(collector, result, failed=_reason(result))
     for entry in PASSES:
         if entry.keeps_numbers:
             entry.load(entry.add_numbers)(collector, result)
@@ -135,7 +141,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         notes=collector.notes,
         flags=result.flags,
         judgements=judgements_of(result),
-        exact=exact,
+        infinite=collector.infinite,
         workers=len(workers),
         samples=sum(samples.count for samples in workers),
         timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -189,7 +190,7 @@ def _contrast(contrast: ContrastVerdict) -> Iterator[Broken]:
 
 
 #: What is checked of each type beside its single values.
-RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
+_STANDARD: dict[type, Callable[[Any], Iterator[Broken]]] = {
     CaseResult: _result,
     ContrastVerdict: _contrast,
     Measurement: _measurement,
@@ -201,10 +202,24 @@ RELATIONS: dict[type, Callable[[Any], Iterator[Broken]]] = {
     Samples: _samples,
     Startup: _startup,
     WarmUp: _warm_up,
-    **{
-        kind: relation
-        for entry in PASSES
-        if entry.relations
-        for kind, relation in entry.load(entry.relations).items()
-    },
 }
+
+
+def _with_passes() -> dict[type, Callable[[Any], Iterator[Broken]]]:
+    """Return all relations; those of passes on a type stand after the ones of the standard pass."""
+    relations = {kind: [relation] for kind, relation in _STANDARD.items()}
+    for entry in PASSES:
+        if entry.relations:
+            for kind, relation in entry.load(entry.relations).items():
+                relations.setdefault(kind, []).append(relation)
+    return {kind: partial(_all_of, tuple(several)) for kind, several in relations.items()}
+
+
+def _all_of(
+    relations: tuple[Callable[[Any], Iterator[Broken]], ...], value: object
+) -> Iterator[Broken]:
+    for relation in relations:
+        yield from relation(value)
+
+
+RELATIONS = _with_passes()

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers import export_faults, export_sqnr_db
+from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
+from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db
 from pytest_ortbench.schema.document import decode_run
 from tests.beside_packages import TORCH, interpreter_beside, run_beside
 
@@ -134,9 +135,9 @@ def test_a_wrong_epsilon_is_found_in_its_module(tmp_path: Path) -> None:
     assert flagged(result)
     (fault,) = export_faults(check, result.case.model)
     assert (fault.kind, fault.outputs) == ("different", ("logits", "hidden"))
-    assert check.parting is not None
-    assert (check.parting.module, check.parting.kind) == ("blocks.1.norm", "Norm")
-    assert not check.parting.is_fed_wrong
+    assert check.first_difference is not None
+    assert (check.first_difference.module, check.first_difference.kind) == ("blocks.1.norm", "Norm")
+    assert not check.first_difference.is_fed_wrong
 
 
 def test_a_frozen_batch_is_named(tmp_path: Path) -> None:
@@ -144,8 +145,8 @@ def test_a_frozen_batch_is_named(tmp_path: Path) -> None:
     assert flagged(result)
     (fault,) = export_faults(check, result.case.model)
     assert (fault.kind, fault.dimension, fault.right_at) == ("frozen", "batch", (2,))
-    assert check.parting is not None
-    assert (check.parting.module, check.parting.is_fed_wrong) == ("head", True)
+    assert check.first_difference is not None
+    assert (check.first_difference.module, check.first_difference.is_fed_wrong) == ("head", True)
 
 
 def test_swapped_outputs_are_named(tmp_path: Path) -> None:

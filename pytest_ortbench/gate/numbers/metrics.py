@@ -78,10 +78,9 @@ class MetricSide:
                 for measurement in self.result.measurements
             )
             return tuple(float(value) for value in readings if value is not None)
-        quantity = self.summary.quantities.get(metric)
-        if quantity is not None:
-            return (quantity.value,)
-        return (float("inf"),) if metric == "accuracy_sqnr" and self.summary.exact else ()
+        summary = self.summary
+        quantity = summary.quantities.get(metric, summary.infinite.get(metric))
+        return () if quantity is None else (quantity.value,)
 
 
 def medians_of_units(case: Case, units: Sequence[object]) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""Whether an exported model answers what its source does."""
+"""The export check: a pass that holds an exported file against the source that it was made from."""

@@ -1,4 +1,4 @@
-"""Whether an exported model answers what its source does."""
+"""What the export check says of itself: its questions, its judgement, its flag and its metric."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ PASS = Pass(
     questions=(
         (".questions:AskFile", ".worker.file:ask_file"),
         (".questions:AskSource", ".worker.source:ask_source"),
-        (".questions:FindParting", ".worker.parting:find_parting"),
+        (".questions:FindFirstDifference", ".worker.first_difference:find_first_difference"),
     ),
+    bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     offers=((Place(after="judgements"), ".fixture:export_judgement"),),
-    judge=".numbers:judge_export",
+    judge=".numbers.verdict:judge_export",
     judgement="export",
     flags=(
         (
@@ -46,8 +47,8 @@ PASS = Pass(
             ),
         ),
     ),
-    flag_rules=(("WRONG-EXPORT", ".numbers:wrong_export"),),
-    add_numbers=".numbers:add_export",
+    flag_rules=(("WRONG-EXPORT", ".numbers.verdict:wrong_export"),),
+    add_numbers=".numbers.verdict:add_export",
     metrics=_METRICS,
     metrics_place=Place(rank=12),
     shipped_test="test_export",

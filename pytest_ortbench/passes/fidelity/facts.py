@@ -20,8 +20,9 @@ class CheckedSizes:
         samples: Input sets that both answered.
         outputs: The file's outputs with the source's as what is right.
         note: What the figures leave out, such as outputs of another shape.
-        file_reason: Why the file did not run; empty if it did.
-        source_reason: Why the source did not, likewise.
+        file_reason: Why the file refused an input set, the first after ``samples``; empty if it
+            took all.
+        source_reason: Why the source did not answer, a set that the file refused among them.
     """
 
     sizes: dict[str, int] = field(default_factory=dict)
@@ -59,17 +60,15 @@ class Confusion:
     Attributes:
         output: Name of the file's output.
         source_output: Name of the output in whose place the source gives these values.
-        sqnr_db: How near they are; ``None`` where they are equal.
     """
 
     output: str
     source_output: str
-    sqnr_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parting:
-    """Where in the graph the values of the file part from those of the source.
+class FirstDifference:
+    """The first node of the graph whose value is not the source's.
 
     Attributes:
         module: Path of the part of the source (``encoder.layer.0.norm``).
@@ -108,10 +107,11 @@ class ExportCheck:
         fixed: Sizes that the file fixes and another of which was tried.
         confusions: Outputs that are another output of the source.
         spread: How far the file is from itself, where it was run again.
-        repeats: Whether the source answers the same when it is asked again, and when it is built
-            again; ``None`` where that was not asked, since nothing differs.
+        repeats: Whether the source answers the same when it is asked again; ``None`` where that
+            was not asked, since nothing differs, or could not be told.
         rebuilds: Likewise, of a source that was loaded a second time.
-        parting: Where values part; ``None`` where outputs don't.
+        again_reason: Why the source did not answer again; empty where it did, or was not asked.
+        first_difference: Where in the graph they differ first; ``None`` where outputs do not.
         reason: Why nothing was compared; empty otherwise.
         interrupted: Whether it was stopped before it was over; a resumed run does it.
     """
@@ -124,7 +124,8 @@ class ExportCheck:
     spread: ReferenceSpread | None = None
     repeats: bool | None = None
     rebuilds: bool | None = None
-    parting: Parting | None = None
+    again_reason: str = ""
+    first_difference: FirstDifference | None = None
     reason: str = ""
     interrupted: bool = False
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize, Parting
+from pytest_ortbench.passes.fidelity.facts import (
+    CheckedSizes,
+    Confusion,
+    FirstDifference,
+    FixedSize,
+)
 from pytest_ortbench.schema.question import (
     CaseOfReference,
     CaseQuestion,
@@ -93,6 +98,7 @@ class SourceAnswered:
         confusions: Outputs of the file that are another output of the source.
         repeats: As of an :class:`~pytest_ortbench.passes.fidelity.facts.ExportCheck`.
         rebuilds: Likewise.
+        again_reason: Likewise.
         parts: Parts whose values were written, in their order; empty where nothing differs, or
             the framework can't tell.
     """
@@ -103,6 +109,7 @@ class SourceAnswered:
     confusions: tuple[Confusion, ...] = ()
     repeats: bool | None = None
     rebuilds: bool | None = None
+    again_reason: str = ""
     parts: tuple[SourcePart, ...] = ()
 
 
@@ -128,7 +135,7 @@ class AskSource(CaseQuestion[SourceAnswered]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindParting(Question[Parting]):
+class FindFirstDifference(Question[FirstDifference]):
     """Find the first node of a file whose value is not that of its part in the source.
 
     Attributes:

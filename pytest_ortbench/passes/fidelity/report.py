@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.nearness import NEAR_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.core.units import counted, significant
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, FixedSize
-from pytest_ortbench.passes.fidelity.numbers import (
-    export_faults,
-    export_sqnr_db,
+from pytest_ortbench.passes.fidelity.numbers.evidence import left_out, why_unjudged
+from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
+from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db, is_due, is_exact
+from pytest_ortbench.passes.fidelity.numbers.words import (
+    difference_words,
+    differing_words,
     fault_words,
-    is_due,
-    parting_words,
-    why_unknown,
 )
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
@@ -54,12 +55,13 @@ def export_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
 
 def _one_of_each(results: Sequence[CaseResult]) -> list[CaseResult]:
     """Return one case of each model, since a check is the same for all of them."""
-    chosen: dict[str, CaseResult] = {}
+    chosen: dict[tuple[str, str], CaseResult] = {}
     for result in results:
         if result.fidelity is not None and is_due(result):
-            kept = chosen.get(result.case.model.digest)
+            key = (result.case.model.name, result.case.model.digest)
+            kept = chosen.get(key)
             if kept is None or (kept.fidelity is not None and kept.fidelity.reason):
-                chosen[result.case.model.digest] = result
+                chosen[key] = result
     return list(chosen.values())
 
 
@@ -79,18 +81,18 @@ def check_sentences(check: ExportCheck, model: Model) -> list[str]:
         check: What both sides answered.
         model: The exported one.
     """
-    missing = why_unknown(check)
-    if missing:
-        return [f"not judged: {missing}"]
     against = _framework(check)
     faults = export_faults(check, model)
-    over = _over(check.choices)
-    if faults:
+    missing = "" if faults else why_unjudged(check, model)
+    if missing:
+        sentences = [f"not judged: {missing}"]
+    elif faults:
         sentences = [f"WRONG against {against}: {fault_words(fault)}" for fault in faults]
-        where = parting_words(check)
+        where = difference_words(check)
         sentences += [where] if where else []
     else:
-        sentences = [f"{_nearness(check)} against {against}, over {over}"]
+        sentences = [f"{_nearness(check, model)} against {against}, over {_over(check.choices)}"]
+    sentences += left_out(check)
     refused = [fixed for fixed in check.fixed if fixed.taken]
     if refused:
         fixes = "; ".join(map(_fixed_words, refused))
@@ -104,16 +106,16 @@ def _framework(check: ExportCheck) -> str:
     return f"{title} {check.version}".strip()
 
 
-def _nearness(check: ExportCheck) -> str:
-    value = export_sqnr_db(check)
-    if value is not None:
-        return f"exact to {significant(value, 3)} dB"
-    outputs = [output for choice in check.choices for output in choice.outputs]
-    unequal = [output for output in outputs if output.agree != output.rows]
-    if not unequal:
+def _nearness(check: ExportCheck, model: Model) -> str:
+    if is_exact(check, model):
         return "exact"
-    worst = unequal[0]
-    return f"{worst.agree} of {worst.rows} values of {worst.name} are equal"
+    value = export_sqnr_db(check)
+    whole = differing_words(check, model)
+    parts = [whole] if whole else []
+    if value is not None:
+        word = "exact" if value >= NEAR_DB and not whole else "agrees"
+        parts.insert(0, f"{word} to {significant(value, 3)} dB")
+    return "; ".join(parts) or "every value that has no ratio is the source's"
 
 
 def _over(choices: Sequence[CheckedSizes]) -> str:

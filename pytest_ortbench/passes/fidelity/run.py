@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.nearness import NEAR_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.registry import engine_kind
@@ -16,13 +18,10 @@ from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, Parting
-from pytest_ortbench.passes.fidelity.numbers import (
-    NEAR_DB,
-    export_faults,
-    export_sqnr_db,
-    inner_near_db,
-)
+from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, FirstDifference
+from pytest_ortbench.passes.fidelity.numbers.evidence import spread_decides
+from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
+from pytest_ortbench.passes.fidelity.numbers.rounding import inner_near_db
 from pytest_ortbench.passes.fidelity.planning import (
     SizedInputs,
     has_source,
@@ -33,7 +32,7 @@ from pytest_ortbench.passes.fidelity.questions import (
     AskFile,
     AskSource,
     FileAnswered,
-    FindParting,
+    FindFirstDifference,
     SizeChoice,
     SizeTrial,
     SourceAnswered,
@@ -131,32 +130,42 @@ def _checked(case: Case, means: Means) -> ExportCheck:
             confusions=answered.confusions,
             repeats=answered.repeats,
             rebuilds=answered.rebuilds,
+            again_reason=answered.again_reason,
         )
-        nearest = export_sqnr_db(check)
-        if nearest is not None and nearest < NEAR_DB and check.rebuilds is not False:
-            spread = launcher.ask(
-                MeasureSpread(case=right, reference=path), deadline=time.monotonic() + timeout_s
+        if spread_decides(check):
+            check = replace(check, spread=_spread(launcher, right, path))
+        is_far = any(fault.worst is not None for fault in export_faults(check, case.model))
+        # Outputs in the wrong place differ by no node.
+        if is_far and not check.confusions:
+            first = (
+                _first_difference(launcher, right, inner, answered.parts, check)
+                if answered.parts
+                else FirstDifference(reason=f"{kind.title} tells no values from inside its model")
             )
-            check = replace(check, spread=spread)
-        if any(fault.worst is not None for fault in export_faults(check, case.model)):
-            parting = _parting(launcher, right, inner, answered.parts, check)
-            check = replace(check, parting=parting)
+            check = replace(check, first_difference=first)
     return check
 
 
-def _parting(
+def _spread(launcher: Launcher, right: Case, path: str) -> ReferenceSpread:
+    """Return how far the file is from itself, or why it could not be run again."""
+    question = MeasureSpread(case=right, reference=path)
+    try:
+        return launcher.ask(question, deadline=time.monotonic() + right.sampling.timeout_s)
+    except WorkerError as error:
+        return ReferenceSpread(reason=error.failure.message or error.failure.kind)
+
+
+def _first_difference(
     launcher: Launcher, right: Case, inner: str, parts: tuple[SourcePart, ...], check: ExportCheck
-) -> Parting:
+) -> FirstDifference:
     """Return the first node that differs, or why it can't be known."""
-    if not parts:
-        return Parting(reason=f"{check.framework} tells no values from inside its model")
-    question = FindParting(
+    question = FindFirstDifference(
         case=right, path=inner, parts=parts, near_db=inner_near_db(check, right.model)
     )
     try:
         return launcher.ask(question, deadline=time.monotonic() + right.sampling.timeout_s)
     except WorkerError as error:
-        return Parting(reason=error.failure.message)
+        return FirstDifference(reason=error.failure.message or error.failure.kind)
 
 
 def _named(

@@ -111,4 +111,5 @@ def checked(
         confusions=answered.confusions,
         repeats=answered.repeats,
         rebuilds=answered.rebuilds,
+        again_reason=answered.again_reason,
     )

@@ -22,7 +22,8 @@ from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers import export_faults, export_sqnr_db, judge_export
+from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
+from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db, judge_export
 from tests.passes.fidelity.answered import checked, network, right
 from tests.results_factory import make_case, make_result
 

@@ -16,7 +16,7 @@ from pytest_ortbench.core.source import Source
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers import export_faults
+from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
 from pytest_ortbench.passes.fidelity.run import measure
 from pytest_ortbench.planning.feeds import resolve_inputs
 from tests.launch.cases import case_of

@@ -1,6 +1,6 @@
-"""The source of an export, on what the file was fed, compared with what the file answered.
+"""The framework's side of an export check: it runs the source on what the file was fed.
 
-Its process never loads ONNX Runtime.
+What the file answered is held against what the source does. The process never loads ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
-from pytest_ortbench.core.accuracy import OutputAccuracy
+from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.nearness import is_compared, is_repeated, nearness_db
 from pytest_ortbench.engines.seam import InnerValue
 from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize
 from pytest_ortbench.passes.fidelity.questions import (
@@ -20,6 +22,8 @@ from pytest_ortbench.passes.fidelity.questions import (
     SourceAnswered,
     SourcePart,
 )
+from pytest_ortbench.passes.fidelity.worker.likeness import figures_of, likeness_db
+from pytest_ortbench.passes.fidelity.worker.sets import feeds_of, magnitudes_of
 from pytest_ortbench.worker.accuracy import Collected
 from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.engine_case import EngineCase
@@ -27,8 +31,10 @@ from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
 
-#: An output that is as near as this to one of the source's, and far from its own, is that one.
+#: An output that is as near as this to another one of the source's, and so much nearer than to its
+#: own, is that one.
 _CONFUSED_DB = 60.0
+_CLEARLY_DB = 20.0
 
 
 def ask_source(question: AskSource, measured: MeasuredCase) -> SourceAnswered:
@@ -56,7 +62,10 @@ def _first_far(question: AskSource, stored: SampleFile, answered: SourceAnswered
     """The first input set of the first sizes at which outputs differ."""
     number = 0
     for choice, count in zip(answered.choices, question.samples, strict=True):
-        far = any(nearness_db(output) < question.near_db for output in choice.outputs)
+        far = any(
+            is_compared(output) and nearness_db(output) < question.near_db
+            for output in choice.outputs
+        )
         if far and choice.samples:
             return next(itertools.islice(stored.samples(), number, None), None)
         number += count
@@ -78,19 +87,23 @@ def held_against(
     choices, pairs = _compared(question, stored, session, seed=seed)
     confusions: tuple[Confusion, ...] = ()
     repeats = rebuilds = None
+    again_reason = ""
     outputs = [output for choice in choices for output in choice.outputs]
     if any(nearness_db(output) < question.near_db for output in outputs):
         confusions = confused_outputs(pairs, stored.names, question.near_db)
         again = pairs[0] if pairs else None
         if again is not None:
-            repeats = _is_same(session, again, stored.names, question.near_db)
-            rebuilds = _is_same(another(), again, stored.names, question.near_db)
+            compare = partial(_is_same, again, stored.names, question.near_db)
+            repeats, again_reason = compare(lambda: session)
+            rebuilds, reason = compare(another)
+            again_reason = again_reason or reason
     return SourceAnswered(
         choices=tuple(choices),
         fixed=tuple(_tried(trial, session, seed=seed) for trial in question.trials),
         confusions=confusions,
         repeats=repeats,
         rebuilds=rebuilds,
+        again_reason=again_reason,
     )
 
 
@@ -111,22 +124,24 @@ def _compared(
     first_pairs: list[AnsweredPair] = []
     for choice, count in zip(question.choices, question.samples, strict=True):
         collected = Collected()
-        reason, answered = "", 0
-        taken = list(itertools.islice(samples, count))
-        if not taken:
-            # The file refused it. Whether the source takes it decides who is wrong.
-            feeds = make_feeds(choice.inputs, seed=seed)
-            _, reason = _answer(session, feeds)
-        for sample in taken:
-            outputs, reason = _answer(session, sample.feeds)
+        reason = ""
+        for number, sample in enumerate(itertools.islice(samples, count)):
+            # Those after one that the source refuses are passed over.
+            if not reason:
+                outputs, reason = _answer(session, sample.feeds)
             if reason:
-                break
-            answered += 1
-            right = replace(sample, outputs=outputs)
-            collected.add(right, sample.outputs, stored.names)
-            if answered == 1:
+                continue
+            collected.add(replace(sample, outputs=outputs), sample.outputs, stored.names)
+            if not number:
                 first_pairs.append(AnsweredPair(sample=sample, outputs=outputs))
+        if not reason and count < len(magnitudes_of(choice)):
+            # The file refused this set. Whether the source takes it decides who is wrong.
+            _, reason = _answer(session, feeds_of(choice, count, seed=seed))
         accuracy = collected.accuracy(stored, "")
+        # Answers without any value are none.
+        answered = accuracy.samples if accuracy.outputs else 0
+        if accuracy.samples and not answered:
+            reason = reason or accuracy.reason
         choices.append(
             CheckedSizes(
                 samples=answered,
@@ -149,59 +164,54 @@ def confused_outputs(
         near_db: An output this near to its own is no other one.
     """
     confusions = []
-    for name in names:
-        own_db = _likeness_db(pairs, names, name, name)
+    for own, name in enumerate(names):
+        own_db = _worst_likeness_db(pairs, own, own)
         if own_db >= near_db:
             continue
         likenesses = {
-            other: _likeness_db(pairs, names, name, other) for other in names if other != name
+            other: _worst_likeness_db(pairs, own, other)
+            for other in range(len(names))
+            if other != own
         }
-        nearest = max(likenesses, key=lambda other: likenesses[other], default="")
-        nearest_db = likenesses.get(nearest, -math.inf)
-        if nearest_db >= max(_CONFUSED_DB, own_db):
-            sqnr_db = nearest_db if math.isfinite(nearest_db) else None
-            confusions.append(Confusion(output=name, source_output=nearest, sqnr_db=sqnr_db))
+        nearest = max(likenesses, key=lambda other: likenesses[other], default=own)
+        if likenesses.get(nearest, -math.inf) >= max(_CONFUSED_DB, own_db + _CLEARLY_DB):
+            confusions.append(Confusion(output=name, source_output=names[nearest]))
     return tuple(confusions)
 
 
-def _likeness_db(
-    pairs: Sequence[AnsweredPair], names: Sequence[str], name: str, other: str
-) -> float:
-    """How near an output of the file is to any output of the source, in the worst pair."""
-    worst_db = math.inf if pairs else -math.inf
-    for pair in pairs:
-        output = pair.sample.outputs[names.index(name)]
-        right = pair.outputs[names.index(other)]
-        collected = Collected()
-        collected.add(replace(pair.sample, outputs=[right]), [output], [name])
-        worst_db = min(worst_db, *map(nearness_db, collected.outputs()), math.inf)
-    return worst_db
+def _worst_likeness_db(pairs: Sequence[AnsweredPair], own: int, other: int) -> float:
+    """How near an output of the file is to any output of the source, in the worst pair.
 
-
-def nearness_db(output: OutputAccuracy) -> float:
-    """Return how near an output is to what is right: infinite where it is equal.
-
-    Whole values have no ratio: where one of them differs it is the lowest.
+    The lowest where the source returns no such output.
     """
-    if output.adds_nonfinite:
-        return -math.inf
-    if output.sqnr_db is not None:
-        return output.sqnr_db
-    if output.exact or output.agree is None or output.agree == output.rows:
-        return math.inf
-    return -math.inf
+    return min(
+        (
+            likeness_db(pair.sample.outputs[own], pair.outputs[other])
+            if other < len(pair.outputs)
+            else -math.inf
+            for pair in pairs
+        ),
+        default=-math.inf,
+    )
 
 
 def _is_same(
-    session: Session, known: AnsweredPair, names: Sequence[str], near_db: float
-) -> bool | None:
-    """Whether a source answers as it did before; ``None`` where it does not answer."""
+    known: AnsweredPair, names: Sequence[str], near_db: float, source: Callable[[], Session]
+) -> tuple[bool | None, str]:
+    """Whether a source answers as it did before; ``None`` and why where that can't be told."""
+    try:
+        session = source()
+    except Exception as error:  # noqa: BLE001 - loading runs the source's own program
+        return None, first_line(error)
     outputs, reason = _answer(session, known.sample.feeds)
     if reason:
-        return None
-    collected = Collected()
-    collected.add(replace(known.sample, outputs=known.outputs), outputs, names)
-    return all(nearness_db(output) >= near_db for output in collected.outputs())
+        return None, reason
+    repeated = figures_of(outputs, known.outputs, names)
+    if not all(is_repeated(output, near_db) for output in repeated):
+        return False, ""
+    if not any(map(is_compared, repeated)):
+        return None, "no value of its outputs could be compared"
+    return True, ""
 
 
 def _tried(trial: SizeTrial, session: Session, *, seed: int) -> FixedSize:
@@ -214,5 +224,4 @@ def _answer(session: Session, feeds: Mapping[str, object]) -> tuple[list[object]
     try:
         return list(session.run(None, feeds)), ""
     except Exception as error:  # noqa: BLE001 - the source may raise anything
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return [], lines[0] if lines else type(error).__name__
+        return [], first_line(error)

@@ -1,8 +1,9 @@
-"""Where in the graph the values of an export part from those of its source.
+"""The first node of an exported graph whose value is not the source's.
 
 Exporters write into each node which part of the source it comes from. A part agrees where one of
-its nodes gives its value. A part that was melted into a later one (a convolution that took the
-normalisation behind it) gives the value of that one, which counts as agreeing, too.
+its nodes gives its value. A part that was fused with a later one (a convolution that took the
+normalisation behind it) gives the value of that one, which counts as agreeing, too. A part whose
+value says nothing, since it is empty or all NaN, is passed over.
 """
 
 from __future__ import annotations
@@ -15,33 +16,34 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.convert.by_node import inner_graph, some_at_a_time
+from pytest_ortbench.core.nearness import is_compared
 from pytest_ortbench.core.own_folder import OwnFolder
-from pytest_ortbench.passes.fidelity.facts import Parting
-from pytest_ortbench.passes.fidelity.questions import FindParting, SourcePart
-from pytest_ortbench.passes.fidelity.worker.source import nearness_db
-from pytest_ortbench.worker.accuracy import Collected, fitting
-from pytest_ortbench.worker.sample_file import Sample, open_samples
+from pytest_ortbench.passes.fidelity.facts import FirstDifference
+from pytest_ortbench.passes.fidelity.questions import FindFirstDifference, SourcePart
+from pytest_ortbench.passes.fidelity.worker.likeness import figures_of, likeness_db
+from pytest_ortbench.worker.accuracy import fitting
+from pytest_ortbench.worker.sample_file import open_samples
 from pytest_ortbench.worker.state import WorkerState
 
 #: Key under which PyTorch's exporter writes the path of a node's module.
 _SCOPES = "pkg.torch.onnx.name_scopes"
-#: Later parts whose value a part may have that was melted into them.
-_MELTED = 3
+#: Later parts whose value a part may have that was fused with them.
+_FUSED = 3
 
 
-def find_parting(question: FindParting, state: WorkerState) -> Parting:
+def find_first_difference(question: FindFirstDifference, state: WorkerState) -> FirstDifference:
     """Run the file with its inner values as outputs, and compare them with the source's parts."""
     state.import_runtime()
     state.enter("fidelity")
     sample = next(iter(open_samples(Path(question.path)).samples()))
     values = dict(zip((part.path for part in question.parts), sample.outputs, strict=True))
-    with OwnFolder("parting") as folder:
+    with OwnFolder("first-difference") as folder:
         graph = inner_graph(
             Path(question.case.model.path), folder, "file", question.case.session.custom_ops
         )
         feeds, missing = fitting(graph.session, sample.feeds)
         if missing:
-            return Parting(reason=f"nothing is fed to the input {missing!r}")
+            return FirstDifference(reason=f"nothing is fed to the input {missing!r}")
         nodes = nodes_of_parts(graph.producers, values)
         names = list(
             dict.fromkeys(
@@ -55,7 +57,9 @@ def find_parting(question: FindParting, state: WorkerState) -> Parting:
         given: dict[str, Any] = {}
         for some in some_at_a_time(names):
             given.update(zip(some, graph.session.run(some, feeds), strict=True))
-    return first_parting(question.parts, values, nodes, given, graph.producers, question.near_db)
+    return first_difference_of(
+        question.parts, values, nodes, given, graph.producers, question.near_db
+    )
 
 
 def nodes_of_parts(
@@ -97,14 +101,14 @@ def paths_of(node: Any) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def first_parting(
+def first_difference_of(
     parts: Sequence[SourcePart],
     values: Mapping[str, Any],
     nodes: Mapping[str, Sequence[str]],
     given: Mapping[str, Any],
     producers: Mapping[str, Any],
     near_db: float,
-) -> Parting:
+) -> FirstDifference:
     """Return the first part whose value no node of it gives.
 
     Args:
@@ -117,25 +121,25 @@ def first_parting(
     """
     compared = matched = 0
     after = ""
-    parting: Parting | None = None
+    difference: FirstDifference | None = None
     for place, part in enumerate(parts):
         right = values[part.path]
         names = [name for name in nodes.get(part.path, ()) if given[name].shape == right.shape]
-        if not names:
+        if not names or not _says_something(right):
             continue
         compared += 1
-        later = [values[other.path] for other in parts[place + 1 : place + 1 + _MELTED]]
-        nearest_db = max(_likeness_db(given[name], right) for name in names)
+        later = [values[other.path] for other in parts[place + 1 : place + 1 + _FUSED]]
+        nearest_db = max(likeness_db(given[name], right) for name in names)
         if nearest_db >= near_db or any(
-            _likeness_db(given[names[-1]], other) >= near_db
+            likeness_db(given[names[-1]], other) >= near_db
             for other in later
             if other.shape == right.shape
         ):
             matched += 1
-            after = after if parting is not None else part.path
-        elif parting is None:
+            after = after if difference is not None else part.path
+        elif difference is None:
             node = producers[names[-1]]
-            parting = Parting(
+            difference = FirstDifference(
                 module=part.path,
                 kind=part.kind,
                 node=node.name or names[-1],
@@ -144,13 +148,13 @@ def first_parting(
                 after=after,
                 is_fed_wrong=_is_fed_wrong(node, given, values, near_db),
             )
-    if parting is None:
-        parting = Parting(
+    if difference is None:
+        difference = FirstDifference(
             reason="no node of the file says which part of the source it comes from"
             if not compared
             else "every part that could be compared agrees"
         )
-    return replace(parting, compared=compared, matched=matched)
+    return replace(difference, compared=compared, matched=matched)
 
 
 def _is_fed_wrong(
@@ -159,16 +163,13 @@ def _is_fed_wrong(
     """Whether nothing that a node takes from other nodes is the value of a part."""
     fed = [given[name] for name in node.input if name in given]
     return bool(fed) and not any(
-        _likeness_db(value, right) >= near_db
+        likeness_db(value, right) >= near_db
         for value in fed
         for right in values.values()
         if value.shape == right.shape
     )
 
 
-def _likeness_db(value: Any, right: Any) -> float:
-    """How near a value is to what is right."""
-    collected = Collected()
-    sample = Sample(magnitude=1.0, feeds={}, outputs=[right])
-    collected.add(sample, [value], ["value"])
-    return min(map(nearness_db, collected.outputs()), default=math.inf)
+def _says_something(right: Any) -> bool:
+    """Whether a value has anything to compare with: one that is empty, or all NaN, has not."""
+    return any(map(is_compared, figures_of([right], [right], ["value"])))

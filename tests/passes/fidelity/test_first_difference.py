@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from pytest_ortbench.passes.fidelity.facts import Parting
+from pytest_ortbench.passes.fidelity.facts import FirstDifference
 from pytest_ortbench.passes.fidelity.questions import SourcePart
-from pytest_ortbench.passes.fidelity.worker.parting import first_parting, nodes_of_parts, paths_of
+from pytest_ortbench.passes.fidelity.worker.first_difference import (
+    first_difference_of,
+    nodes_of_parts,
+    paths_of,
+)
 
 PARTS = tuple(
     SourcePart(path=path, kind=kind)
@@ -37,9 +41,11 @@ CHAIN = {
 RIGHT = {"a": VALUES["conv"], "b": VALUES["norm"], "c": VALUES["act"], "d": VALUES[""]}
 
 
-def parted(given: Mapping[str, object], chain: Mapping[str, NodeProto] = CHAIN) -> Parting:
+def differing(
+    given: Mapping[str, object], chain: Mapping[str, NodeProto] = CHAIN
+) -> FirstDifference:
     nodes = nodes_of_parts(chain, VALUES)
-    return first_parting(PARTS, VALUES, nodes, given, chain, near_db=120.0)
+    return first_difference_of(PARTS, VALUES, nodes, given, chain, near_db=120.0)
 
 
 def test_paths_are_read_as_both_exporters_write_them() -> None:
@@ -53,12 +59,12 @@ def test_the_first_part_that_differs_is_named_with_its_node() -> None:
     wrong = {
         name: value * (1 if name == "a" else np.float32(1.001)) for name, value in RIGHT.items()
     }
-    parting = parted(wrong)
-    assert (parting.module, parting.kind) == ("norm", "BatchNorm2d")
-    assert (parting.node, parting.op_type) == ("node_b", "BatchNormalization")
-    assert parting.sqnr_db == pytest.approx(60, abs=0.1)
-    assert (parting.after, parting.is_fed_wrong) == ("conv", False)
-    assert (parting.compared, parting.matched) == (4, 1)
+    difference = differing(wrong)
+    assert (difference.module, difference.kind) == ("norm", "BatchNorm2d")
+    assert (difference.node, difference.op_type) == ("node_b", "BatchNormalization")
+    assert difference.sqnr_db == pytest.approx(60, abs=0.1)
+    assert (difference.after, difference.is_fed_wrong) == ("conv", False)
+    assert (difference.compared, difference.matched) == (4, 1)
 
 
 def test_what_differs_between_parts_is_no_fault_of_the_next_one() -> None:
@@ -68,19 +74,19 @@ def test_what_differs_between_parts_is_no_fault_of_the_next_one() -> None:
         "b": node("Relu", "between", "b", "norm"),
     }
     wrong = {name: value * (1 if name == "a" else np.float32(2)) for name, value in RIGHT.items()}
-    parting = parted({**wrong, "between": VALUES["conv"] * np.float32(3)}, chain)
-    assert (parting.module, parting.after, parting.is_fed_wrong) == ("norm", "conv", True)
+    difference = differing({**wrong, "between": VALUES["conv"] * np.float32(3)}, chain)
+    assert (difference.module, difference.after, difference.is_fed_wrong) == ("norm", "conv", True)
 
 
 def test_a_convolution_that_took_the_normalisation_behind_it_agrees() -> None:
     chain = {name: entry for name, entry in CHAIN.items() if name != "b"}
     given = {"a": VALUES["norm"], "c": VALUES["act"], "d": VALUES[""] * np.float32(2)}
-    parting = parted(given, chain)
-    assert (parting.module, parting.kind, parting.node) == ("", "Net", "node_d")
+    difference = differing(given, chain)
+    assert (difference.module, difference.kind, difference.node) == ("", "Net", "node_d")
 
 
 def test_nodes_without_a_path_leave_the_question_open() -> None:
     chain = {"a": helper.make_node("Conv", ["x"], ["a"])}
-    parting = parted({"a": VALUES["conv"]}, chain)
-    assert parting.reason
-    assert parted(RIGHT).reason
+    difference = differing({"a": VALUES["conv"]}, chain)
+    assert difference.reason
+    assert differing(RIGHT).reason

@@ -1,0 +1,1 @@
+"""How near an export is to its source, and whether it answers what that does."""
