@@ -29,6 +29,7 @@ from pytest_ortbench.analysis.recommendation import (
     needs_real_inputs,
 )
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.analysis.variant_bars import BatchBars, batch_bars
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
@@ -108,6 +109,7 @@ class ModelAnswer:
             that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
         engines: ONNX Runtime beside each other engine and framework.
+        bars: Its variants as bars, one group a batch size.
     """
 
     model: str
@@ -126,6 +128,7 @@ class ModelAnswer:
     runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     engines: tuple[EngineAnswer, ...] = ()
+    bars: tuple[BatchBars, ...] = ()
 
 
 def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
@@ -182,6 +185,12 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
         engines=engine_answers(members, runtimes=runtimes),
+        bars=batch_bars(
+            members,
+            advice,
+            unproven="" if withheld is None else withheld.variant,
+            runtimes=runtimes,
+        ),
     )
 
 

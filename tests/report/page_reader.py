@@ -52,7 +52,7 @@ class Reader(HTMLParser):
         if tag == "table":
             self._of_cases = values.get("id") == "table"
         if tag == "ul":
-            self._answering = values.get("class") == "answer"
+            self._answering = values.get("class") == "said"
         if tag == "li" and self._answering:
             self.answers.append("")
         if tag == "tr" and self._in_cases():

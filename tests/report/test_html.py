@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.core.run import Canary
@@ -49,7 +50,13 @@ def test_a_provider_that_is_called_like_a_part_of_a_word_is_stressed_where_it_is
     ]
     html = html_without_figures(factory.make_run(results))
     block = html[html.index('id="answer"') : html.index('id="cases"')]
-    assert re.findall(r"<strong>(.*?)</strong>", block)[:3] == ["fp32/st", "a/st", "a/st/b1"]
+    assert re.findall(r"<strong>(.*?)</strong>", block)[:4] == [
+        "fp32/st",
+        "fp32/st",
+        "a/st",
+        "a/st/b1",
+    ]
+    assert "use <strong>fp32/st</strong>: 2" in block
     assert "ship <strong>fp32/st</strong>: fastest" in block
     assert "fastest <strong>a/st/b1</strong>, p50" in block
 
@@ -135,7 +142,9 @@ def test_the_table_is_told_to_assistive_technology(page: Reader) -> None:
     assert all(values["scope"] == "col" for values in headings)
     assert [v["data-key"] for v in headings if "aria-sort" not in v] == ["interval"]
     rows = [values for tag, values in page.tags if tag == "th" and values.get("scope") == "row"]
-    assert len(rows) == 10
+    shown = shown_run(sample_runs.ten_cases())
+    cards = answers(shown.run, shown.summaries)
+    assert len(rows) == 10 + sum(len(group.bars) for card in cards for group in card.bars)
     assert ("html", {"lang": "en"}) in page.tags
     labels = [tag for tag, _ in page.tags if tag == "label"]
     fields = [tag for tag, _ in page.tags if tag in ("input", "select")]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_ortbench.analysis.answers import ModelAnswer, answers
-from pytest_ortbench.analysis.engine_sentences import answer_sentences
+from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.report import lines as gate
 from pytest_ortbench.gate.report.lines import GateRow
@@ -22,6 +21,7 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
+from pytest_ortbench.report.html.answer_cards import AnswerCard, answer_card
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable
@@ -36,23 +36,6 @@ LOG_CHARACTERS = 4000
 FAILURES = 200
 #: Cases named for one flag.
 FLAG_CASES = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Some words of a sentence; ``kind``: ``plain``, ``winner``, or ``flag``, which is a link."""
-
-    text: str
-    kind: str = "plain"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentence:
-    """One sentence of the answer: whom it is about, and the rest cut around words to stress."""
-
-    about: str
-    parts: tuple[Part, ...]
-    faint: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +105,7 @@ class Page:
 
     title: str
     subtitle: tuple[str, ...]
-    answers: tuple[tuple[Sentence, ...], ...]
+    answers: tuple[AnswerCard, ...]
     answers_open: int
     remarks: tuple[str, ...]
     gate_headings: tuple[str, ...]
@@ -160,7 +143,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
         subtitle=_subtitle(run, shown),
-        answers=tuple(_answer(answer, flagged) for answer in answers(run, page.summaries)),
+        answers=tuple(answer_card(answer, flagged) for answer in answers(run, page.summaries)),
         answers_open=ANSWERS_OPEN,
         remarks=(*weight_lines(page), *unjudged_lines(page)),
         gate_headings=gate.HEADINGS,
@@ -246,31 +229,6 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
     if run.commit is not None:
         parts.append(f"commit {run.commit.revision[:12]}{'+' * run.commit.dirty}")
     return tuple(one_line(part) for part in parts)
-
-
-def _answer(answer: ModelAnswer, flags: Collection[str]) -> tuple[Sentence, ...]:
-    made: list[Sentence] = []
-    for sentence in answer_sentences(answer):
-        clean = sentence.cleaned(one_line)
-        cut = (Part(text=clean.before), Part(text=clean.winner, kind="winner"))
-        parts = (part for piece in (*cut, Part(text=clean.after)) for part in _linked(piece, flags))
-        made.append(
-            Sentence(
-                about=clean.about,
-                parts=tuple(part for part in parts if part.text),
-                faint=not clean.winner,
-            )
-        )
-    return tuple(made)
-
-
-def _linked(part: Part, flags: Collection[str]) -> list[Part]:
-    """Cut out the flags, each of which is explained further below."""
-    if part.kind != "plain" or not flags:
-        return [part]
-    names = "|".join(re.escape(name) for name in sorted(flags, key=len, reverse=True))
-    pieces = re.split(rf"(?<![\w/-])({names})(?![\w/-])", part.text)
-    return [Part(text=text, kind="flag" if i % 2 else "plain") for i, text in enumerate(pieces)]
 
 
 def _status_early(columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -1,0 +1,135 @@
+"""The variants of one model as bars: how long each takes, which one to use, which is not ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.judgements import flag_names
+from pytest_ortbench.analysis.ranked import label_of, why_not_ranked
+from pytest_ortbench.analysis.recommendation import Advice
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
+
+#: Bars of one batch size that are shown; the table has the rest.
+MOST_BARS = 8
+#: Of them, those that are not ranked.
+MOST_UNRANKED = 3
+
+
+class Rank(Enum):
+    """What a bar stands for."""
+
+    RECOMMENDED = "recommended"
+    RANKED = "ranked"
+    UNPROVEN = "unproven"
+    UNRANKED = "unranked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One variant at one batch size.
+
+    Attributes:
+        label: ``fp16/openvino:GPU``.
+        rank: Whether it is the recommended one, one that real inputs must judge first, or one that
+            is not ranked at all.
+        quantity: Time in seconds with its interval; ``None`` where nothing was measured.
+        reason: One word, why it is not ranked: a flag (``EMULATED``), a status (``unsupported``),
+            or ``unjudged``; empty if it is ranked.
+        is_flag: Whether that word is a flag.
+    """
+
+    label: str
+    rank: Rank
+    quantity: Quantity | None
+    reason: str = ""
+    is_flag: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchBars:
+    """The bars of one batch size, which alone may be compared by their lengths.
+
+    Attributes:
+        batch: The batch size.
+        bars: The fastest first, then what is not ranked.
+        left_out: Number of further variants, which the table has.
+    """
+
+    batch: int
+    bars: tuple[Bar, ...]
+    left_out: int = 0
+
+
+def batch_bars(
+    members: Sequence[tuple[CaseResult, Summary]],
+    advice: Advice | None,
+    *,
+    unproven: str,
+    runtimes: bool,
+) -> tuple[BatchBars, ...]:
+    """Return the bars of one answer, smallest batch size first.
+
+    Args:
+        members: The cases of one model and set of sizes.
+        advice: Which variant is recommended; ``None`` if none is.
+        unproven: The variant that is faster and that drawn inputs alone judged; empty without one.
+        runtimes: Whether cases are told apart by their runtimes as well.
+    """
+    recommended = set() if advice is None else set(_recommended(advice))
+    by_batch: dict[int, list[Bar]] = {}
+    for result, summary in members:
+        variant = label_of(result, runtimes=runtimes, batch=False)
+        rank = Rank.UNPROVEN if variant == unproven else Rank.RANKED
+        if (result.case.batch, variant) in recommended:
+            rank = Rank.RECOMMENDED
+        bar = _bar(variant, summary, rank)
+        by_batch.setdefault(result.case.batch, []).append(bar)
+    return tuple(_cut(batch, by_batch[batch]) for batch in sorted(by_batch))
+
+
+def _recommended(advice: Advice) -> list[tuple[int, str]]:
+    """Return the batch sizes, each with the variant to use there."""
+    return [*((batch, advice.variant) for batch in advice.batches), *advice.elsewhere]
+
+
+def _bar(variant: str, summary: Summary, rank: Rank) -> Bar:
+    is_ranked = not why_not_ranked(summary)
+    measured = summary.status == "measured"
+    flags = flag_names(summary.flags, "bars") if measured else ()
+    reason = flags[0] if flags else "unjudged" if measured else summary.status
+    return Bar(
+        label=variant,
+        rank=rank if is_ranked else Rank.UNRANKED,
+        quantity=summary.quantities.get(speed_metric(summary.case)),
+        reason="" if is_ranked else reason,
+        is_flag=not is_ranked and bool(flags),
+    )
+
+
+def _cut(batch: int, bars: Sequence[Bar]) -> BatchBars:
+    ranked = _marked(sorted((bar for bar in bars if not bar.reason), key=_order))
+    unranked = sorted((bar for bar in bars if bar.reason), key=_order)
+    shown_unranked = unranked[: max(MOST_UNRANKED, MOST_BARS - len(ranked))]
+    shown = ranked[: MOST_BARS - len(shown_unranked)]
+    # What is recommended may be no faster than what ties with it, and must be seen.
+    hidden = [bar for bar in ranked[len(shown) :] if bar.rank is Rank.RECOMMENDED]
+    kept = (*shown[: len(shown) - len(hidden)], *hidden, *shown_unranked)
+    return BatchBars(batch=batch, bars=kept, left_out=len(bars) - len(kept))
+
+
+def _marked(ranked: Sequence[Bar]) -> list[Bar]:
+    """Take the mark of a lack of proof from what is no faster than the recommended one anyway."""
+    first = next((i for i, bar in enumerate(ranked) if bar.rank is Rank.RECOMMENDED), len(ranked))
+    return [
+        replace(bar, rank=Rank.RANKED) if bar.rank is Rank.UNPROVEN and i > first else bar
+        for i, bar in enumerate(ranked)
+    ]
+
+
+def _order(bar: Bar) -> float:
+    return float("inf") if bar.quantity is None else bar.quantity.value
