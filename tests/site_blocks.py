@@ -10,7 +10,8 @@ in one folder:
 ``<!-- run -->``
     Runs the commands behind ``$``; what follows them is their output. ``exit=1`` says how they end
     (0 where nothing is said), ``from="…"`` and ``to="…"`` cut what is shown: from the first line
-    that holds the text, to the next one that holds the other. ``compare=text`` holds every line
+    that holds the text, to the next one that holds the other; ``drop="…"`` leaves out what stands
+    from a line that begins with the text to the next empty one. ``compare=text`` holds every line
     against the page, with its numbers masked; else only what a run decides by itself: rows,
     outcomes, verdicts of gates and the counts of pytest's last line.
 
@@ -40,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 
 #: Width of what is printed, which fits into a page.
-COLUMNS = 88
+COLUMNS = 86
 _CUT = "…"
 #: Plugins of the environment of the tests are none of a reader's.
 _ALONE = "-p no:benchmark -p no:xdist -p no:cov -p no:hypothesispytest"
@@ -243,11 +244,22 @@ def cut(shown: Shown, settings: dict[str, str]) -> Shown:
         last = next(
             (at for at in range(first + 1, len(lines)) if settings["to"] in lines[at]), len(lines)
         )
-    part = lines[first:last]
+    part = list(_without(lines[first:last], settings.get("drop")))
     while part and not part[-1]:
         part.pop()
     part = [*([_CUT] if first else []), *part, *([_CUT] if last < len(lines) else [])]
     return replace(shown, output="".join(f"{line}\n" for line in part))
+
+
+def _without(lines: Sequence[str], start: str | None) -> Iterator[str]:
+    dropping = False
+    for line in lines:
+        if start and line.startswith(start):
+            dropping = True
+            yield _CUT
+        dropping = dropping and bool(line)
+        if not dropping:
+            yield line
 
 
 _ROW = re.compile(r"^ {2,}((?:[\w.:@+-]+/)*b\d+(?:/[\w.:@+-]+)*)(?= |$)")

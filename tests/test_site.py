@@ -110,3 +110,14 @@ def test_every_url_of_the_metadata_is_a_page_of_the_site() -> None:
     for url in project["urls"].values():
         assert url.startswith(CONFIGURATION["site_url"])
         assert url.removeprefix(CONFIGURATION["site_url"]).rstrip("/") in places, url
+
+
+#: Guides that tell how to read something before they show it.
+_READ_FIRST = {"engines.md"}
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "guides").glob("*.md")), ids=lambda path: path.stem)
+def test_a_guide_shows_what_to_write_at_its_top(path: Path) -> None:
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    first = next(at for at, line in enumerate(lines) if line.startswith("```"))
+    assert first <= 6 or path.name in _READ_FIRST

@@ -65,7 +65,7 @@ def test_every_mark_of_every_page_is_understood() -> None:
             if step.kind == "ready":
                 assert set(step.text.split()) <= set(site_blocks.READY), path
             elif step.kind == "run":
-                assert set(step.settings) <= {"exit", "from", "to", "compare"}, path
+                assert set(step.settings) <= {"exit", "from", "to", "drop", "compare"}, path
                 assert site_blocks.commands_of(step.block), path
 
 
@@ -99,6 +99,11 @@ net: only net/cpu/b1 can be ranked
 )
 def test_numbers_are_masked_and_words_are_not(shown: str, printed: str, is_same: bool) -> None:
     assert (site_blocks.masked(shown) == site_blocks.masked(printed)) is is_same
+
+
+def test_a_part_is_left_out_up_to_the_next_empty_line() -> None:
+    shown = site_blocks.Shown("a", "1\nnumbers 2\n3\n\n4\n")
+    assert site_blocks.cut(shown, {"drop": "numbers"}).output == "1\n…\n\n4\n"
 
 
 def test_another_status_or_row_is_a_difference() -> None:
