@@ -20,6 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+import generate  # noqa: E402  # scripts of this folder are no package
+
 ROOT = DOCS.parent
 CONFIGURATION = DOCS / "zensical.toml"
 
@@ -45,7 +48,8 @@ def pages() -> dict[str, str]:
         path.relative_to(ROOT).as_posix(): path.relative_to(DOCS).as_posix()
         for path in sorted(DOCS.rglob("*.md"))
     }
-    return {**own, **FROM_ELSEWHERE}
+    made = {f"docs/reference/{name}": f"reference/{name}" for name in generate.SITE_PAGES}
+    return {**own, **FROM_ELSEWHERE, **made}
 
 
 def assets() -> dict[str, str]:
@@ -112,7 +116,12 @@ def stage(folder: Path) -> None:
         path = folder / "docs" / place
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            text = (ROOT / source).read_text(encoding="utf-8")
+            is_made = path.name in generate.SITE_PAGES and path.parent.name == "reference"
+            text = (
+                generate.SITE_PAGES[path.name]()
+                if is_made
+                else (ROOT / source).read_text(encoding="utf-8")
+            )
             path.write_text(on_the_site(text, source, places), encoding="utf-8")
         else:
             shutil.copy(ROOT / source, path)

@@ -23,6 +23,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+sys.path.insert(0, str(Path(__file__).parent))
+import message_index  # scripts of this folder are no package
+
 if TYPE_CHECKING:
     import click
 
@@ -713,12 +716,26 @@ def other_plugins_page() -> str:
     return page("Other plugins", *blocks)
 
 
+def messages_page() -> str:
+    """Return the page on kinds of messages."""
+    return page("Messages: cause and mend", *message_index.kinds_blocks())
+
+
+def errors_page() -> str:
+    """Return the page on errors, which only the site has."""
+    return page("All errors", *message_index.errors_blocks())
+
+
+#: Pages that only the site has, since they would change with every sentence of the code.
+SITE_PAGES: dict[str, Callable[[], str]] = {"errors.md": errors_page}
+
 PAGES: dict[str, Callable[[], str]] = {
     "document.md": document_page,
     "commands.md": commands_page,
     "options.md": options_page,
     "metrics.md": metrics_page,
     "flags.md": flags_page,
+    "messages.md": messages_page,
     "fixture.md": fixture_page,
     "hooks.md": hooks_page,
     "operators.md": operators_page,

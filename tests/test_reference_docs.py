@@ -57,3 +57,25 @@ def test_pages_out_of_date_are_named_and_left_alone(tmp_path, monkeypatch, capsy
     assert sorted(path.name for path in (tmp_path / "reference").iterdir()) == sorted(
         GENERATE.PAGES
     )
+
+
+def test_every_kind_of_message_has_a_cause_and_what_to_do():
+    from pytest_ortbench.core.flags import FLAGS
+    from pytest_ortbench.core.gate import CAUSES, METRIC_VERDICTS, VERDICTS
+    from pytest_ortbench.core.outcome import FAILURE_KINDS
+
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in GENERATE.messages_page().splitlines()
+        if line.startswith("|")
+    ]
+    told = {row[0].strip("`") for row in rows if all(row)}
+    assert told >= {*FLAGS, *FAILURE_KINDS, *VERDICTS, *CAUSES, *METRIC_VERDICTS}
+
+
+def test_the_index_of_errors_has_messages_next_steps_and_values():
+    text = GENERATE.errors_page()
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) > 400
+    assert any("--ort-dims" in row and "…" in row for row in rows)
+    assert len({row.count("|") - row.count("\\|") for row in rows}) == 1

@@ -263,7 +263,8 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             text = text.replace(line, added + line)
         (package / name).write_text(text, encoding="utf-8")
     (folder / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "generate.py", folder / "docs")
+    for name in ("generate.py", "message_index.py"):
+        shutil.copy(ROOT / "docs" / name, folder / "docs")
     shutil.copytree(ROOT / "results", folder / "results")
     (folder / "tests" / "bare_files").mkdir(parents=True)
     shutil.copy(ROOT / "tests/bare_files/manifest.toml", folder / "tests" / "bare_files")

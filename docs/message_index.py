@@ -1,0 +1,251 @@
+"""The index of messages: what every kind means and what to do, and every error as it is written.
+
+The kinds come from the tables that the code declares; what to do stands here, and a kind without it
+fails the page. The errors are read from the sources: each call that makes one, with its message and
+its next step, values being shown as ``…``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "pytest_ortbench"
+
+#: What to do about each kind of failure.
+_FAILURES = {
+    "unsupported": "Read the reason in the line of the case: it names the operator, shape or "
+    "precision. Choose another [precision](../guides/precisions.md), "
+    "[provider](../guides/providers.md) or [runtime](../guides/runtimes.md), or export the model "
+    "anew.",
+    "unavailable": "`ortbench doctor` says what is installed and why a provider does not run. "
+    "Another distribution runs beside the present one with "
+    "[`--ort-runtimes`](../guides/runtimes.md).",
+    "fallback": "The provider took none of the nodes, so its time would be that of the CPU. "
+    "`ortbench profile` shows which nodes went where; see "
+    "[providers](../guides/providers.md).",
+    "out_of_memory": "Lower the batch, the sizes (`--ort-dims`) or the number of sessions; the "
+    "limit of a worker is `--ort-memory-limit`.",
+    "timeout": "Raise `--ort-timeout`. The message names the phase that did not end: where it is "
+    "the session's creation, a cache of the engine helps ([start-up](../guides/startup.md)).",
+    "crash": "The library that ran the model died. The message names signal and phase, and "
+    "`log_tail` of the document holds what it printed last. Try another runtime version with "
+    "`--ort-runtimes`, and report it to its makers with the model.",
+    "error": "The message holds what the library said. `-rs` and `ortbench show` print it in full.",
+}
+
+#: What to do about each verdict of a gate.
+_VERDICTS = {
+    "faster": "Nothing. It is for information and fails nothing.",
+    "slower": "Look at the change. If it is meant, [accept it](../guides/accepting.md). "
+    "`ortbench profile` on both sides shows the operators that account for it.",
+    "same": "Nothing.",
+    "inconclusive": "Run it on a quieter machine, with a longer `--ort-timeout`, or allow a larger "
+    "margin (`--ort-gate=latency:5%`). With `--ort-gate-strict` it fails.",
+    "incomparable": "The line of the case says which side lacks what. If inputs or sizes changed "
+    "on purpose, accept it as `comparison`.",
+    "less accurate": "Check the model. If its answers are meant to change, say how far they may "
+    "([the answers of both sides](../guides/gating.md#the-answers-of-both-sides)).",
+    "unjudged": "Both sides gave NaN, a side died over the inputs, or no output has the same name. "
+    "Give real inputs (`--ort-inputs`), or rename the outputs.",
+}
+
+#: What to do where there is no verdict on the latency.
+_CAUSES = {
+    "inputs": "Feed both the same: `--ort-inputs` holds for both sides.",
+    "status": "Mend the side that can't be measured; its own line has the reason.",
+    "machine": "Compare both sides in one run (`--ort-against`).",
+    "workload": "Ask for the same sizes, threads and options as the stored run did.",
+    "shared": "Compare both sides in one run (`--ort-against`).",
+    "canary": "Compare both sides in one run (`--ort-against`).",
+    "limits": "Record a run on the main branch first ([how](../guides/stored-baseline.md)).",
+    "removed": "[Accept the removal](../guides/accepting.md), or bring the case back.",
+    "time": "Raise `--ort-timeout`.",
+    "suite": "Gate fewer cases, or allow a larger margin.",
+    "unconfirmed": "Nothing, or run it again on a quieter machine.",
+    "launches": "Run it on a quieter machine, or allow a larger margin.",
+    "margin": "Allow a larger margin, or run `ortbench gate --self-test` on a better machine.",
+    "flags": "Mend what the [flags](#flags) say.",
+    "statistics": "Run it on a quieter machine: the distribution of the times changed.",
+    "median": "Mend the side without a number; its own line has the reason.",
+    "noise": "Compare both sides in one run (`--ort-against`).",
+}
+
+#: What the exit status of pytest and of the console tool says.
+_EXITS = (
+    ("`pytest`", "0", "every test passed", ""),
+    (
+        "`pytest`",
+        "1",
+        "a test failed, no case gave a number, or a file could not be written",
+        "Read the last lines; `-rs` lists what was skipped.",
+    ),
+    ("`pytest`", "2", "the run was interrupted", "`--ort-resume` goes on where it stopped."),
+    ("`pytest`", "4", "an option or its value is wrong", "The message names it."),
+    ("`pytest`", "5", "no test was collected", "Name a model, or see `--collect-only`."),
+    ("`ortbench`", "0", "fine", ""),
+    ("`ortbench`", "1", "a limit failed, or a gate found something worse", ""),
+    ("`ortbench`", "2", "the call is wrong", "The message names the value and what is known."),
+    ("`ortbench`", "3", "nothing could be measured or shown", "The message says why."),
+)
+
+#: Errors by the class that is raised, and what a page calls them.
+_GROUPS = {
+    "UsageError": "Options, markers and configuration",
+    "ModelError": "Model files",
+    "DocumentError": "Run documents",
+    "EngineRefusal": "Engines and frameworks",
+    "Failure": "Cases that gave no number",
+}
+_CLASSES = {
+    "UsageError": "UsageError",
+    "NoModelError": "UsageError",
+    "MarkerError": "UsageError",
+    "OrtbenchError": "UsageError",
+    "ModelError": "ModelError",
+    "ExportError": "ModelError",
+    "DocumentError": "DocumentError",
+    "NonsenseError": "DocumentError",
+    "ForeignDocumentError": "DocumentError",
+    "EngineRefusal": "EngineRefusal",
+    "Failure": "Failure",
+}
+_VALUE = "…"
+#: Stands for a next step that depends on the values.
+_IN_THE_MESSAGE = "The message names it."
+
+
+def kinds_blocks() -> Iterator[str]:
+    """Yield the blocks of the page on kinds of messages."""
+    from pytest_ortbench.core.flags import FLAGS
+    from pytest_ortbench.core.gate import CAUSES, METRIC_VERDICTS, VERDICTS
+    from pytest_ortbench.core.outcome import FAILURE_KINDS, PHASES
+
+    yield (
+        "What each word in the column *status*, each flag and each verdict means, what causes it, "
+        "and what to do. [All errors](errors.md) lists every other message as it is printed."
+    )
+    yield "## Why a case gave no number"
+    yield _table(
+        ("status", "cause", "what to do"),
+        [(f"`{kind}`", cause, _FAILURES[kind]) for kind, cause in FAILURE_KINDS.items()],
+    )
+    yield (
+        "A failure names the phase in which it happened: "
+        + ", ".join(f"`{phase}` ({doing})" for phase, doing in PHASES.items())
+        + "."
+    )
+    yield "## Flags"
+    yield (
+        "A flag makes a number less sure. Those that *bar* it keep it out of rankings and gates, "
+        "those that *blur* it make gaps inside the intervals ties, those that *note* only inform."
+    )
+    yield _table(
+        ("flag", "it", "cause", "what to do"),
+        [(f"`{flag.name}`", flag.severity, flag.meaning, flag.advice) for flag in FLAGS.values()],
+    )
+    yield "## Verdicts of a gate"
+    yield _table(
+        ("verdict", "cause", "what to do"),
+        [(f"`{verdict}`", cause, _VERDICTS[verdict]) for verdict, cause in VERDICTS.items()],
+    )
+    yield "Of metrics other than latency:"
+    yield _table(
+        ("verdict", "meaning"), [(f"`{name}`", text) for name, text in METRIC_VERDICTS.items()]
+    )
+    yield "## Why there is no verdict on a latency"
+    yield _table(
+        ("cause, as in the document", "what it is", "what to do"),
+        [(f"`{cause}`", meaning, _CAUSES[cause]) for cause, meaning in CAUSES.items()],
+    )
+    yield "## Exit status"
+    yield _table(("program", "status", "meaning", "what to do"), _EXITS)
+
+
+@dataclass(frozen=True, order=True)
+class Message:
+    """An error as the code writes it, with ``…`` for each value.
+
+    Attributes:
+        text: What is wrong.
+        hint: The next step, empty where none is written beside it.
+        group: A key of the groups of errors.
+    """
+
+    text: str
+    hint: str
+    group: str
+
+
+def errors_blocks() -> Iterator[str]:
+    """Yield the blocks of the page on errors."""
+    yield (
+        "Every error and every reason of a failed case, as the code writes it; `…` stands for a "
+        "value. Search for the words of the message that you got. Many begin with the place of the "
+        "value: an option, a file, a marker."
+    )
+    messages = sorted(set(_messages()), key=lambda message: message.text.lower().lstrip("…' "))
+    for group, title in _GROUPS.items():
+        rows = [
+            (_cell(message.text), _cell(message.hint))
+            for message in messages
+            if message.group == group
+        ]
+        yield f"## {title}"
+        yield _table(("message", "what to do"), rows)
+
+
+def _messages() -> Iterator[Message]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield from _of_call(node)
+
+
+def _of_call(call: ast.Call) -> Iterator[Message]:
+    name = ast.unparse(call.func).rpartition(".")[2]
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    if name in _CLASSES:
+        group = _CLASSES[name]
+    elif "hint" in keywords and call.args:
+        group = "Failure"
+    else:
+        return
+    written = keywords.get("message") or (call.args[0] if call.args else None)
+    for text in _texts(written):
+        if len(re.findall(r"[A-Za-z]{2,}", text)) < 3:
+            continue
+        hints = _texts(keywords.get("hint")) or ([_IN_THE_MESSAGE] if "hint" in keywords else [""])
+        for hint in hints:
+            yield Message(text, hint.strip(f"{_VALUE} ") and hint, group)
+
+
+def _texts(node: ast.expr | None) -> list[str]:
+    """Return what an expression of text may be, with ``…`` for what is known only later."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.JoinedStr):
+        parts = (
+            str(part.value) if isinstance(part, ast.Constant) else _VALUE for part in node.values
+        )
+        return [re.sub(f"{_VALUE}(?:{_VALUE})+", _VALUE, "".join(parts))]
+    if isinstance(node, ast.IfExp):
+        return [*_texts(node.body), *_texts(node.orelse)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _texts(node.left) or [_VALUE], _texts(node.right) or [_VALUE]
+        return [a + b for a in left for b in right]
+    return []
+
+
+def _cell(text: str) -> str:
+    line = " ".join(text.split())
+    return re.sub(r"([<>*_\[\]`\\|])", r"\\\1", line)
+
+
+def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [tuple(headings), *(tuple(row) for row in rows)]
+    lines.insert(1, tuple("---" for _ in lines[0]))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
