@@ -271,13 +271,13 @@ def prometheus() -> str:
 
 def job_summary() -> str:
     """What a CI job shows of its runs."""
-    from pytest_ortbench.gate.report.lines import gate_markdown
+    from pytest_ortbench.report.ci.run_verdict import gate_complaints
+    from pytest_ortbench.report.ci.summary import run_summary
     from pytest_ortbench.report.entries import shown_run
-    from pytest_ortbench.report.markdown import job_summary as summary
 
     names = ("passes.json", "failures.json", "hostile.json", "gated.json")
     return "".join(
-        f"<!-- {name} -->\n{summary(shown_run(run))}{gate_markdown(run)}"
+        f"<!-- {name} -->\n{run_summary(shown_run(run), gate_complaints(run))}"
         for name in names
         for run in [_load(name)]
     )

@@ -39,6 +39,7 @@ LAYERS = {
     "fleet/report/": 6,
     "execution/": 6,
     "gate/measuring/": 7,
+    "report/ci/": 7,
     "report/html/": 7,
     "session.py": 8,
 }

@@ -57,6 +57,7 @@ FOR_EVERY_PROJECT = (
     "core.model_spec",
     "core.option",
     "core.stop_signals",
+    "core.complaint",
     "core.placing",
     "core.version",
     "passes",
@@ -65,6 +66,7 @@ FOR_EVERY_PROJECT = (
     "plugin.options",
     "plugin",
     "plugin.bench",
+    "plugin.complaints",
     "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
     "plugin.fixture",
     "plugin.controllers_turn",

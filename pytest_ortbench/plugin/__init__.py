@@ -196,6 +196,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     bench = Bench.existing(item.config)
     if bench is not None and item.nodeid in bench.misplaced.messages:
         pytest.fail(bench.misplaced.messages[item.nodeid], pytrace=False)
+    if bench is not None:
+        bench.complaints.begin(item)
     expect(item)
 
 
@@ -377,6 +379,10 @@ def pytest_runtest_makereport(
             properties = _judges_of(bench).properties_of(planned)
             item.user_properties.extend(entry for entry in properties if entry not in known)
     report = yield
+    if bench is not None and report.failed and call.excinfo is not None:
+        cases = _cases_of(item)
+        if cases or is_ours(item):
+            bench.complaints.failed(item, call.excinfo, cases)
     keep_from_testmon(report)
     return report
 

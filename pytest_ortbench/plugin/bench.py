@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.core.stop_signals import StopSignals
+from pytest_ortbench.plugin.complaints import Complaints
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.interrupts import Shield
 from pytest_ortbench.plugin.progress import Progress
@@ -68,6 +69,7 @@ class Bench:
         self.remarks: list[str] = []
         self.notes: list[str] = []
         self.outcomes = Outcomes()
+        self.complaints = Complaints(config.rootpath, self.name_of)
         self.broken_files = BrokenFiles(self.outcomes)
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
@@ -166,12 +168,13 @@ class Bench:
             UsageError: for a file or folder of the user's choice that nothing can be written to.
         """
         from pytest_ortbench.passes.registry import PASSES
-        from pytest_ortbench.plugin.destinations import refuse_unwritable
+        from pytest_ortbench.plugin.destinations import begin_summary, refuse_unwritable
 
         # Now, since what can't be written is better known before the measuring.
         _ = self._header
         _ = self.folder
         refuse_unwritable(self.options)
+        begin_summary(self.options)
         for entry in PASSES:
             if entry.announce:
                 announce = entry.load(entry.announce)

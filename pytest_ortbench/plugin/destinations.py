@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.plugin.options import ROWS, Options
+from pytest_ortbench.report.ci.summary import unfinished_summary
 from pytest_ortbench.store.folder import check_writable
 
 _FOLDER = "Name a folder that can be written to"
@@ -30,6 +33,38 @@ def refuse_unwritable(options: Options) -> None:
             _try_below(path, path, place, _FOLDER)
         else:
             _try_folder(path, place)
+
+
+def begin_summary(options: Options) -> None:
+    """Say in the file of the summary that the run has not ended: a run may be killed.
+
+    An old one would otherwise pass for what this run found.
+
+    Raises:
+        UsageError: with option, path and reason.
+    """
+    path = options.summary
+    if path is None or is_job_summary(path):
+        return
+    try:
+        # A pipe would get it beside what follows.
+        if path.is_file() or not path.exists():
+            replace_file(path, unfinished_summary().encode())
+    except OSError as error:
+        place = options.place_of("summary")
+        raise _refused(path, error.strerror or str(error), place, _FILE) from error
+
+
+def job_summary() -> Path | None:
+    """Return the file that GitHub Actions shows as the summary of a job, where there is one."""
+    name = os.environ.get("GITHUB_STEP_SUMMARY")
+    return Path(name) if name else None
+
+
+def is_job_summary(path: Path) -> bool:
+    """Whether a file is that one, which other steps of the job append to, too."""
+    shown = job_summary()
+    return shown is not None and shown.resolve() == path.resolve()
 
 
 def _try_file(path: Path, place: str) -> None:

@@ -8,14 +8,16 @@ test has carried when the run is over fails the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_ortbench.analysis.inaccuracy import judge_accuracy
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.core.case import Case, Key
+from pytest_ortbench.core.complaint import GATE, LIMIT, OUTPUTS
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.patterned import fitting, refuse_unfitting, unfitting
 from pytest_ortbench.passes.registry import can_have, metrics_beside
@@ -45,12 +47,16 @@ class Verdict:
 
     Attributes:
         judgement: What it comes to.
+        kind: What the problems are to a report: a kind of complaints.
+        abouts: What of the case each problem is about, where it has a name.
         heading: What goes before the problems: ``limits exceeded``.
         problems: What fails the test that carries it, one line each.
         remark: What is said at the end of the run though nothing fails; empty for nothing.
     """
 
     judgement: Judgement
+    kind: str = GATE
+    abouts: tuple[str, ...] = ()
     heading: str = ""
     problems: tuple[str, ...] = ()
     remark: str = ""
@@ -183,7 +189,18 @@ class Judging:
         if case.carrier != item.nodeid:
             return []
         case.told = True
+        for verdict in case.verdicts:
+            self._complain(item, case.planned, verdict)
         return case.problems
+
+    def _complain(self, item: pytest.Item, planned: Planned, verdict: Verdict) -> None:
+        """Have reports hear of what fails a test."""
+        complaints = self._bench.complaints
+        if verdict.problems and verdict.kind == GATE:
+            complaints.carries_gate(item)
+        elif verdict.problems:
+            named = zip_longest(verdict.abouts, verdict.problems, fillvalue="")
+            complaints.note(item, planned, verdict.kind, named)
 
     # -- after the last one -------------------------------------------------------------------
 
@@ -199,23 +216,30 @@ class Judging:
 
     def problems(self) -> list[str]:
         """What fails the run though no test of it failed."""
-        found: list[str] = []
+        found = [text for _, text in self._unreported()]
+        rest = len(found) - _LISTED
+        return [*found[:_LISTED], f"{rest} more"] if rest > 0 else found
+
+    def problems_beside_gate(self) -> list[str]:
+        """Those that no verdict of the gate tells."""
+        return [text for kind, text in self._unreported() if kind != GATE]
+
+    def _unreported(self) -> Iterator[tuple[str, str]]:
+        """Yield the kind and text of what fails the run though no test of it failed."""
         for key, case in self._cases.items():
             name = self._bench.name_of(case.planned)
             if case.carrier not in self._bench.outcomes.failed:
                 # Marked xfail, or told otherwise by a plugin: what a case is held to stays.
-                found += [
-                    f"{name}: {text}\n  {case.carrier} carries it and was not reported as failed"
-                    for text in case.problems
-                ]
-            for judge, verdict in self._settled.get(key, ()):
-                if verdict is None:
+                for verdict in case.verdicts or ():
+                    if verdict.problems:
+                        told = f"{case.carrier} carries it and was not reported as failed"
+                        yield verdict.kind, f"{name}: {verdict.text}\n  {told}"
+            for judge, settled in self._settled.get(key, ()):
+                if settled is None:
                     owed = ", ".join(judge.owes(case.planned))
-                    found.append(f"not judged: {owed} of {name}: {self._why(case)}")
-                elif verdict.problems:
-                    found.append(f"{name}: {verdict.text}")
-        rest = len(found) - _LISTED
-        return [*found[:_LISTED], f"{rest} more"] if rest > 0 else found
+                    yield "", f"not judged: {owed} of {name}: {self._why(case)}"
+                elif settled.problems:
+                    yield settled.kind, f"{name}: {settled.text}"
 
     def remarks(self) -> list[str]:
         """What was not judged for a good reason: the case can't run as asked."""
@@ -339,6 +363,8 @@ class AskedLimits:
         self._judged.update(self._fitting(planned))
         return Verdict(
             judgement=judgement_of_limits(outcomes),
+            kind=LIMIT,
+            abouts=broken_metrics(outcomes),
             heading="limits exceeded",
             problems=broken(outcomes),
         )
@@ -410,7 +436,7 @@ class ExpectedOutputs:
         heading = f"{owed} are not given" if judgement.is_bad else f"{owed} were not judged"
         note = "" if result.accuracy is None else result.accuracy.note
         problems = tuple(text for text in (judgement.reason, note) if text)
-        return Verdict(judgement=judgement, heading=heading, problems=problems)
+        return Verdict(judgement=judgement, kind=OUTPUTS, heading=heading, problems=problems)
 
 
 def judgement_of_limits(outcomes: Sequence[LimitOutcome]) -> Judgement:
@@ -427,3 +453,8 @@ def judgement_of_limits(outcomes: Sequence[LimitOutcome]) -> Judgement:
 def broken(outcomes: Sequence[LimitOutcome]) -> tuple[str, ...]:
     """Say of each limit that is exceeded, or could not be judged, that it is."""
     return tuple(each.judgement.reason for each in outcomes if not each.judgement.is_good)
+
+
+def broken_metrics(outcomes: Sequence[LimitOutcome]) -> tuple[str, ...]:
+    """Name the metric of each limit that is exceeded, or could not be judged."""
+    return tuple(each.limit.metric.name for each in outcomes if not each.judgement.is_good)

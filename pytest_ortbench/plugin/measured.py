@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
+from pytest_ortbench.core.complaint import LIMIT, PLACEMENT
 from pytest_ortbench.passes import registry
 
 if TYPE_CHECKING:
@@ -305,9 +306,17 @@ class Measured:
         self._check_faults()
         outcomes = self.hold(self._limits) if self._limits else []
         self._bench.marked_limits.held(item.nodeid)
-        broken = [outcome.judgement.reason for outcome in outcomes if not outcome.judgement.is_good]
-        problems = ["\n".join(("limits exceeded", *(f"  {line}" for line in broken)))]
-        problems = (problems if broken else []) + self._misplaced()
+        broken = [
+            (outcome.limit.metric.name, outcome.judgement.reason)
+            for outcome in outcomes
+            if not outcome.judgement.is_good
+        ]
+        lines = ("limits exceeded", *(f"  {line}" for _, line in broken))
+        misplaced = self._misplaced()
+        complaints = self._bench.complaints
+        complaints.note(item, self._planned, LIMIT, broken)
+        complaints.note(item, self._planned, PLACEMENT, (("placement", text) for text in misplaced))
+        problems = (["\n".join(lines)] if broken else []) + misplaced
         return problems + at_end(item, self._planned)
 
     def skipped(self, item: pytest.Item, at_end: AtEnd) -> None:

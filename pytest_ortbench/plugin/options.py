@@ -137,6 +137,34 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.core.option_text:read_output_file",
         writes="file",
     )
+    summary: Path | None = option(
+        None,
+        flag="--ort-summary",
+        kind="path",
+        metavar="FILE",
+        help="write a summary in Markdown to this file, for a comment on a pull request: the "
+        "verdict first, what changed, the rest folded",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
+    )
+    code_quality: Path | None = option(
+        None,
+        flag="--ort-code-quality",
+        kind="path",
+        metavar="FILE",
+        help="write what is wrong as GitLab's code quality report to this file",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
+    )
+    metrics_report: Path | None = option(
+        None,
+        flag="--ort-metrics-report",
+        kind="path",
+        metavar="FILE",
+        help="write the main numbers as GitLab's metrics report (OpenMetrics) to this file",
+        reader="pytest_ortbench.core.option_text:read_output_file",
+        writes="file",
+    )
     #: Durations that are kept of a case; 0 keeps all.
     samples: int = option(
         3000,

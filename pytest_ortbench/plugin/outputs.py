@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.plugin import ci_files
+from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
 from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
     verdicts = judges.gating.results if judges.gating is not None and bench.ran else ()
     results = bench.execution.results if bench.started else ()
     if not results and not verdicts:
-        return wrong
+        written = [_write(bench, output, stopped=False) for output in _outputs_of_nothing(bench)]
+        return wrong or "failed" in written
     measured = any(result.status == "measured" for result in results)
     canary, stopped = None, interrupted
     if measured:
@@ -149,14 +151,23 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
         outputs.append(
             _Output("--ort-prometheus", lambda: _write_prometheus(bench, prometheus_path))
         )
-    job_summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if job_summary:
+    summary = options.summary
+    if summary is not None and not is_job_summary(summary):
+        outputs.append(_Output("--ort-summary", lambda: ci_files.write_comment(bench, summary)))
+    shown_by_job = job_summary()
+    if shown_by_job is not None:
         outputs.append(
             _Output(
                 "job summary",
-                lambda: _write_job_summary(bench, run, Path(job_summary)),
-                asked_for=False,
+                lambda: ci_files.write_job_summary(bench, shown_by_job),
+                asked_for=summary is not None and is_job_summary(summary),
             )
+        )
+    outputs += _code_quality(bench)
+    metrics = options.metrics_report
+    if metrics is not None:
+        outputs.append(
+            _Output("--ort-metrics-report", lambda: ci_files.write_metrics_report(bench, metrics))
         )
     plots = options.plots or (folder.path / "plots" if folder is not None else None)
     if plots is not None:
@@ -173,6 +184,24 @@ def _outputs(bench: Bench, run: Run) -> list[_Output]:
             _Output("--ort-html", lambda: _write_html(bench, html_path), "ortbench report")
         )
     return outputs
+
+
+def _outputs_of_nothing(bench: Bench) -> list[_Output]:
+    """What a CI service is told of a run without a case; nothing of one that only collects."""
+    if bench.config.option.collectonly:
+        return []
+    summary = bench.options.summary
+    told = _code_quality(bench)
+    if summary is not None:
+        told.append(_Output("--ort-summary", lambda: ci_files.write_without_cases(bench, summary)))
+    return told
+
+
+def _code_quality(bench: Bench) -> list[_Output]:
+    path = bench.options.code_quality
+    if path is None:
+        return []
+    return [_Output("--ort-code-quality", lambda: ci_files.write_code_quality(bench, path))]
 
 
 def _note(bench: Bench, what: str, path: Path) -> None:
@@ -202,14 +231,6 @@ def _write_html(bench: Bench, path: Path) -> None:
     _note(bench, "report", path)
 
 
-def _write_job_summary(bench: Bench, run: Run, path: Path) -> None:
-    from pytest_ortbench.core.whole_file import append_whole
-    from pytest_ortbench.gate.report.lines import gate_markdown
-    from pytest_ortbench.report.markdown import job_summary
-
-    append_whole(path, (job_summary(bench.shown) + gate_markdown(run)).encode())
-
-
 def _write_prometheus(bench: Bench, path: Path) -> None:
     from pytest_ortbench.core.whole_file import replace_file
     from pytest_ortbench.report.prometheus import render_prometheus
@@ -226,6 +247,13 @@ def keep(bench: Bench) -> None:
             bench.folder.keep(bench.execution.run(interrupted=True))
 
 
+def _fail(bench: Bench, text: str) -> bool:
+    """Note an error that fails the run."""
+    bench.errors.append(text)
+    bench.complaints.of_run([text])
+    return True
+
+
 def settle(bench: Bench, judges: Judges) -> bool:
     """Judge what no test carried; say what was not judged, and whether that fails the run.
 
@@ -236,12 +264,10 @@ def settle(bench: Bench, judges: Judges) -> bool:
     try:
         judges.judging.settle()
     except OrtbenchError as error:
-        bench.errors.append(f"gate: {error}")
-        return True
+        return _fail(bench, f"gate: {error}")
     except Exception as error:  # noqa: BLE001 - a defect of ours must not cost what was measured
-        bench.errors.append(f"gate: {type(error).__name__}: {error}. {DEFECT}")
-        return True
-    problems = [*judges.judging.problems(), *judges.asked_limits.problems()]
+        return _fail(bench, f"gate: {type(error).__name__}: {error}. {DEFECT}")
+    problems = judges.asked_limits.problems()
     if judges.gating is not None:
         problems += [f"gate: {text}" for text in judges.gating.problems()]
         bench.remarks += [f"gate: {text}" for text in judges.gating.remarks()]
@@ -249,6 +275,8 @@ def settle(bench: Bench, judges: Judges) -> bool:
     # Where all that was asked for is gone, the verdicts on that are what the run says.
     if bench.collection.left_out and not (judges.gating and judges.gating.items):
         problems.append(f"no case was measured: {bench.why_no_case}")
+    bench.complaints.of_run([*judges.judging.problems_beside_gate(), *problems])
+    problems = [*judges.judging.problems(), *problems]
     bench.errors += problems
     bench.remarks += [*judges.judging.remarks(), *judges.asked_limits.remarks()]
     bench.remarks += bench.marked_limits.remarks(bench.outcomes)

@@ -13,11 +13,10 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.planning.matrix import Plan
-from pytest_ortbench.plugin.bench import planned_of
+from pytest_ortbench.plugin.bench import Bench, planned_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.removals import Removal
-    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.gating import Gating
 
 #: What the node ids of the items begin with.
@@ -52,6 +51,7 @@ class RemovedItem(pytest.Item):
         judged = self._gating.judge_removal(self.removal)
         self.user_properties += gate_properties(judged[0])
         if any(result.failures for result in judged):
+            Bench.of(self.config).complaints.carries_gate(self)
             told = [
                 f"  {result.case_id}: {why_not(finding)}"
                 for result in judged

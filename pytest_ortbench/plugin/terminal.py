@@ -153,11 +153,23 @@ def write_summary(bench: Bench, reporter: pytest.TerminalReporter) -> None:
     run = bench.finished
     if run is None:
         _write_errors(bench, reporter)
+        _write_annotations(bench, reporter)
         return
     with bench.shield.held():
         _write_run(bench, run, reporter)
         _write_errors(bench, reporter)
+        _write_annotations(bench, reporter)
     bench.shield.down()
+
+
+def _write_annotations(bench: Bench, reporter: pytest.TerminalReporter) -> None:
+    """Tell GitHub Actions, where a line that begins so is a command, what is wrong and where."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    from pytest_ortbench.plugin.ci_files import annotations_of
+
+    for line in annotations_of(bench):
+        reporter.write_line(line)
 
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:

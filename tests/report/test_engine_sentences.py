@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from pytest_ortbench.core.outcome import CaseResult, OutputAccuracy
 from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.ci.summary import run_summary
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.html.page import build_page
-from pytest_ortbench.report.markdown import job_summary
 from tests.results_factory import (
     make_accuracy,
     make_case,
@@ -104,4 +104,4 @@ def test_page_and_job_summary_say_the_same() -> None:
     assert [part.text for part in slower.parts if part.kind == "winner"] == ["tract"]
     equal = build_page(shown_run(make_run([make_result(), make_engine_result(seed=1)])))
     assert not [part for part in equal.answers[0].engines[0].parts if part.kind == "winner"]
-    assert "as fast as the framework PyTorch" in job_summary(shown)
+    assert "as fast as the framework PyTorch" in run_summary(shown)

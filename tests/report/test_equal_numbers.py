@@ -11,11 +11,11 @@ import pytest
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.report.cells import COLUMNS, NOTHING
+from pytest_ortbench.report.ci.summary import run_summary
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.csv import render_csv
 from pytest_ortbench.report.entries import by_model, shown_run
 from pytest_ortbench.report.junit import PREFIX
-from pytest_ortbench.report.markdown import job_summary
 from pytest_ortbench.report.table import render_table
 from tests.report import sample_runs
 from tests.report.page_reader import html_without_figures, read_page
@@ -88,7 +88,7 @@ def test_html_values_are_exact_and_its_texts_agree(from_csv: dict[str, dict[str,
 
 
 def test_markdown_agrees(from_csv: dict[str, dict[str, str]]) -> None:
-    _, *lines = cells_of(job_summary(shown_run(RUN)))
+    _, *lines = cells_of(run_summary(shown_run(RUN)))
     assert len(lines) == 10
     for model, *cells in lines:
         found = dict(zip((column.key for column in COLUMNS), cells, strict=True))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from markdown_it import MarkdownIt
 
-from pytest_ortbench.report import markdown as markdown_report
-from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cells import COLUMNS
+from pytest_ortbench.report.ci.summary import run_summary
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.escape import markdown, one_line
-from pytest_ortbench.report.markdown import job_summary
-from tests import results_factory as factory
+from pytest_ortbench.report.escape import one_line
 from tests.report import sample_runs
 
 
@@ -29,7 +25,7 @@ def cells_of(text: str) -> list[list[str]]:
 
 
 def test_the_table_has_a_row_a_case() -> None:
-    rows = cells_of(job_summary(shown_run(sample_runs.ten_cases())))
+    rows = cells_of(run_summary(shown_run(sample_runs.ten_cases())))
     assert rows[0] == ["model", *(column.heading for column in COLUMNS)]
     assert len(rows) == 11
     # Medians of 12.3923, 12.3851 and 12.3039 ms give 12.239 to 12.483 by Student's t.
@@ -39,7 +35,7 @@ def test_the_table_has_a_row_a_case() -> None:
 
 
 def test_hostile_names_break_no_table() -> None:
-    text = job_summary(shown_run(sample_runs.hostile()))
+    text = run_summary(shown_run(sample_runs.hostile()))
     rows = cells_of(text)
     assert [len(row) for row in rows] == [len(COLUMNS) + 1] * 3
     assert rows[1][0] == one_line(sample_runs.HOSTILE)
@@ -47,22 +43,8 @@ def test_hostile_names_break_no_table() -> None:
     assert "\x1b" not in text
 
 
-def test_the_table_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(markdown_report, "SUMMARY_ROWS", 3)
-    text = job_summary(shown_run(sample_runs.ten_cases()))
-    assert len(cells_of(text)) == 4
-    assert "\n… and 7 more cases; the run document has them.\n" in text
-
-
-def test_the_job_summary_begins_with_the_answer() -> None:
-    run = sample_runs.ten_cases()
-    title, answer, *_ = job_summary(shown_run(run)).split("\n\n")
-    assert title == "## ONNX models on bench-1"
-    assert answer == "\n".join(f"- {markdown(line)}" for line in answer_lines(shown_run(run)))
-
-
 def test_the_job_summary_says_what_failed_and_what_to_mind() -> None:
-    text = job_summary(shown_run(sample_runs.ten_cases()))
+    text = run_summary(shown_run(sample_runs.ten_cases()))
     assert (
         "- mobilenet_v2: native/cuda/b1, native/cuda/b8: **unavailable**: libcudnn.so.9 can't be "
         "loaded (cuDNN 9, for CUDA 12) (creating the session). Install "
@@ -75,11 +57,9 @@ def test_the_job_summary_says_what_failed_and_what_to_mind() -> None:
 
 def test_the_job_summary_of_hostile_names_marks_nothing_up() -> None:
     run = sample_runs.hostile()
-    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(job_summary(shown_run(run)))
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(run_summary(shown_run(run)))
     kinds = {child.type for token in tokens for child in token.children or []}
     assert kinds <= {"text", "text_special", "softbreak", "strong_open", "strong_close"}
+    blocks = [token.content for token in tokens if token.type == "html_block"]
+    assert {block[:9] for block in blocks} == {"<!-- pyte", "<details>", "</details"}
     assert sum(token.type == "heading_open" for token in tokens) == 1
-
-
-def test_a_run_without_cases_has_a_summary() -> None:
-    assert job_summary(shown_run(factory.make_run([]))).startswith("## ONNX models on bench-1\n")

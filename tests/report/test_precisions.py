@@ -171,13 +171,13 @@ def test_one_precision_needs_no_block() -> None:
 
 
 def test_the_page_and_the_job_summary_show_it_too(run: Run) -> None:
-    from pytest_ortbench.report.markdown import job_summary
+    from pytest_ortbench.report.ci.summary import run_summary
 
     html = html_without_figures(run)
     assert "What each precision gains and costs" in html
     assert "<td>×5.00 slower [" in html
     assert "fp16: 1 value became 65504" in html
-    assert precision_markdown(shown_run(run)) in job_summary(shown_run(run))
+    assert precision_markdown(shown_run(run)) in run_summary(shown_run(run))
     one = make_run([made("fp32", 4.0)])
     assert "What each precision gains" not in html_without_figures(one)
-    assert "**mobilenet" not in job_summary(shown_run(one))
+    assert "**mobilenet" not in run_summary(shown_run(one))

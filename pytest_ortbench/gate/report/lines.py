@@ -114,20 +114,19 @@ def _undecided_lines(
     return [one_line(f"gate: {counted} could not be judged in full: {'; '.join(reasons)}")]
 
 
-def gate_markdown(run: Run) -> str:
-    """Return a table of the verdicts; empty without a gate."""
-    if not run.gate:
-        return ""
-    head = ["", "### Gate", "", markdown_row(HEADINGS), "| --- " * len(HEADINGS) + "|"]
-    rows = []
-    for row in gate_rows(run):
-        case, baseline, verdict, *numbers = map(markdown, row.cells)
-        shown = f"**{verdict}**" if row.fails else verdict
-        cells = [case, baseline, shown, *numbers, markdown("; ".join(row.reasons))]
-        rows.append(markdown_row(cells))
-    return "\n".join(
-        [*head, *rows, "", *map(markdown, count_lines(run.gate, runtimes_of(run))), ""]
-    )
+def gate_table_head() -> list[str]:
+    """Return the headings of a Markdown table of verdicts, and the rule below them."""
+    return [markdown_row(HEADINGS), "| --- " * len(HEADINGS) + "|"]
+
+
+def gate_row_markdown(row: GateRow) -> str:
+    """Return a verdict as a row of a Markdown table; one that fails is bold.
+
+    What fails it, and what it warns of, is told beside the table.
+    """
+    case, baseline, verdict, *numbers = map(markdown, row.cells)
+    shown = f"**{verdict}**" if row.fails else verdict
+    return markdown_row([case, baseline, shown, *numbers, markdown("; ".join(row.remarks))])
 
 
 #: Columns of a table of verdicts.
@@ -141,14 +140,25 @@ class GateRow:
     Attributes:
         cells: What stands under all headings but the last.
         reasons: What stands under the last one.
+        remarks: The same without what fails it and what it warns of.
         fails: Whether the case fails.
         is_accepted: Whether something is wrong with it that was accepted.
+        is_open: Whether something of it could not be judged.
+        is_faster: Whether the contender takes less time.
     """
 
     cells: tuple[str, ...]
     reasons: tuple[str, ...]
+    remarks: tuple[str, ...]
     fails: bool
     is_accepted: bool
+    is_open: bool
+    is_faster: bool
+
+    @property
+    def is_news(self) -> bool:
+        """Whether a reviewer wants to see it at once: it says more than "same"."""
+        return self.fails or self.is_accepted or self.is_open or self.is_faster
 
 
 def gate_rows(run: Run) -> tuple[GateRow, ...]:
@@ -167,7 +177,12 @@ def _row(result: GateResult, case: str) -> GateRow:
     only_accepted = is_accepted and not result.failures
     worse = worse_metrics(result)
     verdict = ", worse: ".join(filter(None, (verdict_word(result), ", ".join(worse))))
-    reasons = (*result.failures, *result.warnings, *accepted_texts(result), alike_text(result))
+    remarks = (
+        *accepted_texts(result),
+        alike_text(result),
+        _reason(result),
+        model_note(result),
+    )
     return GateRow(
         cells=(
             case,
@@ -177,9 +192,12 @@ def _row(result: GateResult, case: str) -> GateRow:
             "" if contrast is None else interval_text(contrast),
             "" if contrast is None else str(contrast.launches),
         ),
-        reasons=tuple(filter(None, (*reasons, _reason(result), model_note(result)))),
+        reasons=tuple(filter(None, (*result.failures, *result.warnings, *remarks))),
+        remarks=tuple(filter(None, remarks)),
         fails=bool(result.failures),
         is_accepted=is_accepted,
+        is_open=bool(undecided(result)),
+        is_faster=result.latency_verdict == "faster",
     )
 
 

@@ -11,8 +11,8 @@ from pytest_ortbench.passes.load.facts import Load, LoadTest
 from pytest_ortbench.passes.load.numbers.spec import parse_load
 from pytest_ortbench.passes.load.report import load_markdown, load_tables
 from pytest_ortbench.report.blocks import block_lines
+from pytest_ortbench.report.ci.summary import run_summary
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.markdown import job_summary
 from pytest_ortbench.report.pass_table import PassTable
 from tests.report.page_reader import html_without_figures
 from tests.results_factory import make_result, make_run
@@ -153,7 +153,7 @@ def test_cases_without_a_load_say_nothing() -> None:
     run = make_run([make_result()])
     assert load_tables(shown_run(run)) == ()
     assert load_markdown(shown_run(run)) == ""
-    assert "Under load" not in job_summary(shown_run(run))
+    assert "Under load" not in run_summary(shown_run(run))
 
 
 def test_terminal_page_and_summary_have_the_table() -> None:
@@ -163,7 +163,7 @@ def test_terminal_page_and_summary_have_the_table() -> None:
         line.split()[:4] == ["server:50:20ms", "VALID", "50.0/s", "49.5/s"] for line in lines
     )
     assert f"  server:200:20ms is INVALID: {WHY}" in lines
-    summary = job_summary(shown_run(run))
+    summary = run_summary(shown_run(run))
     assert "### Under load" in summary
     assert "| server:50:20ms | VALID | 50.0/s | 49.5/s | 3.00 ms | 5.00 ms | 12.0 ms |" in summary
     page = html_without_figures(run)
