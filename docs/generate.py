@@ -718,7 +718,7 @@ def other_plugins_page() -> str:
 
 def messages_page() -> str:
     """Return the page on kinds of messages."""
-    return page("Messages: cause and mend", *message_index.kinds_blocks())
+    return page("Messages: cause and what to do", *message_index.kinds_blocks())
 
 
 def errors_page() -> str:

@@ -2,7 +2,7 @@
 
 The kinds come from the tables that the code declares; what to do stands here, and a kind without it
 fails the page. The errors are read from the sources: each call that makes one, with its message and
-its next step, values being shown as ``…``.
+its next step.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def kinds_blocks() -> Iterator[str]:
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """An error as the code writes it, with ``…`` for each value.
+    """An error as the code writes it, with a mark for each value.
 
     Attributes:
         text: What is wrong.
@@ -183,11 +183,13 @@ class Message:
 def errors_blocks() -> Iterator[str]:
     """Yield the blocks of the page on errors."""
     yield (
-        "Every error and every reason of a failed case, as the code writes it; `…` stands for a "
-        "value. Search for the words of the message that you got. Many begin with the place of the "
-        "value: an option, a file, a marker."
+        "Every error and every reason of a failed case, as the code writes it; `⟨name⟩` and `…` "
+        "stand for values. Search for the words of the message that you got. Many begin with the "
+        "place of the value: an option, a file, a marker."
     )
-    messages = sorted(set(_messages()), key=lambda message: message.text.lower().lstrip("…' "))
+    messages = sorted(
+        set(_messages()), key=lambda message: re.sub(r"⟨[^⟩]*⟩|[…'.:= ]", "", message.text.lower())
+    )
     for group, title in _GROUPS.items():
         rows = [
             (_cell(message.text), _cell(message.hint))
@@ -216,7 +218,7 @@ def _of_call(call: ast.Call) -> Iterator[Message]:
         return
     written = keywords.get("message") or (call.args[0] if call.args else None)
     for text in _texts(written):
-        if len(re.findall(r"[A-Za-z]{2,}", text)) < 3:
+        if len(re.findall(r"[A-Za-z]{2,}", re.sub(r"⟨[^⟩]*⟩", "", text))) < 3:
             continue
         hints = _texts(keywords.get("hint")) or ([_IN_THE_MESSAGE] if "hint" in keywords else [""])
         for hint in hints:
@@ -224,20 +226,34 @@ def _of_call(call: ast.Call) -> Iterator[Message]:
 
 
 def _texts(node: ast.expr | None) -> list[str]:
-    """Return what an expression of text may be, with ``…`` for what is known only later."""
+    """Return what an expression of text may be, with a mark for what is known only later."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):
-        parts = (
-            str(part.value) if isinstance(part, ast.Constant) else _VALUE for part in node.values
+        parts = "".join(
+            part.value.value
+            if isinstance(part, ast.FormattedValue) and isinstance(part.value, ast.Constant)
+            else _value(part.value)
+            if isinstance(part, ast.FormattedValue)
+            else str(ast.literal_eval(part))
+            for part in node.values
         )
-        return [re.sub(f"{_VALUE}(?:{_VALUE})+", _VALUE, "".join(parts))]
+        return [re.sub(f"{_VALUE}(?:{_VALUE})+", _VALUE, parts)]
     if isinstance(node, ast.IfExp):
         return [*_texts(node.body), *_texts(node.orelse)]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = _texts(node.left) or [_VALUE], _texts(node.right) or [_VALUE]
         return [a + b for a in left for b in right]
     return []
+
+
+def _value(expression: ast.expr) -> str:
+    """Return what stands for a value: the name that the code gives it, where it has one."""
+    if isinstance(expression, ast.Name):
+        return f"⟨{expression.id.strip('_').replace('_', ' ')}⟩"
+    if isinstance(expression, ast.Attribute):
+        return f"⟨{expression.attr.replace('_', ' ')}⟩"
+    return _VALUE
 
 
 def _cell(text: str) -> str:

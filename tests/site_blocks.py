@@ -73,6 +73,7 @@ def _tools(folder: Path) -> dict[str, str]:
     subprocess.run([kept / "venv/bin/python", "-m", "pip", "install", "-q", *names], check=True)
     return {
         "PIP_FIND_LINKS": str(kept / "wheels"),
+        "PIP_QUIET": "3",
         "PATH": f"{kept / 'venv/bin'}{os.pathsep}{os.environ['PATH']}",
         "PRE_COMMIT_HOME": str(kept / "hooks"),
     }
@@ -265,7 +266,9 @@ def _without(lines: Sequence[str], start: str | None) -> Iterator[str]:
 _ROW = re.compile(r"^ {2,}((?:[\w.:@+-]+/)*b\d+(?:/[\w.:@+-]+)*)(?= |$)")
 _GATE = re.compile(r"^gate (\S+)(?: against (\S+))?: ([a-z ]+?)(?= {2}|$)")
 _OUTCOME = re.compile(r"^(?:FAILED|ERROR|SKIPPED|XFAIL)\b.*?([\w./-]+::[\w\[\]./:+-]+|$)")
-_COUNTS = re.compile(r"\b\d+ (?:passed|failed|skipped|error|errors|xfailed|deselected|warnings?)\b")
+_COUNTS = re.compile(
+    r"\b\d+ (?:passed|failed|skipped|error|errors|xfailed|deselected|rerun|warnings?)\b"
+)
 _NUMBER = re.compile(
     r"(?<![\w.])[-+]?\d[\d.,]*(?:e[-+]?\d+)?(?: ?(?:[nµm]?s|min|[kMG]?B|[kM]?iB|GiB|%|dB|k|M)\b)?"
 )
@@ -332,11 +335,13 @@ def main(arguments: Sequence[str]) -> int:
     for name in arguments or marked_pages():
         path = DOCS / name
         text = path.read_text(encoding="utf-8")
-        folder = Path(tempfile.mkdtemp(prefix="ortbench-page-"))
+        parent = Path(tempfile.mkdtemp(prefix="ortbench-page-"))
+        folder = parent / "project"
+        folder.mkdir()
         try:
             ran = run_page(text, folder)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(parent, ignore_errors=True)
         for step, shown in ran:
             for entry in shown:
                 if entry.status != int(step.settings.get("exit", 0)):
