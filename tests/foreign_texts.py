@@ -96,7 +96,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "passes/load/numbers/spec.py": ("what users write", frozenset({"_percent"})),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
-    "core/units.py": ("what users write", frozenset({"parse_amount", "parse_duration"})),
+    "core/units.py": (
+        "what users write",
+        frozenset({"has_unit", "parse_amount", "parse_duration"}),
+    ),
     "engines/torch/export.py": (
         "messages of PyTorch's exporters",
         frozenset({"exporter_refusal", "_operators"}),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pytest_ortbench.analysis.answers import ModelAnswer, Winner, Withheld
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.interval import with_interval_text
 from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
@@ -190,10 +191,11 @@ def _against(winner: Winner, relation: str) -> str:
 def factor_text(value: float, low: float | None, high: float | None) -> str:
     """Return a factor with its interval: ``×1.78 [×1.71, ×1.86]``."""
     digits = digits_for(value, low, high)
-    text = f"×{significant(value, digits)}"
-    if low is None or high is None:
-        return text
-    return f"{text} [×{significant(low, digits)}, ×{significant(high, digits)}]"
+
+    def write(factor: float) -> str:
+        return f"×{significant(factor, digits)}"
+
+    return with_interval_text(value, low, high, write, write(value))
 
 
 def with_interval(quantity: Quantity, unscaled: str = "") -> str:
@@ -207,11 +209,12 @@ def with_interval(quantity: Quantity, unscaled: str = "") -> str:
     if unscaled:
         scale, unit = 1.0, unscaled
     digits = digits_for(quantity.value, quantity.low, quantity.high)
-    text = f"{significant(quantity.value / scale, digits)} {unit}".rstrip()
-    if quantity.low is None or quantity.high is None:
-        return text
-    low, high = (significant(end / scale, digits) for end in (quantity.low, quantity.high))
-    return f"{text} [{low}, {high}]"
+
+    def write(value: float) -> str:
+        return significant(value / scale, digits)
+
+    text = f"{write(quantity.value)} {unit}".rstrip()
+    return with_interval_text(quantity.value, quantity.low, quantity.high, write, text)
 
 
 def digits_for(value: float, low: float | None, high: float | None) -> int:

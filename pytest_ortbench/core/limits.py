@@ -21,7 +21,13 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.metric import Metric
 from pytest_ortbench.core.metrics import METRICS, SIDE_METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.core.units import format_amount, parse_amount
+from pytest_ortbench.core.units import (
+    ASKING_FOR_A_UNIT,
+    format_amount,
+    has_unit,
+    parse_amount,
+    written_with,
+)
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -112,6 +118,13 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         value=parse_amount(written, metric.unit, place=place),
         text=text.strip(),
     )
+    if limit.value and metric.unit in ASKING_FOR_A_UNIT and not has_unit(written):
+        forms = [f"'{name} {limit.op} {amount}'" for amount in written_with(written, metric.unit)]
+        raise UsageError(
+            f"{written!r} in {limit.text!r} has no unit",
+            place=place,
+            hint=f"Write {' or '.join(forms)}",
+        )
     kept = limit.kept_by()
     if len(kept) == 1:
         which = "every value keeps" if True in kept else "no value keeps"

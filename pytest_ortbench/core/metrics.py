@@ -252,6 +252,23 @@ SIDE_METRICS: dict[str, Metric] = {
 #: What most people hold a model to, for those who look for a name.
 _OFTEN_MEANT = ("latency_p50", "latency_p99", "throughput", "peak_rss", "model_size", "placement")
 
+#: What people call a metric whose name is another word.
+_OTHER_WORDS: dict[str, str] = {
+    "accuracy": "accuracy_sqnr",
+    "agreement": "accuracy_top1",
+    "cold_start": "ready_time",
+    "fps": "throughput",
+    "ips": "throughput",
+    "median": "latency_p50",
+    "memory": "peak_rss",
+    "qps": "throughput",
+    "ram": "peak_rss",
+    "speed": "latency_p50",
+    "sqnr": "accuracy_sqnr",
+    "time": "latency_p50",
+    "vram": "device_memory",
+}
+
 
 def metric_hint(written: str, more: Iterable[str] = ()) -> str:
     """Return the nearest name of a metric, or some names and where the list of all stands.
@@ -261,11 +278,29 @@ def metric_hint(written: str, more: Iterable[str] = ()) -> str:
         more: What may stand in place of a metric.
     """
     others = list(more)
-    near = nearest(written, [*others, *METRICS])
+    known = [*others, *METRICS]
+    near = _other_word(written) or _with_part(written, known) or nearest(written, known)
     if near:
         return f"Did you mean {near!r}?"
-    known = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
+    listed = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
     return (
-        f"Known are e.g. {known}; all {len(METRICS)} metrics stand in docs/reference/metrics.md, "
+        f"Known are e.g. {listed}; all {len(METRICS)} metrics stand in docs/reference/metrics.md, "
         "and a measured run has them as columns of 'ortbench export'"
     )
+
+
+def _other_word(written: str) -> str:
+    """Return the metric that a word of people stands for; empty for any other text."""
+    name = _OTHER_WORDS.get(written.lower(), "")
+    return name if name in METRICS else ""
+
+
+def _with_part(written: str, known: Iterable[str]) -> str:
+    """Return the first name that what was written is a part of: ``latency_p99`` for ``p99``."""
+    parts = written.lower().split("_")
+    for name in known:
+        of_name = name.split("_")
+        starts = range(len(of_name) - len(parts) + 1)
+        if any(of_name[start : start + len(parts)] == parts for start in starts):
+            return name
+    return ""

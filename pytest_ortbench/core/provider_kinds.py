@@ -144,7 +144,7 @@ BY_NAME: dict[str, ProviderKind] = {kind.name: kind for kind in _KINDS}
 
 
 def supplied_by(alias: str) -> str:
-    """Say in words what supplies a provider: ``pip install onnxruntime-openvino``.
+    """Say in words how to have a provider: ``--ort-runtimes=onnxruntime-openvino``.
 
     Args:
         alias: A key of :data:`KINDS`; for any other one the answer is empty.
@@ -154,6 +154,10 @@ def supplied_by(alias: str) -> str:
         return ""
     if not kind.distributions:
         return f"{kind.name} is not in any package on PyPI; {kind.source} have it"
-    installs = " or ".join(f"pip install {name}" for name in kind.distributions)
+    first, *others = kind.distributions
+    more = f" (or {', '.join(others)})" if others else ""
     needs = f"; it needs {kind.source}" if kind.source else ""
-    return f"{kind.name} comes with: {installs} (an environment of its own){needs}"
+    return (
+        f"{kind.name} is in {first}{more}: --ort-runtimes={first} makes an environment with it and "
+        f"measures there{needs}"
+    )

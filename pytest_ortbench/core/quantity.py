@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.interval import is_unstable, with_interval_text
 from pytest_ortbench.core.units import format_amount
 
 
@@ -81,9 +82,12 @@ class Quantity:
         return hash((self.value, self.unit))
 
     def __str__(self) -> str:
-        text = format_amount(self.value, self.unit)
-        if self.low is None or self.high is None:
-            return text
-        return (
-            f"{text} [{format_amount(self.low, self.unit)}, {format_amount(self.high, self.unit)}]"
-        )
+        def write(value: float) -> str:
+            return format_amount(value, self.unit)
+
+        return with_interval_text(self.value, self.low, self.high, write, write(self.value))
+
+    @property
+    def is_unstable(self) -> bool:
+        """Whether its interval is wider than its value."""
+        return is_unstable(self.value, self.low, self.high)

@@ -31,6 +31,14 @@ FACTORS: dict[str, dict[str, float]] = {
     "1": {"": 1.0},
 }
 
+#: Units of which a bare number leaves open what is meant: few think of latencies in seconds, or of
+#: memory in bytes. For each the unit that most will have meant, and the one that it would be.
+ASKING_FOR_A_UNIT: dict[str, tuple[str, str]] = {
+    "s": ("ms", "s"),
+    "bytes": ("MB", "B"),
+    "J": ("mJ", "J"),
+}
+
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*$")
 
 
@@ -65,6 +73,17 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     if not math.isfinite(value):
         raise UsageError(f"{text!r} is not finite", place=place)
     return value
+
+
+def has_unit(text: str) -> bool:
+    """Whether an amount that :func:`parse_amount` reads names its unit."""
+    match = _NUMBER.match(text)
+    return match is not None and bool(match[2])
+
+
+def written_with(text: str, unit: str) -> list[str]:
+    """Return a bare number with each unit that may have been meant: ``5 ms``, ``5 s``."""
+    return [f"{text.strip()} {name}" for name in ASKING_FOR_A_UNIT[unit]]
 
 
 def parse_duration(text: str, *, place: str) -> float:

@@ -78,7 +78,7 @@ class Countdown:
     def left_s(self) -> float:
         """Seconds until the end of the run, from now on."""
         if self._began_s is None:
-            return self._waiting_s + self._end_s
+            return self._waiting_s + self._end_s if self._waiting else 0.0
         pace = 1.0
         if self._done_s:
             taken_s = self._case_began_s - self._began_s

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
+from pytest_ortbench.core.interval import bounds_text
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.placing import placed
@@ -342,13 +343,17 @@ def _scale(quantities: Sequence[Quantity | None]) -> tuple[float, str]:
 def _intervals(group: ModelGroup, metric: str) -> list[str]:
     medians = [entry.quantity(metric) for entry in group.entries]
     factor, _ = _scale(medians)
-    return [
-        ""
-        if quantity is None or quantity.low is None or quantity.high is None
-        else f"[{significant(quantity.low / factor, _digits(quantity))}, "
-        f"{significant(quantity.high / factor, _digits(quantity))}]"
-        for quantity in medians
-    ]
+    return ["" if quantity is None else _interval(quantity, factor) for quantity in medians]
+
+
+def _interval(quantity: Quantity, factor: float) -> str:
+    digits = _digits(quantity)
+    return bounds_text(
+        quantity.value,
+        quantity.low,
+        quantity.high,
+        lambda value: significant(value / factor, digits),
+    )
 
 
 def _digits(quantity: Quantity) -> int:

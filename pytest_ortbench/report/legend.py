@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
+from pytest_ortbench.analysis.candidates import speed_metric
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.input_sizes import default_sizes, fed_shapes, resolved_sizes
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.interval import UNSTABLE
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
@@ -119,6 +121,11 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     sentences.append(
         f"{_processes(workers, _median_names(cases))}; n<368: too few samples for that percentile."
     )
+    if any(is_unstable_row(entry) for entry in shown):
+        sentences.append(
+            f"{UNSTABLE}: the 95 % interval is wider than the value, so not even its first digit "
+            "is sure. Stop other load, or measure longer (--ort-time, --ort-workers)."
+        )
     if threads:
         used = ", ".join(
             f"{count} ({source})" if source else f"{count}" for count, source in threads
@@ -137,6 +144,12 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         )
     sentences += _size_questions(cases)
     return tuple(one_line(sentence) for sentence in sentences)
+
+
+def is_unstable_row(entry: Entry) -> bool:
+    """Whether the number that a case is ranked by is shown as unstable."""
+    quantity = entry.quantity(speed_metric(entry.result.case))
+    return quantity is not None and quantity.is_unstable
 
 
 def _timing(cases: Sequence[Case], owner: Pass | None) -> list[Case]:

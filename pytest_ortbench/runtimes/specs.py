@@ -169,9 +169,13 @@ def _not_onnxruntime(
     text: str, names: Collection[str], place: str, configured: Collection[str]
 ) -> UsageError:
     if len(names) == 1:
+        (name,) = names
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
         known = (CURRENT, AUTO, *configured, *distributions)
-        if nearest(text, sorted(set(known))):
+        if name in KINDS and KINDS[name].distributions:
+            # The name of a provider, for what has it.
+            hint = f"Did you mean {text.replace(name, KINDS[name].distributions[0], 1)!r}?"
+        elif nearest(text, sorted(set(known))):
             hint = did_you_mean(text, known)
         else:
             short = ", ".join((CURRENT, AUTO, *configured))

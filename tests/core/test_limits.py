@@ -2,9 +2,10 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.limits import parse_case_limit, parse_limit
-from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.patterned import fitting
 from pytest_ortbench.core.quantity import Quantity
+from tests.refused import refused
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,47 @@ def test_a_bad_limit_is_one_clear_message(text: str, said: str) -> None:
     assert said in message
     assert message.startswith("marker of test_x: ")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("latency_p90<5", "'latency_p90 < 5 ms' or 'latency_p90 < 5 s'"),
+        ("latency_p50: .5", "'latency_p50 <= .5 ms' or 'latency_p50 <= .5 s'"),
+        ("session_create <= 2e3", "'session_create <= 2e3 ms'"),
+        ("peak_rss <= 500", "'peak_rss <= 500 MB' or 'peak_rss <= 500 B'"),
+        ("energy_per_inference < 3", "'energy_per_inference < 3 mJ'"),
+    ],
+)
+def test_a_number_that_could_mean_two_units_asks_for_one(text: str, forms: str) -> None:
+    with refused(UsageError, "has no unit", hint=forms):
+        parse_limit(text, place="--ort-limits")
+
+
+@pytest.mark.parametrize(
+    "text", ["throughput >= 100", "accuracy_sqnr >= 60", "leaks <= 0", "power <= 5"]
+)
+def test_a_number_that_means_one_unit_needs_none(text: str) -> None:
+    assert parse_limit(text, place="--ort-limits").text == text
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("p99", "latency_p99"),
+        ("P50", "latency_p50"),
+        ("rss", "peak_rss"),
+        ("memory", "peak_rss"),
+        ("accuracy", "accuracy_sqnr"),
+        ("fps", "throughput"),
+        ("latency", "latency_p50"),
+        ("latency_p9", "latency_p99"),
+        ("top1", "accuracy_top1"),
+        ("first", "first_inference"),
+    ],
+)
+def test_the_metric_that_was_meant_is_named(written: str, meant: str) -> None:
+    assert metric_hint(written) == f"Did you mean {meant!r}?"
 
 
 _IDLE = [
@@ -169,7 +211,8 @@ def test_every_metric_has_a_direction_a_known_unit_and_its_own_column() -> None:
         written = 1.0 if bound == float("inf") else bound
         if metric.reach.high <= written and better == "<=":
             written /= 2
-        assert parse_limit(f"{name} {better} {written}", place="x").value == written
+        unit = metric.unit if metric.unit in ("s", "J") else "B" if metric.unit == "bytes" else ""
+        assert parse_limit(f"{name} {better} {written} {unit}", place="x").value == written
 
 
 @pytest.mark.parametrize(

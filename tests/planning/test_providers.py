@@ -195,7 +195,7 @@ def test_an_unknown_plug_in_keeps_its_own_name() -> None:
 
 
 def test_who_supplies_a_provider() -> None:
-    assert "onnxruntime-openvino" in supplied_by("openvino").split()
+    assert "--ort-runtimes=onnxruntime-openvino" in supplied_by("openvino").split()
     assert "onnxruntime-gpu" in supplied_by("cuda")
     assert "cuDNN" in supplied_by("cuda")
     assert "on PyPI" in supplied_by("xnnpack")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.core.quantity import Quantity
-from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
@@ -49,7 +47,7 @@ def energy_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
 def _line(energy: Energy, summary: Summary, case: str) -> str:
     quantities = summary.quantities
     parts = [
-        f"{_shown(quantities[name])} {label}"
+        f"{quantities[name]} {label}"
         for name, label in (
             ("energy_per_inference", "an inference"),
             ("energy_net_per_inference", "net"),
@@ -69,11 +67,3 @@ def _line(energy: Energy, summary: Summary, case: str) -> str:
         f"energy of {case}: {', '.join(parts)} "
         f"({len(energy.windows)} trials, {window.source} of {window.device}{checked}{note})"
     )
-
-
-def _shown(quantity: Quantity) -> str:
-    text = format_amount(quantity.value, quantity.unit)
-    if quantity.low is None or quantity.high is None:
-        return text
-    low, high = (format_amount(end, quantity.unit) for end in (quantity.low, quantity.high))
-    return f"{text} [{low}, {high}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.interval import bounds_text
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.report.entries import ShownRun
@@ -54,9 +55,10 @@ def _known(summary: Summary, stage: str) -> bool:
 def _cells(summary: Summary, stage: str) -> tuple[str, ...]:
     median = summary.quantities.get(f"{stage}_p50")
     interval = ""
-    if median is not None and median.low is not None and median.high is not None:
-        low, high = (format_amount(end, "s") for end in (median.low, median.high))
-        interval = f"[{low}, {high}]"
+    if median is not None:
+        interval = bounds_text(
+            median.value, median.low, median.high, lambda value: format_amount(value, "s")
+        )
     p50, p90, p99 = (_shown(summary, f"{stage}_{name}") for name in ("p50", "p90", "p99"))
     return p50, interval, p90, p99
 
