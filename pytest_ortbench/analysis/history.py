@@ -68,12 +68,14 @@ class Series:
 
     Attributes:
         key: (case id, runtime label).
+        role_note: What stands behind its name: what it is if it is no execution provider.
         machine: Host of its runs, numbered where one host has had different facts or canaries.
         points: The oldest first.
         steps: Where it changed.
     """
 
     key: Key
+    role_note: str = ""
     machine: str
     points: tuple[Point, ...]
     steps: tuple[Step, ...] = ()
@@ -89,6 +91,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     """
     points_of: dict[tuple[Key, Facts], list[Point]] = {}
     hosts: dict[Facts, str] = {}
+    notes: dict[Key, str] = {}
     for run in sorted(runs, key=lambda run: run.started_at):
         if run.canary is None or not run.canary.durations_ns:
             continue
@@ -98,6 +101,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
         for result in run.cases:
             latency = summarise(result, percentiles=False).quantities.get("latency_p50")
             if latency is not None:
+                notes[result.case.key] = result.case.provider.role_note
                 points_of.setdefault((result.case.key, machine), []).append(
                     Point(
                         run_id=run.run_id,
@@ -110,6 +114,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     return [
         Series(
             key=key,
+            role_note=notes[key],
             machine=names[machine],
             points=tuple(points),
             steps=change_points([point.ratio for point in points]),
@@ -132,7 +137,7 @@ def series_names(series: Sequence[Series]) -> list[str]:
     """Name each series: ``net/fp32/cpu/b1 on lab-1``, with the runtime where there are several."""
     several = len({entry.key[1] for entry in series}) > 1
     return [
-        f"{entry.key[0]}{f'+{entry.key[1]}' if several else ''} on {entry.machine}"
+        f"{entry.key[0]}{f'+{entry.key[1]}' if several else ''}{entry.role_note} on {entry.machine}"
         for entry in series
     ]
 

@@ -15,6 +15,7 @@ from pytest_ortbench.cli.arguments import FiniteRange, epilog, load_run, results
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.core.version import VERSION
@@ -152,7 +153,7 @@ def _compare(
         say(line)
     for verdict in judged:
         for mend in mends([verdict], strict=strict):
-            warn(f"note: {verdict.case_id}: {mend}")
+            warn(f"note: {verdict.case_id}{verdict.role_note}: {mend}")
     for remark in acceptances.remarks(judged, case_ids):
         warn(f"note: {remark}")
     name = gate_naming(runtimes_of(gated))
@@ -164,7 +165,8 @@ def _compare(
         both += bool(key and measured.get(key) and case.status == "measured")
         if key not in measured:
             doubt = same.doubtful.get(case.case.model.name, "")
-            say(f"new: {name(*case.case.key)}{f' ({doubt})' if doubt else ''}")
+            new = name(GateResult.undecided(case.case, baseline=""))
+            say(f"new: {new}{f' ({doubt})' if doubt else ''}")
     told = any(result.failures or result.accepted for result in judged)
     if not both and not told:
         warn("ortbench: nothing was compared: no case was measured in both runs")

@@ -28,6 +28,16 @@ WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions
 #: same file; the framework that it was exported from, on its source.
 ROLES = ("provider", "engine", "framework")
 
+
+def role_note(role: str) -> str:
+    """Return what stands behind a name for people: `` (engine)``; empty for execution providers.
+
+    Args:
+        role: One of :data:`ROLES`.
+    """
+    return "" if role == ROLES[0] else f" ({role})"
+
+
 #: What the name of an array starts with that belongs to a further input set.
 FURTHER_SET = "set:"
 
@@ -76,8 +86,8 @@ class Provider:
 
     @property
     def role_note(self) -> str:
-        """What stands behind a name for people: `` (engine)``; empty for execution providers."""
-        return "" if self.is_execution_provider else f" ({self.role})"
+        """What stands behind its name for people, see :func:`role_note`."""
+        return role_note(self.role)
 
     @property
     def described(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pytest_ortbench.core.case import ROLES, Case, role_note
 from pytest_ortbench.core.outcome import Answers, Flag
 
 #: What a gate may say of a case: of its answers if these are not good, else of its latency.
@@ -267,6 +268,9 @@ class GateResult:
         has_baseline: Whether it has another side at all; without one, only its absolute limits are
             held.
         cause: Why there is no verdict on the latency, a key of :data:`CAUSES`; empty if there is.
+        role: What the case runs on, one of :data:`~pytest_ortbench.core.case.ROLES`.
+        baseline_role: Likewise of the baseline, where that runs on another provider, engine or
+            framework; empty otherwise.
     """
 
     case_id: str
@@ -297,6 +301,37 @@ class GateResult:
     moved_to: str = ""
     has_baseline: bool = True
     cause: str = ""
+    role: str = ROLES[0]
+    baseline_role: str = ""
+
+    @classmethod
+    def undecided(cls, case: Case, *, baseline: str, before: Case | None = None) -> GateResult:
+        """Return the result of a case on which there is no verdict yet.
+
+        Args:
+            case: Of the contender; of the baseline where the contender has none.
+            baseline: What the other side is called.
+            before: The case of the other side, where it is known.
+        """
+        others = before is not None and before.provider.label != case.provider.label
+        return cls(
+            case_id=case.case_id,
+            runtime=case.runtime.label,
+            baseline=baseline,
+            verdict="incomparable",
+            role=case.provider.role,
+            baseline_role=before.provider.role if before is not None and others else "",
+        )
+
+    @property
+    def role_note(self) -> str:
+        """What stands behind the name of the case for people."""
+        return role_note(self.role)
+
+    @property
+    def against(self) -> str:
+        """The other side for people: ``provider:torch (framework)``."""
+        return self.baseline + (role_note(self.baseline_role) if self.baseline_role else "")
 
     @property
     def latency_verdict(self) -> str:

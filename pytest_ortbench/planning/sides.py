@@ -59,6 +59,7 @@ class Pairing:
         added: Cases of the contender without a baseline.
         vanished: Cases of the baseline without a contender.
         models: Names of the models of all cases without a contender, as the contender has them.
+        left: All cases without a contender, by their keys.
         unasked: Those of them that this run would not have measured: nobody asked for them.
     """
 
@@ -68,6 +69,7 @@ class Pairing:
     vanished: tuple[Key, ...] = ()
     unasked: tuple[Key, ...] = ()
     models: dict[Key, str] = field(default_factory=dict)
+    left: dict[Key, Case] = field(default_factory=dict)
 
 
 def parse_side(text: str, *, place: str) -> SideSpec:
@@ -150,6 +152,7 @@ def pair_cases(
         added=tuple(added),
         vanished=tuple(case.key for case in left),
         models={case.key: models[case.model.path] for case in left},
+        left={case.key: case for case in left},
     )
 
 

@@ -96,7 +96,9 @@ class OtherSide:
                 self._pairs.setdefault(pair.contender.case.key, pair)
             if self._against.side.kind in ("git", "model"):
                 gone = [key for key in pairing.vanished if key not in planned]
-                found |= {key: vanished(key, label, pairing.models[key]) for key in gone}
+                found |= {
+                    key: vanished(pairing.left[key], label, pairing.models[key]) for key in gone
+                }
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.alone += new
@@ -156,15 +158,12 @@ class OtherSide:
             except WorkerError as error:
                 refusal = error.failure
         if refusal is not None:
-            case_id, runtime = pair.contender.case.key
             text = f"the baseline can't be measured: {refusal.message}"
-            judged = GateResult(
-                case_id=case_id,
-                runtime=runtime,
-                baseline=self._options.against,
-                verdict="incomparable",
+            case, before = pair.contender.case, pair.baseline.case
+            judged = replace(
+                GateResult.undecided(case, baseline=self._options.against, before=before),
                 reason=text,
-                model_digest=pair.contender.case.model.digest,
+                model_digest=case.model.digest,
             )
             return judged.with_findings([GateFinding(about="comparison", text=text)])
         known = self._bench.execution.known(pair.contender)
@@ -386,9 +385,10 @@ class StoredBaseline:
         if more:
             self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
         return {
-            key: vanished(key, newest.run_id, same.later_name(name), moved_to=same.moved_to(name))
-            for key in gone
-            for name in (left[key].model.name,)
+            key: vanished(case, newest.run_id, same.later_name(name), moved_to=same.moved_to(name))
+            for key, case in left.items()
+            if key in gone
+            for name in (case.model.name,)
         }
 
     def admit(self, cases: Iterable[Case]) -> None:

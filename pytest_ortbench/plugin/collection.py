@@ -337,7 +337,8 @@ class Collection:
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""
         case_id, label = planned.case.key
-        return f"{case_id}+{label}" if len(self.runtimes.runtimes) > 1 else case_id
+        where = f"+{label}" if len(self.runtimes.runtimes) > 1 else ""
+        return case_id + where + planned.case.provider.role_note
 
     def limits_of(self, item: pytest.Item) -> tuple[Limit, ...]:
         """Limits that the markers of a test set."""

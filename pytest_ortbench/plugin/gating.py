@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.case import Key
+from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.judgement import unjudged
@@ -288,21 +288,15 @@ class Gating:
         """The verdict on a case that can't be measured here, though its baseline can."""
         finding = GateFinding(about="status", text=failure)
         baseline = self._options.against or self._options.baseline
-        judged = self._without_verdict(planned.case.key, reason, baseline)
+        judged = self._without_verdict(planned.case, reason, baseline)
         judged = replace(judged, model_digest=planned.case.model.digest)
         return self._with_acceptances(judged.with_findings([finding]))
 
     def _without_verdict(
-        self, key: Key, reason: str, baseline: str, failures: tuple[str, ...] = ()
+        self, case: Case, reason: str, baseline: str, failures: tuple[str, ...] = ()
     ) -> GateResult:
-        return GateResult(
-            case_id=key[0],
-            runtime=key[1],
-            baseline=baseline,
-            verdict="incomparable",
-            reason=reason,
-            failures=failures,
-        )
+        judged = GateResult.undecided(case, baseline=baseline)
+        return replace(judged, reason=reason, failures=failures)
 
     def _with_acceptances(self, result: GateResult) -> GateResult:
         """The verdict with what the project accepts of it."""
@@ -346,12 +340,12 @@ class Gating:
         Without one the run would count as one that no gate has anything against, and the next run
         be held against what is worse in it.
         """
-        key = planned.case.key
+        case, key = planned.case, planned.case.key
         # No acceptance covers what was not judged, so it is a failure without a finding.
         text = f"not judged: {why}"
         against = self._against is not None and self._against.has(key)
         if against:
-            self._note(key, self._without_verdict(key, text, self._options.against, (text,)))
+            self._note(key, self._without_verdict(case, text, self._options.against, (text,)))
         known = self._bench.known(planned)
         if known is not None and known.failure is None:
             results = self._judge_by(planned, [self._stored] if self._stored else [])
@@ -359,7 +353,7 @@ class Gating:
                 self._note(key, result)
             return None if against else self._verdict(results)
         if self._stored is not None and self._stored.result(key) is not None:
-            self._note(key, self._without_verdict(key, text, self._options.baseline, (text,)))
+            self._note(key, self._without_verdict(case, text, self._options.baseline, (text,)))
         return None
 
     def problems(self) -> list[str]:

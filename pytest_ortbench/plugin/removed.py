@@ -53,7 +53,7 @@ class RemovedItem(pytest.Item):
         if any(result.failures for result in judged):
             Bench.of(self.config).complaints.carries_gate(self)
             told = [
-                f"  {result.case_id}: {why_not(finding)}"
+                f"  {result.case_id}{result.role_note}: {why_not(finding)}"
                 for result in judged
                 for finding in result.findings
                 if finding.acceptance is not None and not finding.is_accepted

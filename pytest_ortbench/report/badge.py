@@ -174,7 +174,7 @@ def case_badge(run: Run, case_id: str, metric: str) -> Badge:
         message = with_interval(quantity)
         colour = _BLURRED if "blurs" in severities else _PLAIN
     return Badge(
-        label=one_line(f"{case_id} {metric.replace('_', ' ')}"),
+        label=one_line(f"{case_id}{results[0].case.provider.role_note} {metric.replace('_', ' ')}"),
         message=one_line(message),
         colour=colour,
     )

@@ -90,7 +90,8 @@ class ShownRun:
     Attributes:
         run: The run.
         entries: Its cases, each with what the cases of a run share.
-        name_of: Names a case by its id, and by its runtime where there are several.
+        name_of: Names a case by its id, by its runtime where there are several, and by what it is
+            if it is no execution provider.
     """
 
     run: Run
@@ -182,9 +183,11 @@ def _group(members: Sequence[Entry], apart: Collection[str]) -> ModelGroup:
 
 
 def _naming(run: Run) -> Callable[[Case], str]:
-    """Return what names a case of a run by its id, and by its runtime where there are several."""
+    """Return what names a case of a run: its id, its runtime where there are several, its role."""
     several = _several_runtimes(run)
-    return lambda case: f"{case.case_id}+{case.runtime.label}" if several else case.case_id
+    return lambda case: (
+        case.case_id + (f"+{case.runtime.label}" if several else "") + case.provider.role_note
+    )
 
 
 def _several_runtimes(run: Run) -> bool:

@@ -130,6 +130,8 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (OutputCheck, "norm"): Numbers(0, LARGEST_FLOAT),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
     (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
+    (GateResult, "role"): Words(ROLES),
+    (GateResult, "baseline_role"): Words(("", *ROLES)),
     (GateResult, "cause"): Words(("", *CAUSES)),
     (ContrastVerdict, "verdict"): Words(tuple(VERDICTS)),
     (ContrastVerdict, "effect"): Numbers(-1, 1e12),

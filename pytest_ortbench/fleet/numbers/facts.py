@@ -11,7 +11,7 @@ from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.recommendation import needs_real_inputs
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
-from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
+from pytest_ortbench.core.case import ROLES, WORKLOAD_KNOBS, Case, role_note
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
@@ -68,6 +68,8 @@ class CaseFacts:
         model: Name of the model.
         precision: Its precision.
         provider: Alias and device, as in ids.
+        role: What ``provider`` names, one of :data:`~pytest_ortbench.core.case.ROLES`;
+            empty where the parts of a mix differ.
         runtime: Label of the runtime.
         batch: Batch size.
         dims: Sizes of symbolic dimensions that the user set.
@@ -100,6 +102,7 @@ class CaseFacts:
     model: str
     precision: str
     provider: str
+    role: str = ROLES[0]
     runtime: str
     batch: int
     dims: tuple[tuple[str, int], ...] = ()
@@ -125,6 +128,11 @@ class CaseFacts:
     kinds: tuple[tuple[float, ...], ...] = ()
     drawn_inputs: bool = False
     needs_real_inputs: bool = False
+
+    @property
+    def role_note(self) -> str:
+        """What stands behind its name for people."""
+        return role_note(self.role)
 
     @property
     def request(self) -> tuple[object, ...]:
@@ -261,6 +269,7 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         model=case.model.name,
         precision=case.variant.precision,
         provider=case.provider.label,
+        role=case.provider.role,
         runtime=case.runtime.label,
         batch=case.batch,
         dims=tuple(case.dims.items()),

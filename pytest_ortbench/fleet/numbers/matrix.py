@@ -192,11 +192,18 @@ def _cell(placed_case: Placed, metric: str, *, variant: str = "") -> Cell:
     )
 
 
-def variant_label(case: CaseFacts) -> str:
-    """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload."""
+def variant_label(case: CaseFacts, *, runtime: bool = False) -> str:
+    """Name how a case does its work: ``fp16/cuda``, with settings beyond the workload.
+
+    Args:
+        case: The case.
+        runtime: Whether to name the runtime, too.
+    """
     shown = {part.partition(":")[0] for part in workload_parts(case)}
     knobs = [f"{name}:{value}" for name, value in case.knobs if name not in shown and name != "io"]
-    name = case.variant or "/".join([case.precision, case.provider, *knobs])
+    where = f"+{case.runtime}" if runtime else ""
+    name = case.variant or "/".join([case.precision, case.provider, *knobs]) + where
+    name += "" if case.variant else case.role_note
     return f"{name} in {case.processes} processes" if case.processes > 1 else name
 
 
@@ -210,8 +217,7 @@ def _best_of(placed: Sequence[Placed], metric: str, *, several: bool) -> Cell:
         _cell(
             placed_case,
             metric,
-            variant=variant_label(placed_case.case)
-            + (f"+{placed_case.case.runtime}" if runtimes else ""),
+            variant=variant_label(placed_case.case, runtime=runtimes),
         )
         for placed_case in placed
     ]

@@ -13,7 +13,7 @@ from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 AXES: dict[str, str] = {
     "machine": "one column a machine; of several runs of a machine the newest counts",
     "runtime": "one column a distribution and version of ONNX Runtime",
-    "provider": "one column an execution provider",
+    "provider": "one column an execution provider, engine or framework",
     "precision": "one column a precision",
     "time": "one column a run, the oldest first",
 }
@@ -25,11 +25,13 @@ class Side:
 
     Attributes:
         label: What it is called.
+        short: Likewise, without what it is if it is no execution provider.
         about: What is behind it: the machine, the runtime, when it was measured.
         runs: Runs that it takes cases from.
     """
 
     label: str
+    short: str
     about: tuple[str, ...] = ()
     runs: tuple[RunFacts, ...] = ()
 
@@ -123,7 +125,7 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
             return _runtime_side(run, case.runtime)
         if axis == "time":
             return names[run.run_id]
-        return case.provider if axis == "provider" else case.precision
+        return case.provider + case.role_note if axis == "provider" else case.precision
 
     several = len(set(machines.values())) > 1
     placed_cases: dict[tuple[str, tuple[object, ...]], Placed] = {}
@@ -218,6 +220,8 @@ def _label(placed_case: Placed, axis: str, *, runtime: bool, machine: str) -> st
     text = "/".join([*parts.values(), *workload_parts(case), *_method_parts(case)])
     if runtime and axis != "runtime":
         text += f"+{case.runtime}"
+    if axis != "provider":
+        text += case.role_note
     return f"{text} on {machine}" if machine else text
 
 
@@ -241,7 +245,10 @@ def _method_parts(case: CaseFacts) -> list[str]:
 
 def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
     members: dict[str, list[RunFacts]] = {}
+    short: dict[str, str] = {}
     for placed_case in placed:
+        case = placed_case.case
+        short[placed_case.side] = case.provider if axis == "provider" else placed_case.side
         runs = members.setdefault(placed_case.side, [])
         if placed_case.run not in runs:
             runs.append(placed_case.run)
@@ -253,6 +260,7 @@ def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
     return tuple(
         Side(
             label=label,
+            short=short[label],
             about=tuple(dict.fromkeys(text for run in runs for text in about(run))),
             runs=tuple(runs),
         )

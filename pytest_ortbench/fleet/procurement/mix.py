@@ -134,6 +134,7 @@ def as_one(
         batch=1,
         dims=(),
         knobs=(),
+        role=first.role if len({case.role for case in cases}) == 1 else "",
         variant=labels[0]
         if len(set(labels)) == 1
         else " + ".join(f"{part.name} {label}" for part, label in zip(mix, labels, strict=True)),

@@ -31,6 +31,8 @@ COLUMNS = (
     "rank",
     "flags",
     "reason",
+    # Appended.
+    "role",
 )
 
 
@@ -73,6 +75,7 @@ def _fields(cell: Cell, metric: str, unit: str) -> list[str]:
         rank,
         " ".join(case.blurred_by) if case else "",
         csv_text(cell.reason),
+        case.role if case else "",
     ]
 
 

@@ -329,6 +329,7 @@ CSV_COLUMNS = (
     "served_at_a_time",
     "served_at_a_time_most",
     "bounds_only",
+    "role",
 )
 
 
@@ -378,6 +379,7 @@ def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
                 variant.queues.measured,
                 "" if variant.queues.most is None else variant.queues.most,
                 int(variant.queues.is_open),
+                variant.case.role,
             ]
 
 

@@ -152,13 +152,14 @@ def build_view(
             place="ortbench compare",
             hint=f"Name more runs, or compare by something else (--by: {others})",
         )
-    if baseline and baseline not in labels:
+    names = [side.short for side in layout.sides]
+    if baseline and baseline not in (*labels, *names):
         raise UsageError(
             f"{baseline!r} is no {chosen} of these runs",
             place="--baseline",
-            hint=did_you_mean(baseline, map(one_line, labels)),
+            hint=did_you_mean(baseline, map(one_line, names)),
         )
-    base = labels.index(baseline) if baseline else 0
+    base = (names if baseline in names else labels).index(baseline) if baseline else 0
     best = by_workload(layout, metric, baseline=base)
     cases = by_case(layout, metric, baseline=base)
     noun = {"time": "points in time"}.get(chosen, f"{chosen}s")

@@ -126,11 +126,8 @@ class Gate:
     ) -> GateResult:
         profile = machine_class(self.machine, rules.margin)
         profile = among_callers(profile, pair.contender.callers, rules.margin)
-        result = GateResult(
-            case_id=pair.contender.case_id,
-            runtime=pair.contender.runtime.label,
-            baseline=baseline,
-            verdict="incomparable",
+        result = replace(
+            GateResult.undecided(pair.contender, baseline=baseline, before=pair.baseline),
             baseline_case_id=pair.baseline.case_id,
             decided_by=profile.decides,
             model_digest=pair.contender.model.digest,

@@ -50,11 +50,11 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
     reason = judged.judgement.reason
     if judged.judgement.is_unjudged:
         return (
-            f"the answers were not judged against {result.baseline}: {reason}. If they may differ, "
+            f"the answers were not judged against {result.against}: {reason}. If they may differ, "
             f"say so: {_allowing(result, _ANYTHING_DB)}"
         )
     return (
-        f"less accurate than {result.baseline}: {reason}. A floor of its own: "
+        f"less accurate than {result.against}: {reason}. A floor of its own: "
         f"{_allowing(result, _floor_below(result))}"
     )
 
@@ -74,7 +74,7 @@ def latency_failure(result: GateResult) -> str:
     """Return the ratio, interval, margin and launches of a regression."""
     contrast = result.contrasts[0]
     text = (
-        f"slower than {result.baseline}: {contrast.statistic} time {interval_text(contrast)} of "
+        f"slower than {result.against}: {contrast.statistic} time {interval_text(contrast)} of "
         f"the baseline's, margin {format_amount(contrast.margin, 'ratio')}, "
         f"{contrast.launches} launches"
     )
@@ -88,7 +88,7 @@ def latency_failure(result: GateResult) -> str:
 
 def latency_warning(result: GateResult) -> str:
     """Say why there is no verdict, and which effect would have been seen at least."""
-    text = f"inconclusive against {result.baseline}: {result.reason}"
+    text = f"inconclusive against {result.against}: {result.reason}"
     if not result.contrasts:
         return text
     contrast = result.contrasts[0]

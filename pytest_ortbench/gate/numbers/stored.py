@@ -72,7 +72,8 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
     for key, result in before.items():
         if key not in later:
             name = result.case.model.name
-            results.append(vanished(key, baseline.run_id, name, moved_to=same.moved_to(name)))
+            gone = vanished(result.case, baseline.run_id, name, moved_to=same.moved_to(name))
+            results.append(gone)
             continue
         side = MetricSide.of(result)
         results += [
@@ -118,20 +119,16 @@ def gate_case(
             and then latency decides nothing.
     """
     old, new = before.result.case, after.result.case
-    case_id, runtime = new.key
     fed, labelled = _input_difference(old, new), _label_difference(old, new)
     metrics = judge_metrics(before, after, rules)
     metrics = _without(metrics, OF_ANSWERS, fed)
     metrics = _without(metrics, OF_LABELS, labelled)
-    result = GateResult(
-        case_id=case_id,
-        runtime=runtime,
-        baseline=baseline.run_id,
-        verdict="incomparable",
+    result = replace(
+        GateResult.undecided(new, baseline=baseline.run_id, before=old),
         metrics=metrics,
         flags=after.result.flags,
         model_digest=new.model.digest,
-        baseline_case_id=old.case_id if old.case_id != case_id else "",
+        baseline_case_id=old.case_id if old.case_id != new.case_id else "",
         model_relation=twin.relation,
         baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
@@ -149,14 +146,10 @@ def gate_case(
 def limits_alone(side: MetricSide, rules: CaseRules) -> GateResult:
     """Judge a case that has no baseline by what it must keep whatever a baseline has."""
     case = side.result.case
-    case_id, runtime = case.key
     metrics = tuple(limit_verdicts(rules, side.summary))
-    judged = GateResult(
-        case_id=case_id,
-        runtime=runtime,
-        baseline=NO_BASELINE,
+    judged = replace(
+        GateResult.undecided(case, baseline=NO_BASELINE),
         has_baseline=False,
-        verdict="incomparable",
         cause="limits",
         reason="only its absolute limits were held",
         metrics=metrics,
@@ -165,22 +158,18 @@ def limits_alone(side: MetricSide, rules: CaseRules) -> GateResult:
     return judged.with_findings(findings_of(metrics))
 
 
-def vanished(key: Key, baseline: str, model: str, *, moved_to: str = "") -> GateResult:
+def vanished(case: Case, baseline: str, model: str, *, moved_to: str = "") -> GateResult:
     """Return the verdict on a case that the baseline has and the contender's plan has not.
 
     Args:
-        key: The case.
+        case: As the baseline has it.
         baseline: What has it.
-        model: Name of its model there.
+        model: Name of its model, as the contender has it.
         moved_to: What its model is called now, if its content is there under another name.
     """
-    case_id, runtime = key
-    reason = f"{case_id} was removed: {baseline} has it"
-    judged = GateResult(
-        case_id=case_id,
-        runtime=runtime,
-        baseline=baseline,
-        verdict="incomparable",
+    reason = f"{case.case_id} was removed: {baseline} has it"
+    judged = replace(
+        GateResult.undecided(case, baseline=baseline),
         cause="removed",
         reason=reason,
         removed=True,

@@ -24,10 +24,16 @@ from pytest_ortbench.report.escape import encodable, lines, markdown, markdown_r
 from pytest_ortbench.report.legend import named
 
 
-def gate_naming(runtimes: Collection[str]) -> Callable[[str, str], str]:
-    """Return what names a case by its id, and by its runtime where there are several."""
+def gate_naming(runtimes: Collection[str]) -> Callable[[GateResult], str]:
+    """Return what names the case of a verdict: as a table of cases does, by its whole id.
+
+    Args:
+        runtimes: Labels of the runtimes that there are.
+    """
     several = len(runtimes) > 1
-    return lambda case_id, runtime: f"{case_id}+{runtime}" if several else case_id
+    return lambda result: (
+        result.case_id + (f"+{result.runtime}" if several else "") + result.role_note
+    )
 
 
 def runtimes_of(run: Run) -> set[str]:
@@ -48,8 +54,7 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     name = gate_naming(runtimes_of(run))
     parts = [""]
     for result in run.gate:
-        case = name(result.case_id, result.runtime)
-        parts += lines(f"gate {case} against {result.baseline}: {verdict_line(result)}")
+        parts += lines(f"gate {name(result)} against {result.against}: {verdict_line(result)}")
         texts = (*result.failures, *result.warnings, *accepted_texts(result), model_note(result))
         for text in filter(None, texts):
             parts += lines(f"  {text}")
@@ -95,7 +100,7 @@ def _class_of(result: GateResult, is_open: bool) -> str:
 def _undecided_lines(
     results: Sequence[GateResult],
     open_ones: Mapping[int, tuple[Undecided, ...]],
-    name: Callable[[str, str], str],
+    name: Callable[[GateResult], str],
 ) -> list[str]:
     """Say of how many cases something could not be judged: what, of which, and why."""
     names: dict[tuple[str, str], list[str]] = {}
@@ -103,9 +108,7 @@ def _undecided_lines(
     for result in results:
         for part in open_ones[id(result)]:
             keys.add((result.case_id, result.runtime))
-            names.setdefault((part.about, part.reason), []).append(
-                name(result.case_id, result.runtime)
-            )
+            names.setdefault((part.about, part.reason), []).append(name(result))
     if not keys:
         return []
     cases = len({(result.case_id, result.runtime) for result in results})
@@ -164,7 +167,7 @@ class GateRow:
 def gate_rows(run: Run) -> tuple[GateRow, ...]:
     """Return the verdicts of a run's gate, a row each."""
     name = gate_naming(runtimes_of(run))
-    return tuple(_row(result, name(result.case_id, result.runtime)) for result in run.gate)
+    return tuple(_row(result, name(result)) for result in run.gate)
 
 
 #: Findings whose texts hold the reason of a verdict.
@@ -186,7 +189,7 @@ def _row(result: GateResult, case: str) -> GateRow:
     return GateRow(
         cells=(
             case,
-            result.baseline,
+            result.against,
             f"{verdict}, accepted" if only_accepted else verdict,
             answers_text(result),
             "" if contrast is None else interval_text(contrast),
