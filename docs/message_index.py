@@ -64,6 +64,7 @@ _CAUSES = {
     "limits": "Record a run on the main branch first ([how](../guides/stored-baseline.md)).",
     "removed": "[Accept the removal](../guides/accepting.md), or bring the case back.",
     "time": "Raise `--ort-timeout`.",
+    "budget": "Raise `--ort-budget`, or gate fewer cases.",
     "suite": "Gate fewer cases, or allow a larger margin.",
     "unconfirmed": "Nothing, or run it again on a quieter machine.",
     "launches": "Run it on a quieter machine, or allow a larger margin.",

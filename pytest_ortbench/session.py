@@ -32,6 +32,7 @@ from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, ch
 from pytest_ortbench.runtimes.specs import CURRENT
 
 if TYPE_CHECKING:
+    from pytest_ortbench.execution.budget import Budget
     from pytest_ortbench.execution.default_retry import DefaultRetry
     from pytest_ortbench.execution.execution import Execution, Listener, ResultStore
     from pytest_ortbench.runtimes.environments import Environments
@@ -191,6 +192,7 @@ class Session:
         finished: Mapping[Key, CaseResult] | None = None,
         min_samples: Mapping[Key, int] | None = None,
         passes: Mapping[Key, Collection[str]] | None = None,
+        budget: Budget | None = None,
     ) -> Execution:
         """Return what measures the cases of a run, each once.
 
@@ -202,6 +204,7 @@ class Session:
             finished: Results of an interrupted run of the same plan.
             min_samples: Samples that the tests of a case need, by its key.
             passes: Passes besides the standard one that the tests of a case need, by its key.
+            budget: The time that the run has; ``None`` sets no limit.
         """
         # Whoever only plans does not wait for it to load.
         from pytest_ortbench.execution.execution import Execution
@@ -217,6 +220,7 @@ class Session:
             planned=planned,
             counted=_compares_variants(planned.values()),
             machine=self.machine,
+            budget=budget,
             variants=self.variants,
         )
         return self._execution

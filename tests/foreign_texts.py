@@ -98,7 +98,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
     "core/units.py": (
         "what users write",
-        frozenset({"has_unit", "parse_amount", "parse_duration"}),
+        frozenset({"has_unit", "parse_amount", "parse_duration", "parse_span"}),
     ),
     "engines/torch/export.py": (
         "messages of PyTorch's exporters",

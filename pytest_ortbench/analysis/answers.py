@@ -141,7 +141,7 @@ def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     several = len({result.case.runtime.label for result in run.cases}) > 1
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):
-        groups.setdefault(workload_of(result), []).append((result, summary))
+        groups.setdefault(workload_of(result.case), []).append((result, summary))
     return [_answer(members, runtimes=several) for members in groups.values()]
 
 

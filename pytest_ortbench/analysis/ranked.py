@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.candidates import Candidate, speed_metric
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.case import WORKLOAD_KNOBS
+from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 
@@ -32,9 +32,8 @@ class Factor:
     reference: str
 
 
-def workload_of(result: CaseResult) -> tuple[object, ...]:
+def workload_of(case: Case) -> tuple[object, ...]:
     """What must agree for two cases to be ranked with each other, the batch apart."""
-    case = result.case
     knobs = [(name, case.knobs.get(name)) for name in SEPARATING_KNOBS]
     return (case.model.name, tuple(sorted(case.dims.items())), case.io, *knobs)
 

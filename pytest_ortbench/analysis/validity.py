@@ -299,6 +299,22 @@ def _fewer_workers(result: CaseResult) -> str:
     )
 
 
+def _budget(result: CaseResult) -> str:
+    """Less than was asked for, unless the median is known as well as it was to be."""
+    share, sampling = result.budget, result.case.sampling
+    if share is None or result.failure is not None or share.timed_s >= sampling.time_s:
+        return ""
+    stops = {measurement.stop for measurement in result.measurements}
+    if stops == {"target"} and share.workers >= sampling.workers:
+        return ""
+    why = "another variant is faster by far" if share.outrun else ""
+    why = why or f"it was given {format_amount(share.given_s, 's')}"
+    return (
+        f"{format_amount(share.timed_s, 's')} timed of {sampling.time_s:g} s in "
+        f"{counted(share.workers, 'worker')}: {why}"
+    )
+
+
 def _bimodal(result: CaseResult) -> str:
     groupings = [two_groups(samples.durations_ns) for samples in workers_of(result)]
     groups = [pair for pair in groupings if pair is not None]
@@ -377,6 +393,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "SPREAD": _spread,
     "ONE-WORKER": _one_worker,
     "FEWER-WORKERS": _fewer_workers,
+    "BUDGET": _budget,
     "INPUT-DEPENDENT": _input_dependent,
     "SUBNORMAL": _subnormal,
     "CONSTANT": _constant,

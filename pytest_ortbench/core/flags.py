@@ -157,6 +157,12 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Raise --ort-timeout, or ask for fewer --ort-workers.",
     ),
     flag_kind(
+        "BUDGET",
+        "notes",
+        "it was measured for less time than without --ort-budget",
+        "Its interval is wider and holds as often; raise --ort-budget, or ask for fewer cases.",
+    ),
+    flag_kind(
         "INPUT-DEPENDENT",
         "notes",
         "the work depends on the values of the inputs, and these were drawn",

@@ -30,6 +30,7 @@ CAUSES: dict[str, str] = {
     "limits": "there is no baseline, and only absolute limits were held",
     "removed": "the case is no longer planned",
     "time": "the time of the case was over",
+    "budget": "the budget of the run has no time for the launches that it takes",
     "suite": "among so many cases the slowdown does not stand",
     "unconfirmed": "measured again, the slowdown was not found again",
     "launches": "the launches neither show nor exclude a slowdown of the margin",

@@ -411,6 +411,26 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetShare:
+    """What a case had of the time of a run with ``--ort-budget``.
+
+    Attributes:
+        given_s: Seconds that it was given when its turn came, for everything; 0 where even the
+            least did not fit any more.
+        workers: Workers that finished.
+        timed_s: Timed seconds that they had together.
+        outrun: Whether it got the least because another variant is faster by far.
+        ended: Whether it was ended because the run had no more time for it.
+    """
+
+    given_s: float
+    workers: int = 0
+    timed_s: float = 0.0
+    outrun: bool = False
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """What became of one case.
 
@@ -436,6 +456,7 @@ class CaseResult:
         wall_s: Seconds that the case took altogether.
         other_run: Another run of this package that measured on the machine at the same time; empty
             if there was none.
+        budget: What it had of the time of the run; ``None`` where no budget was set.
     """
 
     case: Case
@@ -458,6 +479,13 @@ class CaseResult:
     started_at: str = ""
     wall_s: float = 0.0
     other_run: str = ""
+    budget: BudgetShare | None = None
+
+    @property
+    def lacks_time(self) -> bool:
+        """Whether it gave no number because the budget of the run had no time for it."""
+        share = self.budget
+        return self.failure is not None and share is not None and (share.ended or not share.given_s)
 
     @property
     def output_checks(self) -> list[OutputCheck]:

@@ -118,6 +118,37 @@ def parse_duration(text: str, *, place: str) -> float:
     return value
 
 
+#: Seconds of the units that spans of a clock are written in.
+_SPANS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(sec|s|min|m|h)\s*")
+
+
+def parse_span(text: str, *, place: str) -> float:
+    """Read a span of a clock, ``10m`` or ``1h 30m``, in seconds.
+
+    Args:
+        text: What the user wrote; every number names its unit.
+        place: Where it was written, for the message.
+
+    Raises:
+        UsageError: if a number or its unit can't be read.
+    """
+    hint = "Write minutes as 10m, seconds as 90s, hours as 1h"
+    parts = _SPAN.findall(text)
+    if not parts or _SPAN.sub("", text):
+        match = _NUMBER.match(text)
+        if match is None or not 0 < float(match[1]) < math.inf:
+            raise UsageError(f"{text!r} is no time above 0", place=place, hint=hint)
+        number, unit = match.groups()
+        if not unit:
+            hint = f"Write {number}m for minutes, or {number}s for seconds"
+            raise UsageError(f"{text!r} has no unit", place=place, hint=hint)
+        raise UsageError(
+            f"{text!r} has the unit {unit!r}, which does not fit", place=place, hint=hint
+        )
+    return sum(float(number) * _SPANS[unit] for number, unit in parts)
+
+
 def format_amount(value: float, unit: str, digits: int = 3) -> str:
     """Format an SI value for people, to ``digits`` significant ones: ``0.0123`` s → ``12.3 ms``."""
     if unit == "ratio":
@@ -133,6 +164,14 @@ def format_amount(value: float, unit: str, digits: int = 3) -> str:
         if rounded < 1000 or index == len(scales) - 1:
             return f"{significant(value / factor, digits)} {name}"
     raise AssertionError("unreachable: the last scale always returns")
+
+
+def clock_words(seconds: float) -> str:
+    """Format a span of a clock, to whole seconds: ``45 s``, ``2 min``, ``1 min 30 s``, ``1 h``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [(hours, "h"), (minutes, "min"), (rest, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
 
 
 def common_scale(values: Iterable[float], unit: str) -> tuple[float, str]:

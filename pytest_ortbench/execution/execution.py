@@ -17,9 +17,12 @@ from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
+from pytest_ortbench.execution.budget import Budget
 from pytest_ortbench.execution.default_retry import DefaultRetry
+from pytest_ortbench.execution.pace import BudgetPace
 from pytest_ortbench.execution.passes import carry_out, due, without
 from pytest_ortbench.execution.standard import measure
+from pytest_ortbench.execution.turns import carried_out_in_turn, measured_in_turn
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.launch.reference import release_reference
@@ -75,6 +78,7 @@ class Execution:
             takes about as long as starting a worker: where several variants are compared.
         resumed: How many results were taken from ``finished`` so far.
         machine: The machine's turn, taken before the first case is measured; ``None`` takes none.
+        budget: The time that the run has; ``None`` sets no limit.
         retry: Tries other default sizes, and remembers what was taken.
     """
 
@@ -90,6 +94,7 @@ class Execution:
     counted: bool = False
     resumed: int = 0
     machine: MachineLock | None = None
+    budget: Budget | None = None
     _results: dict[Key, CaseResult] = field(default_factory=dict)
     _scratch: OwnFolder | None = None
     _extents: dict[tuple[object, ...], Extent] = field(default_factory=dict)
@@ -123,13 +128,7 @@ class Execution:
                 self._results[key] = self._with_file(self._results[key], planned)
                 self._taken.discard(key)
             for name in due(self._results[key], wanted):
-                self._results[key] = carry_out(
-                    name,
-                    self._results[key],
-                    self.launcher,
-                    self._others(key),
-                    tuple(self._results.values()),
-                )
+                self._results[key] = self._with_pass(name, key)
         except WorkerError as error:
             result = self._results[key]
             reason = f"{error.failure.kind}: {error.failure.message}"
@@ -153,6 +152,17 @@ class Execution:
         self.listener.end(self._results[key])
         return self._results[key]
 
+    def _with_pass(self, name: str, key: Key) -> CaseResult:
+        """The result of a case with a further pass, if the budget has time for it."""
+        others, results = self._others(key), tuple(self._results.values())
+
+        def carried(result: CaseResult) -> CaseResult:
+            return carry_out(name, result, self.launcher, others, results)
+
+        if self.budget is None:
+            return carried(self._results[key])
+        return carried_out_in_turn(self.budget, name, self._results[key], carried)
+
     def _others(self, key: Key) -> list[Case]:
         return [entry.case for other, entry in self.planned.items() if other != key]
 
@@ -174,6 +184,17 @@ class Execution:
             self.resumed += 1
             self._taken.add(planned.case.key)
             return earlier
+        if self.budget is None:
+            return self._prepared_and_measured(planned, None)
+        if self.machine is not None:
+            self.machine.take()  # waiting for another run is no part of the budget
+        return measured_in_turn(
+            self.budget,
+            planned.case,
+            lambda case, pace: self._prepared_and_measured(replace(planned, case=case), pace),
+        )
+
+    def _prepared_and_measured(self, planned: Planned, pace: BudgetPace | None) -> CaseResult:
         try:
             case = self.prepare(planned)
         except WorkerError as error:
@@ -183,23 +204,26 @@ class Execution:
         if least > case.sampling.min_samples:
             case = replace(case, sampling=replace(case.sampling, min_samples=least))
         if self.machine is None:
-            return self._at_fitting_sizes(case)
+            return self._at_fitting_sizes(case, pace)
         self.machine.take()
         other = self.machine.other()
-        result = self._at_fitting_sizes(case)
+        result = self._at_fitting_sizes(case, pace)
         other = other or self.machine.other()
         if not other:
             return result
         result = replace(result, other_run=other)
         return replace(result, flags=flags_of(result))
 
-    def _at_fitting_sizes(self, case: Case) -> CaseResult:
+    def _at_fitting_sizes(self, case: Case, pace: BudgetPace | None) -> CaseResult:
         """Measure a case, at other default sizes if its graph refuses the first ones."""
-        result = measure(self.retry.known(case), self.launcher, self._scratch_folder())
+        result = self._at_pace(self.retry.known(case), pace)
         other = self.retry.other(result)
-        if isinstance(other, CaseResult):
-            return other
-        return measure(other, self.launcher, self._scratch_folder())
+        return other if isinstance(other, CaseResult) else self._at_pace(other, pace)
+
+    def _at_pace(self, case: Case, pace: BudgetPace | None) -> CaseResult:
+        if pace is not None:
+            pace.case = case
+        return measure(case, self.launcher, self._scratch_folder(), pace=pace)
 
     def _with_file(self, earlier: CaseResult, planned: Planned) -> CaseResult:
         """The result of an earlier run with the file that its case has now, for a pass.
@@ -261,6 +285,8 @@ class Execution:
                 "came to, or measure shorter (--ort-time, --ort-workers)",
             )
             self._results[planned.case.key] = result = refused(planned.case, failure)
+            if self.budget is not None:
+                self.budget.forget(planned.case.key)
             self._store(result)
             self.listener.end(result)
 

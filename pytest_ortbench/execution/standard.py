@@ -32,6 +32,7 @@ from pytest_ortbench.core.outcome import (
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.execution.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
 from pytest_ortbench.execution.own_spread import with_spread
+from pytest_ortbench.execution.pace import FixedPace, Pacing
 from pytest_ortbench.execution.passes import without
 from pytest_ortbench.execution.time_share import TimeShare, typical_ns
 from pytest_ortbench.launch.launcher import Launcher, Worker
@@ -51,7 +52,12 @@ class _Findings:
 
 
 def measure(
-    case: Case, launcher: Launcher, scratch: Path, *, reference_runtime: Runtime | None = None
+    case: Case,
+    launcher: Launcher,
+    scratch: Path,
+    *,
+    reference_runtime: Runtime | None = None,
+    pace: Pacing | None = None,
 ) -> CaseResult:
     """Measure one case in fresh workers.
 
@@ -60,6 +66,8 @@ def measure(
         launcher: Starts the workers.
         scratch: Folder for reference outputs, shared by the cases of a run.
         reference_runtime: Where the reference runs; ``None`` takes the case's own runtime.
+        pace: Says how many workers there are, and how long each times; ``None`` takes what the
+            case asks for.
 
     Returns:
         The result, with ``failure`` set if a worker failed; it never raises for one. What the
@@ -69,17 +77,16 @@ def measure(
     findings = _Findings()
     measurements: list[Measurement] = []
     failure: Failure | None = None
+    pace = FixedPace(case) if pace is None else pace
     try:
         reference = _reference(_asked(case, reference_runtime), launcher, scratch)
         # From here on: the reference has a limit of its own, and serves other cases, too.
-        deadline = time.monotonic() + case.sampling.timeout_s
-        for index in range(case.sampling.workers):
-            share = TimeShare(
-                began=time.monotonic(),
-                deadline=deadline,
-                workers_left=case.sampling.workers - index,
+        pace.begin()
+        while (turn := pace.next_worker(measurements)) is not None:
+            index = len(measurements)
+            measurements.append(
+                _one_worker(turn.case, launcher, index, turn.share, reference, findings)
             )
-            measurements.append(_one_worker(case, launcher, index, share, reference, findings))
             failure = _fallback(case, findings.placement)
             if failure is not None:
                 break

@@ -97,6 +97,7 @@ class _Seen:
         inference_s: One timed unit, which may be a whole request.
         timed_share: Share of the seconds that were asked for.
         elements: Values that one inference was fed.
+        warm_up_s: The warm-up of a worker; ``None`` where it is guessed.
     """
 
     reference_s: float
@@ -105,6 +106,7 @@ class _Seen:
     inference_s: float
     timed_share: float
     elements: int = 0
+    warm_up_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -128,8 +130,13 @@ class Costs:
         alike = _alike(result.case)
         earlier = self._of_model.get(alike)
         if earlier is not None:
-            # Only the first case of a model waits for reference outputs.
-            seen = replace(seen, reference_s=max(seen.reference_s, earlier.reference_s))
+            # Only the first case of a model waits for reference outputs; and a warm-up that was
+            # cut off says little of a longer one.
+            seen = replace(
+                seen,
+                reference_s=max(seen.reference_s, earlier.reference_s),
+                warm_up_s=max(seen.warm_up_s or 0.0, earlier.warm_up_s or 0.0),
+            )
         self._of_case[result.case.key] = self._of_model[alike] = seen
 
     def expected(
@@ -153,7 +160,7 @@ class Costs:
         )
         expected = Expected(
             reference_s=0.0 if has_reference else seen.reference_s,
-            worker_s=seen.start_s + _warm_up_s(case, seen.inference_s),
+            worker_s=seen.start_s + _warm_up_s(case, seen),
             first_s=seen.first_s,
             timed_s=max(seen.timed_share * sampling.time_s, least * seen.inference_s),
             workers=workers,
@@ -229,6 +236,7 @@ def _seen(result: CaseResult) -> _Seen | None:
         inference_s=timed_s / sum(part.samples.count for part in measured),
         timed_share=min(1.0, timed_s / max(1e-9, result.case.sampling.time_s)),
         elements=_elements(result.case),
+        warm_up_s=median(part.warm_up.total_ns for part in others) * 1e-9,
     )
 
 
@@ -264,10 +272,15 @@ def _rough_inference_s(case: Case) -> float:
     return case.model.parameters * uses / _MACS_A_S
 
 
-def _warm_up_s(case: Case, inference_s: float) -> float:
+def _warm_up_s(case: Case, seen: _Seen) -> float:
+    """Say what a warm-up takes: what it did, else as few runs as end it, as far as it may."""
+    inference_s = seen.inference_s
+    most_s = max(warm_up_budget_s(case), MIN_SAMPLES * inference_s)
+    if seen.warm_up_s is not None:
+        return min(seen.warm_up_s, most_s)
     runs = _LONG_RUNS if inference_s >= _LONG_S else _WARM_UP_RUNS
     wanted_s = max(least_seconds(case.provider), runs * inference_s)
-    return min(wanted_s, max(warm_up_budget_s(case), 3 * inference_s))
+    return min(wanted_s, most_s)
 
 
 def _pass_s(name: str, case: Case, worker_s: float) -> float:

@@ -270,7 +270,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     try:
         with without_foreign_logs():
-            _judges_of(bench).select(session.items)
+            judges = _judges_of(bench)
+            judges.select(session.items)
+            session.items[:] = judges.ordered(session.items)
     except OrtbenchError as error:
         raise pytest.UsageError(str(error)) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from pytest_ortbench.core.errors import DocumentError, OrtbenchError, WorkerErro
 from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.execution.canary import measure_canary
+from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
@@ -28,6 +29,7 @@ from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.planning.against import Against
 from pytest_ortbench.planning.asked import Asked
 from pytest_ortbench.planning.sides import parse_side
+from pytest_ortbench.plugin.budgeting import judged_in_turn
 from pytest_ortbench.store.baseline import find_baseline
 from pytest_ortbench.store.documents import load
 
@@ -132,6 +134,14 @@ class OtherSide:
         """Whether a case has a counterpart."""
         return key in self._pairs
 
+    def launches(self, key: Key) -> bool:
+        """Whether launches are made of a case, as far as is known before its files are made."""
+        pair = self._pairs.get(key)
+        if pair is None or pair.baseline.refusal is not None:
+            return False
+        sides = Pair(baseline=_as_made(pair.baseline.case), contender=_as_made(pair.contender.case))
+        return self._options.gate_remeasure or not identical(sides)
+
     def runs(self, key: Key) -> bool:
         """Whether the counterpart of a case can be opened at all."""
         pair = self._pairs.get(key)
@@ -172,9 +182,10 @@ class OtherSide:
             known = self._bench.result(pair.contender)
         standard = None if known is None else self._bench.side_of(known)
         with TURN, self._bench.progress.within(prepared.contender):
-            judged = self._gate.judge(
-                prepared, rules, baseline=self._options.against, standard=standard
-            )
+            against = self._options.against
+            judge = partial(self._gate.judge, prepared, rules, baseline=against, standard=standard)
+            budget = self._bench.budget
+            judged = judge() if budget is None else judged_in_turn(budget, prepared, judge)
         self._release_references(planned.case.key, prepared)
         return judged
 
@@ -461,6 +472,13 @@ class StoredBaseline:
     @cached_property
     def _canary(self) -> Canary | None:
         return measure_canary(self._bench.execution.launcher)
+
+
+def _as_made(case: Case) -> Case:
+    """A case whose file may still be to be made, with what it is made of in place of its digest."""
+    variant = case.variant
+    made_of = f"{case.model.digest} {variant.precision} {sorted(variant.recipe.items())}"
+    return replace(case, variant=replace(variant, digest=variant.digest or made_of))
 
 
 def _as_now(case: Case, same: Twins, root: Path) -> Case:

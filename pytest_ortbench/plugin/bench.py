@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.core.run import Canary, Machine, Run
+    from pytest_ortbench.execution.budget import Budget
     from pytest_ortbench.execution.execution import Execution
     from pytest_ortbench.gate.numbers.metrics import MetricSide
     from pytest_ortbench.planning.matrix import Plan, Planned
@@ -63,6 +64,7 @@ class Bench:
         self.finished: Run | None = None
         self.files: list[tuple[str, Path]] = []
         self.left_out: list[str] = []
+        self.out_of_time: list[str] = []
         self.shield = Shield()
         self.signals = StopSignals()
         self.errors: list[str] = []
@@ -77,6 +79,7 @@ class Bench:
         self.endings: list[Callable[[], None]] = []
         self.making: tuple[str, ...] = ()
         self.countdown: Countdown | None = None
+        self.budget: Budget | None = None
         self._ended: set[tuple[str, str]] = set()
         self._made: set[tuple[str, str]] = set()
         self._numbers = count()
@@ -321,6 +324,7 @@ class Bench:
             finished=self.resumable.results if self.resumable is not None else {},
             min_samples=self.needs,
             passes=self.passes,
+            budget=self.budget,
         )
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError
@@ -19,23 +20,57 @@ if TYPE_CHECKING:
 #: Nobody waits longer for one run, and a value too many on an axis makes such a run.
 _MOST_S = 24 * 3600.0
 
-#: What comes behind the last case, in starts of a process: the canary, and figures.
-_STARTS_OF_CANARY, _STARTS_OF_FIGURES = 3.0, 4.0
+#: What comes behind the last case: the canary, in starts of a process, and figures.
+_STARTS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 5.0, 4.5
+
+
+def costs_of(bench: Bench) -> Costs:
+    """Return what parts of cases take here, as far as starts and earlier runs say it."""
+    costs = Costs(start_s=dict(bench.session.launcher.start_s))
+    if _is_stored(bench):
+        for result in earlier_results(bench.options.results, bench.machine):
+            costs.learn(result)
+    return costs
+
+
+def end_takes_s(bench: Bench, budget_s: float | None = None) -> float:
+    """Return about how long that takes which comes behind the last case.
+
+    Args:
+        bench: The run.
+        budget_s: Time of the whole run, of which figures have a tenth at most.
+    """
+    start_s = bench.session.launcher.start_s.get("current", START_S)
+    canary_s = _STARTS_OF_CANARY * start_s if _is_stored(bench) else 0.0
+    figures_s = figures_take_s(bench)
+    return canary_s + (figures_s if budget_s is None else min(figures_s, budget_s / 10))
+
+
+def figures_take_s(bench: Bench) -> float:
+    """Return about how long the figures of a run take, drawn beside all that the machine does."""
+    options = bench.options
+    times = int(options.html is not None) + int(_is_stored(bench) or options.plots is not None)
+    return times * _CPU_SECONDS_OF_FIGURES * load_factor()
+
+
+def load_factor() -> float:
+    """Return how many times as long as alone a process takes beside the load of this machine."""
+    if not hasattr(os, "getloadavg"):
+        return 1.0
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _is_stored(bench: Bench) -> bool:
+    return not bench.options.no_results and not bench.config.option.collectonly
 
 
 def countdown_of(bench: Bench) -> Countdown:
     """Return the countdown of a run whose cases are known."""
-    costs = Costs(start_s=dict(bench.session.launcher.start_s))
-    start_s = costs.start_s.get("current", START_S)
-    end_s = 0.0
-    if not bench.options.no_results and not bench.config.option.collectonly:
-        for result in earlier_results(bench.options.results, bench.machine):
-            costs.learn(result)
-        end_s = (_STARTS_OF_CANARY + _STARTS_OF_FIGURES) * start_s
+    costs, end_s = costs_of(bench), end_takes_s(bench)
     cases = to_measure(bench)
     gated_s: dict[Key, float] = {}
     if bench.options.against:
-        gated_s = {case.key: _launches_take_s(costs.expected(case)) for case in cases}
+        gated_s = {case.key: launches_take_s(costs.expected(case)) for case in cases}
     return Countdown(
         costs,
         [(case, bench.passes.get(case.key, ())) for case in cases],
@@ -44,7 +79,7 @@ def countdown_of(bench: Bench) -> Countdown:
     )
 
 
-def _launches_take_s(expected: Expected) -> float:
+def launches_take_s(expected: Expected) -> float:
     """Return about how long the first look of a gate takes, where both sides are as expected."""
     return SHARED_FLOOR.looks[0].launches * (2 * expected.worker_s + LAUNCH_S)
 

@@ -17,6 +17,7 @@ from pytest_ortbench.core.judgement import unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.resolution import check_margins
 from pytest_ortbench.gate.numbers.acceptance import mends
+from pytest_ortbench.gate.numbers.outcome import with_outcome
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_idle_sides, rules_for
 from pytest_ortbench.gate.numbers.stored import limits_alone
 from pytest_ortbench.gate.numbers.undecided import judgement_of_verdicts
@@ -233,9 +234,15 @@ class Gating:
         limits = (f"'{limit.text}' ({self._rules_place})" for limit in self.limits_of(planned))
         return tuple(owed or limits)
 
+    def launches(self, key: Key) -> bool:
+        """Whether launches are made of a case and its other side."""
+        return self._against is not None and self._against.launches(key)
+
     def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
         """Hold a case against its baselines; launches of the other side are made for it."""
         result = self._bench.result(planned)
+        if result.failure is not None and result.lacks_time:
+            return self._without_time(planned, result.failure.message)
         if result.failure is not None:
             return self._judge_unable(planned, result.status, result.failure.message)
         sources = [source for source in (self._against, self._stored) if source is not None]
@@ -260,6 +267,21 @@ class Gating:
         judged = self._unable(planned, f"status: measured → {status}", text)
         self._results[key] = judged
         return self._verdict([judged])
+
+    def _without_time(self, planned: Planned, reason: str) -> Verdict:
+        """Judge a case that the budget of the run had no time for: nothing is known of it."""
+        key = planned.case.key
+        against = self._against is not None and self._against.has(key)
+        stored = self._stored is not None and self._stored.result(key) is not None
+        baselines = [self._options.against] * against + [self._options.baseline] * stored
+        results = []
+        for baseline in baselines:
+            judged = self._without_verdict(key, reason, baseline)
+            undecided = replace(judged, verdict="inconclusive", cause="budget")
+            results.append(self._with_acceptances(with_outcome(undecided)))
+            self._note(key, results[-1])
+        self._store()
+        return self._verdict(results) if results else Verdict(judgement=unjudged(_OF, reason))
 
     def _verdict(self, results: Sequence[GateResult]) -> Verdict:
         problems = [text for result in results for text in result.failures]

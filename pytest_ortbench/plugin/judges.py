@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.budgeting import budget_of, in_order
 from pytest_ortbench.plugin.expected_time import countdown_of, refuse_endless
 from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
 
@@ -78,11 +79,34 @@ class Judges:
             bench.note_limits(item, planned, marked, self.asked_limits.of(planned), gated)
         bench.collection.check_cases([entry.case for entry in bench.planned.values()])
         if (bench.planned or more) and not bench.config.option.collectonly:
-            refuse_endless(bench)
+            if bench.options.budget_s is None:
+                refuse_endless(bench)
             bench.prepare()
         bench.countdown = countdown_of(bench)
         if self.gating is not None:
             self.gating.prepare(items)
+        self._set_budget(ours)
+
+    def ordered(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
+        """Return the tests that will run in their order; a budget has one of its own."""
+        return in_order(self._bench.budget, items)
+
+    def _set_budget(self, ours: Sequence[tuple[pytest.Item, Planned]]) -> None:
+        """Divide the time of the run, where it has a budget.
+
+        Raises:
+            UsageError: if what was asked for can't fit into it.
+        """
+        bench = self._bench
+        if bench.options.budget_s is None or not (bench.planned or bench.making):
+            return
+        held = {
+            planned.case.key
+            for item, planned in ours
+            if bench.collection.limits_of(item) or self.judging.owes(planned)
+        }
+        gated = {key for key in held if self.gating is not None and self.gating.launches(key)}
+        bench.budget = budget_of(bench, held, gated)
 
     def admit(
         self, item: pytest.Item, request: PlanRequest, plan: Plan, values: MarkerValues

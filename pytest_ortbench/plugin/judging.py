@@ -138,6 +138,10 @@ class Judging:
             case.to_come[item.nodeid] = is_preferred(item)
             case.tests.append(item.nodeid)
 
+    def owes(self, planned: Planned) -> tuple[str, ...]:
+        """Name all that a case must be held to."""
+        return tuple(text for judge in self._judges for text in judge.owes(planned))
+
     # -- one test -----------------------------------------------------------------------------
 
     def at_end(self, item: pytest.Item, planned: Planned) -> list[str]:

@@ -17,6 +17,7 @@ from pytest_ortbench.core.model_spec import SCHEMES, function_file, is_model_fil
 from pytest_ortbench.core.option_text import OptionText, exists, read_path, read_plain_text
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
+from pytest_ortbench.core.units import parse_span
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.planning.axes import (
     parse_choices,
@@ -35,6 +36,9 @@ from pytest_ortbench.planning.sides import parse_side
 
 #: A timeout that leaves room for all that is not timed, in times of the timed seconds.
 _TIMES_TIMED = 3
+#: The shortest budget: three workers of a small model, its reference, and the end of the run.
+LEAST_BUDGET_S = 10.0
+_MOST_BUDGET_S = 24 * 3600.0
 #: More than that at a time no machine has CPUs for.
 _MOST_AT_ONCE = 4096
 
@@ -216,6 +220,27 @@ def read_provider_settings(written: OptionText) -> dict[str, dict[str, str]]:
     return parse_provider_options(written.texts, place=written.place)
 
 
+def read_budget(written: OptionText) -> float | None:
+    """Read the time of a whole run, which names its unit, in seconds; ``none`` sets no limit."""
+    text = written.last.strip()
+    if text == "none":
+        return None
+    seconds = parse_span(text, place=written.place)
+    if seconds < LEAST_BUDGET_S:
+        raise UsageError(
+            f"{text!r} is too short: one case has three workers that start, warm up and are timed",
+            place=written.place,
+            hint=f"Write {LEAST_BUDGET_S:g}s at least",
+        )
+    if seconds > _MOST_BUDGET_S:
+        raise UsageError(
+            f"{text!r} is too long: a run takes a day at most",
+            place=written.place,
+            hint="Write 24h at most",
+        )
+    return seconds
+
+
 def read_fallback(written: OptionText) -> str:
     """Read what is done about nodes on another provider."""
     return _one_of(("report", "strict"), written)
@@ -249,6 +274,19 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
             "which includes starts, warm-up and comparing",
             place=place,
             hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or time less",
+        )
+
+
+def refuse_budget_beside_shares(
+    *, value: float | None, place: str, given: dict[str, str], places: dict[str, str]
+) -> None:
+    """Refuse a budget beside what it divides: the seconds and the workers of a case."""
+    beside = [places[name] for name in ("time_s", "workers") if name in given]
+    if value is not None and beside:
+        raise UsageError(
+            f"a budget divides workers and seconds itself, and {' and '.join(beside)} set them",
+            place=place,
+            hint="Leave one of the two out; --ort-budget=none switches off a budget of an ini file",
         )
 
 

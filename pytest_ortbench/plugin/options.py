@@ -58,6 +58,17 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.plugin.option_readers:read_whole_number",
         to="sampling.workers",
     )
+    #: Seconds from the first case to the end of the run; ``None`` sets no limit.
+    budget_s: float | None = option(
+        None,
+        flag="--ort-budget",
+        kind="str",
+        metavar="TIME",
+        help="end the run after about this long, as 10m: workers and seconds are divided over the "
+        "cases, those first that decide something; in place of --ort-time and --ort-workers",
+        reader="pytest_ortbench.plugin.option_readers:read_budget",
+        rule="pytest_ortbench.plugin.option_readers:refuse_budget_beside_shares",
+    )
     fallback: str = option(
         "report",
         flag="--ort-fallback",

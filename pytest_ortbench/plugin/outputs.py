@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.plugin import ci_files
 from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
+from pytest_ortbench.plugin.expected_time import figures_take_s
 from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
@@ -97,11 +98,16 @@ class _Output:
 
 def _write(
     bench: Bench, output: _Output, *, stopped: bool
-) -> Literal["written", "failed", "skipped"]:
-    """Write one output, unless it takes long and the run was stopped."""
+) -> Literal["written", "failed", "skipped", "out of time"]:
+    """Write one output, unless it takes long and the run was stopped, or has no time for it."""
     if output.later and stopped:
         _leave_out(bench, output)
         return "skipped"
+    budget = bench.budget
+    lacks_time = budget is not None and not budget.has_time_for(figures_take_s(bench))
+    if output.later and not output.asked_for and lacks_time:
+        bench.out_of_time.append(_made_later(bench, output))
+        return "out of time"
     # The numbers are more than their files: the table is printed whatever happens here.
     try:
         # What takes no time is not left half done.
@@ -129,11 +135,16 @@ def _write(
 
 
 def _leave_out(bench: Bench, output: _Output) -> None:
+    bench.left_out.append(_made_later(bench, output))
+
+
+def _made_later(bench: Bench, output: _Output) -> str:
+    """What is left out, and the command that makes it."""
     document = next((path for what, path in bench.files if what == "run"), None)
     later = ""
     if output.later and document is not None:
         later = f" ({output.later} {relative_to(document, bench.collection.root)})"
-    bench.left_out.append(f"{output.what}{later}")
+    return f"{output.what}{later}"
 
 
 def _outputs(bench: Bench, run: Run) -> list[_Output]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.plugin.budgeting import plan_lines, spent_line
 from pytest_ortbench.plugin.expected_time import time_words
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.option_sources import is_asked_for_now
@@ -36,7 +37,8 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
     making = _making_lines(bench)
     if not bench.planned and making:
         told = (*bench.collection.notes, *judges.asked_limits.notes, *gate_notes)
-        return [*(f"ortbench: {note}" for note in told), *making, *_resume_lines(bench)]
+        told_first = [f"ortbench: {note}" for note in told]
+        return [*told_first, *making, *_budget_lines(bench), *_resume_lines(bench)]
     if not bench.planned:
         notes = [f"ortbench: {note}" for note in (*bench.collection.notes, *gate_notes)]
         if not bench.collection.complete:
@@ -58,6 +60,7 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
     left_s = 0.0 if bench.countdown is None else bench.countdown.left_s
     estimate = f", about {time_words(left_s)} (estimate)" if left_s else ""
     lines.append(f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{estimate}")
+    lines += _budget_lines(bench)
     lines += making
     lines += _resume_lines(bench)
     lines += _skip_lines(bench)
@@ -71,6 +74,13 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
             reason = f"refused: {planned.refusal.message}" if planned.refusal else inputs
             lines.append(f"  {bench.collection.name_of(planned)}  {reason}")
     return lines
+
+
+def _budget_lines(bench: Bench) -> list[str]:
+    """How the time of the run is to be divided, if it has a budget."""
+    if bench.budget is None:
+        return []
+    return [f"ortbench: {line}" for line in plan_lines(bench.budget)]
 
 
 def _making_lines(bench: Bench) -> list[str]:
@@ -209,6 +219,10 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     if bench.resumable is not None:
         source = f" from run {_listed(bench.resumable.runs)}" if run.resumed else ""
         reporter.write_line(f"resumed: {_taken(run.resumed, len(run.cases))}{source}")
+    if bench.budget is not None:
+        reporter.write_line(spent_line(bench.budget, run))
+    if bench.out_of_time:
+        reporter.write_line(f"left out for want of time: {', '.join(bench.out_of_time)}")
     if bench.left_out:
         reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
 

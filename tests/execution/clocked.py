@@ -20,7 +20,7 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
-from pytest_ortbench.execution import standard
+from pytest_ortbench.execution import pace, standard
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,
@@ -96,7 +96,8 @@ class ClockedLauncher(FakeLauncher):
         self.clock, self.each_s, self.start_s = Clock(), each_s, start_s
         self.start_of: Callable[[int], float] = lambda index: start_s
         self.no_reference_after_s: float | None = None
-        monkeypatch.setattr(standard, "time", self.clock)
+        for module in (standard, pace):
+            monkeypatch.setattr(module, "time", self.clock)
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> ClockedWorker:
         assert deadline is not None

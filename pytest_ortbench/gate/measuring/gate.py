@@ -43,6 +43,7 @@ from pytest_ortbench.gate.measuring.paired import (
     SideFailed,
     measure_launch,
 )
+from pytest_ortbench.gate.measuring.until import Until, out_of_time
 from pytest_ortbench.gate.numbers.answers import judge_answers
 from pytest_ortbench.gate.numbers.family import correct_for_suite
 from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, take_looks
@@ -105,6 +106,7 @@ class Gate:
         *,
         baseline: str,
         standard: MetricSide | None = None,
+        until: Until | None = None,
     ) -> GateResult:
         """Measure a pair until there is a verdict.
 
@@ -113,16 +115,22 @@ class Gate:
             rules: What holds for the case.
             baseline: What the other side is called: ``model:old.onnx``.
             standard: The contender's standard pass, if there is one, for absolute limits.
+            until: When its launches must be over, beside its own timeout; ``None``: that alone.
         """
         key = pair.contender.key
         if key not in self.results:
             began = time.monotonic()
-            result = self._judge(pair, rules, baseline, standard)
+            result = self._judge(pair, rules, baseline, standard, until)
             self.results[key] = replace(result, wall_s=time.monotonic() - began)
         return self.results[key]
 
     def _judge(
-        self, pair: Pair, rules: CaseRules, baseline: str, standard: MetricSide | None
+        self,
+        pair: Pair,
+        rules: CaseRules,
+        baseline: str,
+        standard: MetricSide | None,
+        until: Until | None,
     ) -> GateResult:
         profile = machine_class(self.machine, rules.margin)
         profile = among_callers(profile, pair.contender.callers, rules.margin)
@@ -144,14 +152,18 @@ class Gate:
             )
         if self.spares_identical and not is_nonfinite(standard) and identical(pair):
             return spared(result, rules, standard)
-        measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile)
+        if until is not None and not until.allows(1):
+            return out_of_time(result, until.hindrance(0, profile.plan.looks[0].launches))
+        measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile, until=until)
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
+            if until is not None and failed.failure.kind == "timeout" and until.is_over:
+                return out_of_time(result, until.hindrance(0, profile.plan.looks[0].launches))
             other = self._at_other_sizes(pair, failed)
             if other is None:
                 return with_outcome(_failed(result, failed, measuring))
-            return self._judge(other, rules, baseline, standard)
+            return self._judge(other, rules, baseline, standard, until)
         # Only the contender's answers were held against labels.
         metrics = judge_metrics(
             measuring.side(BASELINE, {}),
@@ -222,6 +234,7 @@ class _Measuring:
     gate: Gate
     pair: Pair
     profile: MachineClass
+    until: Until | None = None
     launches: list[PairedLaunch] = field(default_factory=list)
     confirmation: list[PairedLaunch] = field(default_factory=list)
     _exchange: Exchange = field(init=False)
@@ -250,6 +263,13 @@ class _Measuring:
         not_before, needed = 0, plan.looks[0].launches
         stopped: Hindrance | None = None
         while True:
+            if not self._has_time_for(needed, self.launches):
+                assert self.until is not None
+                if not self.launches:
+                    # One tells how the answers and everything beside the time compare.
+                    self._launch_until(1, self.launches, self.gate.seed)
+                stopped = self.until.hindrance(len(self.launches), needed)
+                break
             if not self._launch_until(needed, self.launches, self.gate.seed):
                 stopped = Hindrance(
                     cause="time",
@@ -299,6 +319,10 @@ class _Measuring:
         self._deadline = time.monotonic() + self.pair.contender.sampling.timeout_s
         confirmed, needed = confirms((), self.profile)
         while needed is not None:
+            if not self._has_time_for(needed, self.confirmation):
+                assert self.until is not None
+                stopped = self.until.hindrance(len(self.confirmation), needed)
+                return replace(decided, verdict="inconclusive", hindrance=stopped), None
             if not self._launch_until(needed, self.confirmation, again):
                 over = Hindrance(
                     cause="time",
@@ -308,6 +332,15 @@ class _Measuring:
                 return replace(decided, verdict="inconclusive", hindrance=over), None
             confirmed, needed = confirms(self.confirmation, self.profile)
         return decided, confirmed
+
+    def _has_time_for(self, needed: int, launches: list[PairedLaunch]) -> bool:
+        """Whether the budget of the run allows all the launches that the next look needs.
+
+        Fewer of them would decide nothing.
+        """
+        longest_s = max((launch.wall_s for launch in self.launches), default=0.0)
+        more = needed - len(launches)
+        return self.until is None or self.until.allows(more, longest_s=longest_s)
 
     def _launch_until(self, needed: int, launches: list[PairedLaunch], seed: int) -> bool:
         """Make launches until there are so many; whether time allowed them all."""
@@ -323,7 +356,9 @@ class _Measuring:
                     self.gate.launcher,
                     seed=random.Random(f"{seed} {index}").getrandbits(31),
                     index=index,
-                    deadline=self._deadline,
+                    deadline=self._deadline
+                    if self.until is None
+                    else min(self._deadline, self.until.at),
                     references=self._references() if self._first is None else None,
                     exchange=self._exchange if self._first is None else None,
                 )

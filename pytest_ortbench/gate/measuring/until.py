@@ -1,0 +1,52 @@
+"""When the launches of a pair must be over, where the whole run has a budget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from pytest_ortbench.core.gate import GateResult, Hindrance
+from pytest_ortbench.gate.numbers.outcome import with_outcome
+
+#: A worker whose deadline has come says so about so long before or behind it.
+_TOLD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """When the launches of a pair must be over, by the budget of its run.
+
+    Attributes:
+        at: Of ``time.monotonic()``.
+        launch_s: Seconds of a launch, as far as is known before the first.
+        budget: The budget, for people.
+    """
+
+    at: float
+    launch_s: float
+    budget: str
+
+    def allows(self, launches: int, *, longest_s: float = 0.0) -> bool:
+        """Whether there is time for so many launches more, each as long as the longest so far."""
+        return time.monotonic() + launches * (longest_s or self.launch_s) <= self.at
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has come."""
+        return time.monotonic() > self.at - _TOLD_S
+
+    def hindrance(self, made: int, needed: int) -> Hindrance:
+        """Why there is no verdict: fewer launches were made than the next look needs."""
+        return Hindrance(
+            cause="budget",
+            reason=f"{made} of the {needed} launches that the gate looks at next fit into the "
+            f"budget of {self.budget} (--ort-budget)",
+        )
+
+
+def out_of_time(result: GateResult, hindrance: Hindrance) -> GateResult:
+    """Return the verdict on a pair of which no launch was made: it decides nothing."""
+    undecided = replace(
+        result, verdict="inconclusive", cause=hindrance.cause, reason=hindrance.reason
+    )
+    return with_outcome(undecided)
