@@ -39,6 +39,8 @@ _ASSETS = {".png", ".svg", ".css"}
 
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^()\s]+)\)")
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
+#: What tests do with the block behind it (tests/site_blocks.py); it would leave a gap.
+_MARK = re.compile(r"^<!-- (?:ready|file|run)\b.*-->\n", re.MULTILINE)
 _FENCE = re.compile(r"^ *(?:```|~~~)")
 
 
@@ -86,7 +88,8 @@ def on_the_site(text: str, source: str, places: dict[str, str]) -> str:
         return f"{label}({place}{mark}{anchor})"
 
     return "".join(
-        part if is_code else _LINK.sub(replaced, part) for is_code, part in _in_parts(text)
+        part if is_code else _LINK.sub(replaced, _MARK.sub("", part))
+        for is_code, part in _in_parts(text)
     )
 
 

@@ -74,6 +74,7 @@ def _tools(folder: Path) -> dict[str, str]:
     return {
         "PIP_FIND_LINKS": str(kept / "wheels"),
         "PIP_QUIET": "3",
+        "PYTHONPATH": "",
         "PATH": f"{kept / 'venv/bin'}{os.pathsep}{os.environ['PATH']}",
         "PRE_COMMIT_HOME": str(kept / "hooks"),
     }
@@ -216,7 +217,8 @@ def _run(command: str, folder: Path, more: dict[str, str]) -> Shown:
         "PYTEST_ADDOPTS": _ALONE,
         **more,
     }
-    environment.pop("GITHUB_STEP_SUMMARY", None)
+    for name in ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITLAB_CI"):
+        environment.pop(name, None)
     ended = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

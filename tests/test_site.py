@@ -64,6 +64,13 @@ def test_links_in_code_are_left_alone() -> None:
     assert SITE.on_the_site(text, "docs/a.md", {"docs/a.md": "a.md"}) == text
 
 
+def test_marks_of_tests_are_no_part_of_a_page() -> None:
+    text = "a\n\n<!-- run: exit=1 -->\n```console\n$ a\n<!-- run -->\n```\n"
+    assert SITE.on_the_site(text, "docs/a.md", {"docs/a.md": "a.md"}) == (
+        "a\n\n```console\n$ a\n<!-- run -->\n```\n"
+    )
+
+
 def test_a_link_to_nothing_is_refused() -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         SITE.on_the_site("[x](nowhere.md)", "docs/a.md", {"docs/a.md": "a.md"})
