@@ -2,10 +2,10 @@
 
     python benchmarks/gate_comparison.py [--minutes 30] [--model builtin:mobilenet_v2] [--threads 2]
 
-Each try holds the model against itself three times, in an order that is drawn:
+Each try compares the model with itself three times, in an order that is drawn:
 
 - gate: our paired gate; a false alarm is ``slower``.
-- stored: pytest-benchmark with default settings, run twice; the second run is held against the
+- stored: pytest-benchmark with default settings, run twice; the second run is compared with the
   first one by its own ``--benchmark-compare-fail=median:5%``.
 - ranks: ten separate processes, then ten more, each giving the median of 0.6 s of inferences after
   a warm-up; a one-sided Mann–Whitney test at 5 % says that the second ten are slower.

@@ -40,7 +40,7 @@ _LINE_MATCHERS = ("fnmatch_lines", "no_fnmatch_line", "re_match_lines")
 
 
 def _asserted(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield each expression that a test holds against something."""
+    """Yield each expression that a test compares with something."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
             yield node.test

@@ -19,8 +19,8 @@ _FLOATS = ("float", "class")
 def add_accuracy(collector: Collector, result: CaseResult, *, failed: str = "") -> None:
     """Add the figures of all outputs.
 
-    Of outputs that hold NaN or infinity that alone is said, and of outputs that can't be held
-    against a reference only why: figures of the rest would pass for figures of the whole.
+    Of outputs that hold NaN or infinity that alone is said, and of outputs that can't be compared
+    with a reference only why: figures of the rest would pass for figures of the whole.
 
     Args:
         collector: Where they go.

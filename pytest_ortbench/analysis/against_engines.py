@@ -139,7 +139,7 @@ class _Row:
 
 
 def engine_answers(members: Sequence[Member], *, runtimes: bool) -> tuple[EngineAnswer, ...]:
-    """Hold ONNX Runtime against each engine and framework; nothing where either is not there.
+    """Compare ONNX Runtime with each engine and framework; nothing where either is not there.
 
     Args:
         members: Cases of the same work, each with its numbers.
@@ -266,7 +266,7 @@ def _ready(measurement: Measurement) -> float | None:
 
 
 def _was_compared(row: _Row) -> bool:
-    """Whether outputs were held against a reference, all of which is known."""
+    """Whether outputs were compared with a reference, all of which is known."""
     accuracy = row.result.accuracy
     return (
         accuracy is not None

@@ -14,7 +14,7 @@ _QUANTISED_TYPES = ("tensor(uint8)", "tensor(int8)")
 def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     """Say how one output misses its floor; empty if it does not.
 
-    Agreement of whole values is held against its floor only where even the upper end of its exact
+    Agreement of whole values is compared with its floor only where even the upper end of its exact
     interval lies below: eight rows with one flip prove nothing.
 
     Args:

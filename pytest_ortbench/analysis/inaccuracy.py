@@ -5,7 +5,7 @@ that answers as well as fp32 is accurate, and one of 20 dB that does not is none
 user set for a recipe holds beside them, and NaN and infinity are wrong whatever the labels say.
 Where the labelled samples are too few to tell, the floors judge. Where there is nothing to hold
 outputs against, or only a reference that differs from itself by more than the floor, nothing does.
-What a model was exported from is right where both differ, since its export is held against it; but
+What a model was exported from is right where both differ, since its export is compared with it; but
 it must answer the same twice, and where nothing was compared nothing is known of it either.
 """
 
@@ -42,7 +42,7 @@ class AnswerEvidence:
     Attributes:
         nonfinite: NaN and infinity in what the case gives, whatever its reference gives.
         wrong: How labels or floors are missed.
-        missing: Why outputs can't be held against a reference.
+        missing: Why outputs can't be compared with a reference.
         by_labels: Whether labelled data shows that the task is still done, and no floor is left
             to be held.
     """
@@ -171,7 +171,7 @@ def _nonfinite(result: CaseResult) -> str:
 
 
 def _why_not_compared(result: CaseResult) -> str:
-    """Why a case has no outputs that are held against a reference; empty if it has."""
+    """Why a case has no outputs that are compared with a reference; empty if it has."""
     accuracy = result.accuracy
     if result.case.model.random_ops:
         names = ", ".join(result.case.model.random_ops)
@@ -196,7 +196,7 @@ def _why_not_compared(result: CaseResult) -> str:
 
 
 def _is_compared(output: OutputAccuracy) -> bool:
-    """Whether any value of an output was held against the reference."""
+    """Whether any value of an output was compared with the reference."""
     figures = (output.sqnr_db, output.max_abs, output.cosine)
     if any(figure is not None and not math.isfinite(figure) for figure in figures):
         return False

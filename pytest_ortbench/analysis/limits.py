@@ -1,4 +1,4 @@
-"""Limits held against the numbers of a case."""
+"""Checks the numbers of a case against limits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def samples_for_limits(limits: Sequence[Limit]) -> int:
 
 
 def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
-    """Hold every limit against a case, in the order given.
+    """Check a case against every limit, in the order given.
 
     Those on where nodes ran say nothing of an engine or framework, which has no providers.
     """

@@ -13,7 +13,7 @@ from pytest_ortbench.core.outcome import CaseResult, Measurement, Samples
 UNSTEADY_SHARE = 0.03
 UNSTEADY_SCATTERS = 3
 
-#: Too few samples for thirds: the later half of at least so many warm-up runs is held against at
+#: Too few samples for thirds: the later half of at least so many warm-up runs is compared with at
 #: least so many samples, and their medians may differ by this share. An inference of 200 ms gets 16
 #: warm-up runs and 8 samples a worker by default; ranking nothing of its kind would help nobody.
 LEAST_WARM_UP_RUNS = 3

@@ -65,7 +65,7 @@ def command(
     file: Path | None,
     results: Path,
 ) -> int:
-    """Accept what a gate holds against CASE, so that it does not fail the next run.
+    """Accept what a gate found worse in CASE, so that it does not fail the next run.
 
     CASE is the id of a case, whole parts of ids (a model's name) or a glob. Numbers are accepted up
     to what RUN saw and no further; anything else for the model file that RUN measured.
@@ -135,7 +135,7 @@ def _run(spec: str | None, results: Path) -> Run | None:
 
 
 def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
-    """What to write: an entry for each thing that the run's gate holds against the case.
+    """What to write: an entry for each thing that the run's gate found worse in the case.
 
     Raises:
         UsageError: if the run has no such case, or nothing to accept.

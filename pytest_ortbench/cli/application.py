@@ -45,7 +45,7 @@ _OWN: dict[str, CommandEntry] = {
     "merge": CommandEntry("merge", "Several runs of one machine as one document."),
     "bisect": CommandEntry("bisect", "The first runtime at which a model got worse."),
     "trend": CommandEntry("trend", "Where latency changed over many stored runs."),
-    "gate": CommandEntry("gate", "Hold one run against another; test the gate itself."),
+    "gate": CommandEntry("gate", "Compare two stored runs for regressions; test the gate itself."),
     "accept": CommandEntry("accept", "Accept a regression or a removal that is meant."),
     "accuracy": CommandEntry("accuracy", "Where a precision goes wrong, node by node."),
     "schema": CommandEntry(

@@ -1,4 +1,4 @@
-"""``ortbench gate``: two stored runs held against each other, and the gate's test of itself."""
+"""``ortbench gate``: compares two stored runs, and tests the gate itself."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def command(
     threads: int | None,
     file: Path | None,
 ) -> int:
-    """Hold the run CONTENDER against the run BASELINE, or test the gate itself.
+    """Compare the run CONTENDER with the run BASELINE, or test the gate itself.
 
     Status, memory, size, placement and accuracy are gated always; latency only where both runs are
     of the same dedicated machine and their recorded noise allows the margin. To decide about

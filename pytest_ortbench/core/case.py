@@ -292,7 +292,7 @@ class Sampling:
         load_official: Whether they last as long as MLPerf's rules ask for.
         load_logs: Folder that keeps the generator's logs; empty for none.
         text: File of text whose tokens language models are asked to foresee; empty for none.
-        export_check: Whether exports are held against their source: ``auto`` or ``off``.
+        export_check: Whether exports are compared with their source: ``auto`` or ``off``.
     """
 
     time_s: float = 5.0

@@ -139,7 +139,7 @@ class MetricVerdict:
         verdict: A key of :data:`METRIC_VERDICTS` or :data:`VERDICTS`.
         baseline: Number of the baseline in SI units; ``None`` where it has none.
         contender: Likewise for the contender.
-        bound: Number of an absolute limit; ``None`` where it is held against the baseline.
+        bound: Number of an absolute limit; ``None`` where it is compared with the baseline.
         allowed: What was allowed, for people: ``+2 % or +1 MiB, whichever is more``.
         reason: Why, in plain words; empty where the numbers say it.
     """
@@ -157,7 +157,7 @@ class MetricVerdict:
 SUBJECTS: dict[str, str] = {
     "latency": "the time of an inference",
     "accuracy": "flags that bar a number, the answers of both sides, and every accuracy_* metric",
-    "answers": "the outputs of the two sides, held against each other",
+    "answers": "the outputs of the two sides, compared",
     "status": "whether the case can still be measured",
     "comparison": "whether the two sides can be compared at all",
     "removed": "whether the case is still there",
@@ -191,7 +191,7 @@ class Acceptance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFinding:
-    """One thing that a gate holds against a case, accepted or not.
+    """One thing that a gate found worse in a case, accepted or not.
 
     Attributes:
         about: A metric of the registry, or a key of :data:`SUBJECTS`.
@@ -341,7 +341,7 @@ class GateResult:
 
     @property
     def compares(self) -> bool:
-        """Whether two sides of the case were held against each other."""
+        """Whether two sides of the case were compared."""
         return self.has_baseline and not self.removed
 
     @property

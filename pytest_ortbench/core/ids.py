@@ -63,7 +63,7 @@ def id_fits(case_id: str, pattern: str) -> bool:
     Args:
         case_id: The case.
         pattern: Empty for all cases. A whole case id means the cases that begin with it. A glob is
-            held against the whole id; one without a slash may begin at any folder of the model's
+            compared with the whole id; one without a slash may begin at any folder of the model's
             name, so that ``resnet*`` finds ``models/resnet50``. Other texts are a part of the id;
             one with a slash begins where a part of the id does.
     """
@@ -77,7 +77,7 @@ def id_fits(case_id: str, pattern: str) -> bool:
 
 
 def _beginnings(case_id: str, pattern: str) -> list[str]:
-    """What a glob is held against: the id, and for one without a slash the ends of it."""
+    """What a glob is compared with: the id, and for one without a slash the ends of it."""
     if "/" in pattern:
         return [case_id]
     folders = model_of(case_id).count("/")

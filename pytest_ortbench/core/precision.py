@@ -111,7 +111,7 @@ def base_of(case: Case) -> str:
 def floor_of(case: Case) -> Floor:
     """Return the accuracy floor of a case, by what its file and its reference really are.
 
-    A quantised file is not held to 60 dB against itself without optimisation: one rounding that
+    A quantised file need not agree to 60 dB with itself without optimisation: one rounding that
     falls the other way was seen to leave 45 dB, and products that saturate on CPUs without VNNI
     10 to 55 dB. Nor is anything held to more than its reference itself is good for.
     """

@@ -28,7 +28,7 @@ class Questioner:
     """Asks one process.
 
     Files that a question names go to a process that does not see them, and come back from it. What
-    the files of a case were when it was planned is held against what they are after every answer.
+    the files of a case were when it was planned is compared with what they are after every answer.
 
     Attributes:
         deadline: Until when the process must be done, of ``time.monotonic()``; may be moved.

@@ -1,4 +1,4 @@
-"""Files that a worker reads, held against what they were when the case was planned.
+"""Compares files that a worker reads with what they were when the case was planned.
 
 A result stands under the digests of its case. So the files are looked at before a session is made
 of them and after every answer; what was measured on another file fails, and is not kept.
@@ -51,7 +51,7 @@ class Seal:
     contents: tuple[tuple[str, str], ...] = ()
 
     def check(self) -> None:
-        """Hold every file against what it was; where nothing was touched this reads no file.
+        """Compare every file with what it was; where nothing was touched this reads no file.
 
         Raises:
             WorkerError: for the first one that is gone or has another content.

@@ -1,4 +1,4 @@
-"""What the tensors of a model claim to hold, held against the data that the file has for them.
+"""Compares what the tensors of a model claim to hold with the data that the file has for them.
 
 A file of 300 bytes can claim 2^62 elements. Whatever counts, allocates or stores such a number
 later on would fail far from its cause, so the claim is refused where the file is read.
@@ -54,7 +54,7 @@ class StoredTensor:
 def refuse_false_claims(proto: onnx.ModelProto, path: Path) -> None:
     """Check that every tensor has the data that its sizes ask for.
 
-    What lies in external files is held against their sizes by
+    What lies in external files is compared with their sizes by
     :func:`~pytest_ortbench.models.external_data.external_files`.
 
     Args:

@@ -86,7 +86,7 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
 def _refuse_others(*places: Path) -> None:
     """Refuse what others decide about: a file could be another one by the time that it is opened.
 
-    The hub's own cache is not among them: it is often shared, and its files are held against the
+    The hub's own cache is not among them: it is often shared, and its files are compared with the
     digests of the catalogue alone.
 
     Raises:

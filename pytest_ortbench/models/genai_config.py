@@ -122,7 +122,7 @@ def has_genai_config(folder: Path) -> bool:
 
 
 def read_genai_config(folder: Path) -> GenaiConfig:
-    """Read the configuration in a folder, and hold it against the files that are there.
+    """Read the configuration in a folder, and compare it with the files that are there.
 
     Raises:
         ModelError: if it can't be read, is no JSON, lacks what names the model, or names a file

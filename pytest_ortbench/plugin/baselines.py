@@ -178,7 +178,7 @@ class OtherSide:
             return judged.with_findings([GateFinding(about="comparison", text=text)])
         known = self._bench.execution.known(pair.contender)
         if known is None and rules.limits:
-            # Absolute limits are held against the standard pass, whoever asked for it.
+            # Absolute limits apply to the standard pass, whoever asked for it.
             known = self._bench.result(pair.contender)
         standard = None if known is None else self._bench.side_of(known)
         with TURN, self._bench.progress.within(prepared.contender):
@@ -309,9 +309,9 @@ class StoredBaseline:
         if options.no_results:
             return "this run passes, and is not recorded either (--ort-no-results)"
         if options.baseline == LATEST:
-            return "this run is recorded and passes, the next one is held against it"
+            return "this run is recorded and passes; the next run is compared with it"
         return (
-            "this run passes; to hold the next one against it, copy its folder from "
+            "this run passes; to compare the next run with it, copy its folder from "
             f"{options.results} there"
         )
 
@@ -353,7 +353,9 @@ class StoredBaseline:
             elif found.run is not newest:
                 by_run.setdefault(found.run.run_id, []).append(key[0])
         for run_id, ids in by_run.items():
-            self.notes.append(f"gate: held against {run_id}, the newest that has it: {listed(ids)}")
+            self.notes.append(
+                f"gate: compared with {run_id}, the newest run that has it: {listed(ids)}"
+            )
         if new:
             self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
         same = self._twins()

@@ -50,7 +50,7 @@ class _Gated:
 
 
 class Gating:
-    """Holds each selected case against its baselines, once.
+    """Compares each selected case with its baselines, once.
 
     Args:
         bench: The run.
@@ -221,7 +221,7 @@ class Gating:
     # -- one case -----------------------------------------------------------------------------
 
     def owes(self, planned: Planned) -> tuple[str, ...]:
-        """Name the baselines that a case is held against, or its absolute limits."""
+        """Name the baselines that a case is compared with, or its absolute limits."""
         key = planned.case.key
         gated = self._gated.get(key)
         if gated is None:
@@ -239,7 +239,7 @@ class Gating:
         return self._against is not None and self._against.launches(key)
 
     def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
-        """Hold a case against its baselines; launches of the other side are made for it."""
+        """Compare a case with its baselines; launches of the other side are made for it."""
         result = self._bench.result(planned)
         if result.failure is not None and result.lacks_time:
             return self._without_time(planned, result.failure.message)
@@ -360,7 +360,7 @@ class Gating:
         """Give a verdict to a case that no test carried, so that the document has one.
 
         Without one the run would count as one that no gate has anything against, and the next run
-        be held against what is worse in it.
+        be compared with what is worse in it.
         """
         case, key = planned.case, planned.case.key
         # No acceptance covers what was not judged, so it is a failure without a finding.

@@ -421,7 +421,7 @@ class ExpectedOutputs:
         return (f"the outputs expected in {Path(expected[0].path).name}",) if expected else ()
 
     def judge(self, _item: pytest.Item, planned: Planned) -> Verdict:
-        """Hold the outputs of a case against those expected."""
+        """Compare the outputs of a case with those expected."""
         return self._verdict(planned, self._bench.result(planned))
 
     def settle(self, planned: Planned, _why: str) -> Verdict | None:

@@ -130,7 +130,7 @@ def _value(row: OptionRow, text: OptionText) -> Any:
 
 
 def _keep_rule(row: OptionRow, text: OptionText, options: Options) -> None:
-    """Have an option that was set held against what its rule names."""
+    """Check an option that was set against the options that its rule names."""
     rule = import_named(row.rule)
     own = {
         "value": getattr(options, row.field),

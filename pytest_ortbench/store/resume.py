@@ -78,7 +78,7 @@ def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = Fa
         plan: What :func:`plan_fingerprint` says of the plan.
         cases: The planned cases; they stand in the results instead of the stored ones.
         others: Whether tests make further models while they run: cases of such models are among
-            the results as they were stored, and whoever plans one holds it against its own.
+            the results as they were stored, and whoever plans one compares it with its own.
     """
     planned = {case.key: case for case in cases}
     results: dict[tuple[str, str], CaseResult] = {}

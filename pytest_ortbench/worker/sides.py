@@ -78,7 +78,7 @@ def compare_side(session: Session, path: Path, *, is_baseline: bool) -> OutputsC
     Args:
         session: The side.
         path: What :func:`write_side` made of the other side.
-        is_baseline: Whether this side is the baseline, whose outputs the others are held against.
+        is_baseline: Whether this side is the baseline, whose outputs the others are compared with.
     """
     stored = open_samples(path)
     types = _types(session)

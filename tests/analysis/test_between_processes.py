@@ -17,7 +17,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from tests.results_factory import make_case, make_measurement, make_result, make_run, make_samples
 from tests.summarised import answers_of
 
-#: Simulated cases whose interval is held against the truth.
+#: Simulated cases whose interval is compared with the truth.
 TRIALS = 4000
 
 #: Normal deviate of a worker's own 95 % interval.

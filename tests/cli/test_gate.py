@@ -24,7 +24,7 @@ def after(**options):
 
 
 def judged_in(out: str) -> dict[str, str]:
-    """The case of each line about a gate, and what it was held against."""
+    """The case of each line about a gate, and what it was compared with."""
     lines = [line.split() for line in out.splitlines() if line.startswith("gate ")]
     return {words[1]: words[3] for words in lines}
 

@@ -62,7 +62,7 @@ DET, DATA, ROOT = "det/model/native/cpu/b1", "data/model/native/cpu/b1", "model/
         # A whole id means that case, though it is a part of others.
         (ROOT, {ROOT}),
         (DET, {DET}),
-        # A glob with a slash is held against the whole.
+        # A glob with a slash is compared with the whole.
         ("model/*", {ROOT}),
         ("*/model/*", {DET, DATA}),
         ("d*/model/*", {DET, DATA}),

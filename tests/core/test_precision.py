@@ -69,7 +69,7 @@ def case(
         (case("bf16", recipe={"base": "bf16"}), 30, "bf16"),
         (case("int8-dynamic", recipe={"base": "int8-dynamic"}), 15, "int8-dynamic"),
         (case("int4", recipe={"base": "int4"}), 10, "int4"),
-        # A quantised or half-precision file is not held to 60 dB against itself unoptimised.
+        # A quantised or half-precision file need not agree to 60 dB with itself unoptimised.
         (case("native", ops=QDQ, weights={"int8": 9, "float": 2}), 15, "native (int8)"),
         (case("native", weights=FP16), 40, "native (fp16)"),
         (case("native", ops={"com.microsoft::MatMulNBits": 1}), 10, "native (int4)"),

@@ -270,7 +270,7 @@ def test_a_run_measures_the_model_beside_its_export(
     [measurement] = rows["sklearn"]["measurements"]
     assert (measurement["runtime"]["engine"], measurement["runtime"]["version"]) == ("sklearn", "")
     outputs = rows["sklearn"]["accuracy"]["outputs"]
-    assert outputs, "answers of the framework are held against those of the export"
+    assert outputs, "answers of the framework are compared with those of the export"
 
 
 def test_a_column_is_one_wide(models: Path, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def measured(tmp_path: Path, model: Path, precisions: str) -> list[Any]:
-    """Measure the model, and hold the memory of all processes against what they may take."""
+    """Measure the model, and check the memory of all processes against what they may take."""
     command = [sys.executable, "-m", "pytest", model.name, "-k", "test_latency", "-q"]
     command += [f"--ort-precisions={precisions}", "--ort-time=1", "--ort-workers=1"]
     command += ["--ort-timeout=1500", "--ort-no-results", "--ort-json=run.json"]

@@ -286,7 +286,7 @@ WRONG = {
 
 @pytest.fixture(params=["named reference", "recorded outputs"])
 def against(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[int], Any]:
-    """How a case is changed to be held against the classifier of this seed, in either way."""
+    """How a case is changed to be compared with the classifier of this seed, in either way."""
 
     def named(seed: int) -> Callable[[Case], Case]:
         path = tmp_path / "right.onnx"

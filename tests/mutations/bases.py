@@ -78,7 +78,7 @@ def beside_engines() -> Run:
 
 @cache
 def everything() -> Run:
-    """A run in which every pass was made, and which was held against another one."""
+    """A run in which every pass was made, and which was compared with another one."""
     plain = make_result(case=make_case(model="net"))
     every = dataclasses.replace(
         with_energy(profiled(plain), 40.0),

@@ -119,7 +119,7 @@ def test_one_test_alone_is_held_against_its_own_model(pytester: pytest.Pytester)
     result = pytester.runpytest("test_b.py", *ONCE, "--ort-baseline=before.json")
     assert result.ret == pytest.ExitCode.OK
     assert relations(pytester.path) == {B: "same"}
-    # One that was never recorded is held against no other model.
+    # One that was never recorded is compared with no other model.
     pytester.runpytest("test_b.py", *ONCE)
     baseline(pytester.path)
     result = pytester.runpytest("test_a.py", *ONCE, "--ort-baseline=before.json")

@@ -36,7 +36,7 @@ def bisect(count: int, compare: Callable[[int], GateResult]) -> Bisected:
 
     Args:
         count: Number of runtimes, in order of their release.
-        compare: Holds the runtime at an index against the first one.
+        compare: Compares the runtime at an index with the first one.
 
     Returns:
         The change, if the last runtime is worse. One that the gate can't decide on is passed over

@@ -34,8 +34,8 @@ class Corrected(Generic[Key]):
 def holm(p_values: Mapping[Key, float], alpha: float = FAMILY_ALPHA) -> frozenset[Key]:
     """Return the keys whose hypothesis is rejected at the family-wise error ``alpha``.
 
-    S. Holm, Scandinavian Journal of Statistics 6 (1979) 65–70: the smallest p-value is held
-    against ``alpha / m``, the next against ``alpha / (m − 1)``, until one fails.
+    S. Holm, Scandinavian Journal of Statistics 6 (1979) 65–70: the smallest p-value is
+    compared with ``alpha / m``, the next with ``alpha / (m − 1)``, until one fails.
     """
     rejected: set[Key] = set()
     for index, (key, p) in enumerate(sorted(p_values.items(), key=lambda pair: pair[1])):

@@ -116,7 +116,7 @@ def judge_metrics(
         contender: The other.
         rules: What holds for the case.
         standard: Numbers of the contender's standard pass where its side is a paired one:
-            absolute limits are held against them.
+            absolute limits are applied to them.
     """
     status = _status(baseline.result, contender.result)
     if contender.result.failure is not None:

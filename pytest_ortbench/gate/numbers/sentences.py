@@ -28,7 +28,7 @@ def interval_text(contrast: ContrastVerdict) -> str:
 
 
 def latency_finding(result: GateResult) -> GateFinding:
-    """Return what a gate holds against the latency of a case that is slower, or undecided."""
+    """Return what a gate objects to in the latency of a case that is slower, or undecided."""
     contrast = result.contrasts[0] if result.contrasts else None
     slower = result.latency_verdict == "slower"
     return GateFinding(
@@ -41,7 +41,7 @@ def latency_finding(result: GateResult) -> GateFinding:
 
 
 def answers_finding(result: GateResult, judged: AnswersJudged) -> GateFinding:
-    """Return what a gate holds against the answers of a case."""
+    """Return what a gate objects to in the answers of a case."""
     return GateFinding(about="answers", text=_answers_failure(result, judged))
 
 

@@ -59,7 +59,7 @@ def undecided(result: GateResult) -> tuple[Undecided, ...]:
 
 
 def gated_metrics(result: GateResult) -> tuple[MetricVerdict, ...]:
-    """Return the verdicts on metrics that were held against the baseline's."""
+    """Return the verdicts on metrics that were compared with the baseline's."""
     return tuple(
         verdict
         for verdict in result.metrics

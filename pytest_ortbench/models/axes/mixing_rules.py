@@ -281,7 +281,7 @@ def _top(step: OperatorStep) -> list[Axes | None] | None:
 
 @axis_rule("NonMaxSuppression")
 def _chosen_boxes(step: OperatorStep) -> list[Axes | None] | None:
-    """Boxes are held against each other; what is chosen of all images stands in one list."""
+    """Boxes are compared with each other; what is chosen of all images stands in one list."""
     boxes, scores = step.axes(0), step.axes(1)
     if boxes is None or scores is None or len(boxes) != 3 or len(scores) != 3:
         return None

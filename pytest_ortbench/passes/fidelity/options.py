@@ -14,7 +14,7 @@ class ExportOptions:
         flag="--ort-export-check",
         kind="str",
         metavar="HOW",
-        help="hold models that are exported from a source against that source, over inputs of "
+        help="compare the outputs of exported models with those of their source, over inputs of "
         "several sizes: auto, or off (default: auto)",
         reader="pytest_ortbench.passes.fidelity.planning:read_export_check",
         to="sampling.export_check",

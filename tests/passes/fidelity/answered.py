@@ -70,7 +70,7 @@ def checked(
     batches: Sequence[int] = (4, 1, 2, 3),
     another: Answer | None = None,
 ) -> ExportCheck:
-    """Hold a file against a source; the first batch is the usual one."""
+    """Compare a file with a source; the first batch is the usual one."""
     choices = tuple(SizeChoice(inputs=inputs(batch), samples=2) for batch in batches)
     path = folder / "answers.npz"
     samples: list[int] = []

@@ -1,6 +1,6 @@
 """How near a decoder writes to its reference, what its context takes, and when it is inaccurate.
 
-Of the figures only the signal to noise ratio of the logits is held against a floor. Agreement of
+Of the figures only the signal to noise ratio of the logits is compared with a floor. Agreement of
 tokens and divergence depend on how sure a model is: where logits are flat, as those of random
 weights are, the likeliest token changes with the smallest noise, and a distribution of noise is as
 near as any other; where they are steep, neither sees much. The ratio is that of powers, so that
@@ -90,7 +90,7 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", unknown
     if check.likeness is None:
         reason = check.reference_reason or "there is no reference"
-        return "", f"what it writes has nothing to be held against: {reason}"
+        return "", f"what it writes can't be compared with anything: {reason}"
     if check.likeness.sqnr_db >= floor.sqnr_db:
         return "", unknown
     return (

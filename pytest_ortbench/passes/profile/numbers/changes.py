@@ -1,4 +1,4 @@
-"""Which operators account for a change: the profiles of both sides held against each other."""
+"""Finds the operators that account for a change, by comparing the profiles of both sides."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OperatorChange:
 def operator_changes(
     before: Sequence[OperatorProfile], after: Sequence[OperatorProfile]
 ) -> tuple[OperatorChange, ...]:
-    """Hold the operators of two sides against each other.
+    """Compare the operators of two sides.
 
     Of several profiles of a side the least time of each operator counts: other load only adds.
 

@@ -78,7 +78,7 @@ def operator_rate(profile: OperatorProfile, timed: OperatorTime | NodeTime) -> R
     """Return what an operator or a node achieved.
 
     Nothing is known where its time is that of starting it (asynchronous providers), and nothing
-    can be held against the peak of a provider that it did not run on.
+    can be compared with the peak of a provider that it did not run on.
     """
     if profile.asynchronous:
         return Rate()

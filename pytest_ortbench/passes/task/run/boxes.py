@@ -66,7 +66,7 @@ def read_detected(path: Path) -> Detected:
 
 
 def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccuracy:
-    """Hold what a case detected against the drawn boxes, and against what its reference detected.
+    """Compare what a case detected with the drawn boxes, and with what its reference detected.
 
     Args:
         dataset: Pictures and boxes.
@@ -108,7 +108,7 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     if not before.mean_ap_50:
         raise _unfit(
             f"no box that the reference ({other.label}) detects lies over a drawn one of its "
-            f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be held against "
+            f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be compared with "
             "it",
             "Classes may be counted otherwise, boxes of another form (coco:FILE.json:FORM), or "
             "pictures not scaled as in training (--ort-preprocess)",

@@ -25,7 +25,7 @@ def measure(result: CaseResult, means: Means) -> TaskAccuracy:
     if case.dataset is None:
         return TaskAccuracy(dataset="", reason="no labelled data was named")
     if case.generation is not None:
-        reason = "labels are held against single inferences, and this row times requests of many"
+        reason = "labels are compared with single inferences, and this row times requests of many"
         return TaskAccuracy(dataset=case.dataset.label, reason=reason)
     try:
         return _scored(case, case.dataset, means.launcher)

@@ -171,7 +171,7 @@ def _detected(reader: BoxReader) -> dict[str, NDArray[Any]]:
 def hold_against_reference(
     scores: Scores, dataset: Dataset, reference: Path | None
 ) -> TaskAccuracy:
-    """Hold scores against those of the reference, sample by sample.
+    """Compare scores with those of the reference, sample by sample.
 
     Raises:
         WorkerError: if the reference was scored on other data.
@@ -195,7 +195,7 @@ def hold_against_reference(
     if not before.any() and not (values < 0).any():
         raise bad_data(
             f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
-            f"{dataset.label} ({scores.metric}), so nothing can be held against it",
+            f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
             "Labels may be shifted (classes count from 0) or in another order than the samples, or "
             "inputs not scaled as in training; a metric whose best score is 0 needs an offset",
         )
