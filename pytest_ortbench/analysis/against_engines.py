@@ -201,7 +201,7 @@ def _why_none(ours: Sequence[Member], theirs: Sequence[Member]) -> str:
         if all(why_not_ranked(summary) for _, summary in members):
             result, summary = members[0]
             return f"{label_of(result, runtimes=False)}: {why_not_ranked(summary)}"
-    return "no row of ONNX Runtime has its batch size and precision"
+    return "no row of ONNX Runtime has the same batch size and precision"
 
 
 def _speed(row: _Row, rival: _Row) -> SpeedAt:

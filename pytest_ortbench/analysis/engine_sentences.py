@@ -42,7 +42,7 @@ def _sentence(engine: EngineAnswer) -> Told:
     rest = f" ({engine.theirs}){after}, {_memory(engine.memory)}, and {_ready(engine.ready)}"
     for speed in further:
         before, after = _speed(speed)
-        rest += f"; at batch {speed.batch} it {before}the other{after}"
+        rest += f"; at batch {speed.batch} it {before}the other one{after}"
     rest += f"; {_agreement(engine.agreement, engine.role)}"
     if first.finding is Standing.BETTER:
         return Told("", "ONNX Runtime", f"{lead}{engine.title}{rest}")
@@ -59,7 +59,7 @@ def _speed(speed: SpeedAt) -> tuple[str, str]:
         return f"is {times} as fast as ", doubt
     if speed.finding is Standing.WORSE:
         return f"is slower: it takes {times} as long as ", doubt
-    return "can't be told from ", f" in speed ({times} as fast){doubt}"
+    return "shows no clear difference from ", f" in speed ({times} as fast){doubt}"
 
 
 def _times(factor: Factor) -> str:
@@ -74,7 +74,7 @@ def _memory(gap: Gap) -> str:
     if gap.finding is Standing.MISSING:
         return "the memory of one of the processes was not measured"
     if gap.finding is Standing.OPEN:
-        return "the memory of their processes can't be told apart"
+        return "neither process is shown to take less memory"
     word = "less" if gap.finding is Standing.BETTER else "more"
     value, low, high = map(_percent, (gap.value, gap.low, gap.high))
     interval = "" if low == high else f" [{low}, {high}]"
@@ -88,16 +88,16 @@ def _percent(share: float) -> str:
 
 def _ready(gap: Gap) -> str:
     if gap.finding is Standing.MISSING:
-        return "the start of one of them was not measured"
+        return "the start-up time of one of them was not measured"
     if gap.finding is Standing.OPEN:
-        return "neither is known to be ready earlier"
+        return "neither is shown to be ready earlier"
     word = "earlier" if gap.finding is Standing.BETTER else "later"
     return f"it is ready {format_amount(gap.value, 's', 2)} {word}"
 
 
 def _agreement(agreement: Agreement | None, role: str) -> str:
     if agreement is None:
-        return "how far the outputs agree was not measured"
+        return "the agreement of their outputs was not measured"
     drawn = f" on {DRAWN_INPUTS}" if agreement.on_drawn_inputs else ""
     if agreement.rows is not None:
         rows = f"rows of {agreement.output} that agree with the reference: "
@@ -107,7 +107,7 @@ def _agreement(agreement: Agreement | None, role: str) -> str:
         exactly = "exact" if agreement.sqnr_db is None else f"exact to {_ratio(agreement)}"
         return f"the export is {exactly}{drawn}"
     if agreement.sqnr_db is None:
-        return f"all outputs are those of the reference{drawn}"
+        return f"all outputs equal those of the reference{drawn}"
     return f"the outputs of both agree with the reference to {_ratio(agreement)}{drawn}"
 
 

@@ -30,7 +30,8 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         if output.sqnr_db >= floor.sqnr_db:
             return ""
         return (
-            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB"
+            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, below the minimum of {floor.sqnr_db:g} "
+            f"dB for {floor.of}"
         )
     if not output.finite or output.exact or output.agree is None or not output.rows:
         return ""

@@ -167,7 +167,7 @@ def _nonfinite(result: CaseResult) -> str:
         text, fed = nonfinite_answers(result)
     if not text or not fed:
         return text
-    return f"{text}; the inputs hold {fed} NaN or infinite values themselves"
+    return f"{text}; the inputs themselves hold {fed} NaN or infinite values"
 
 
 def _why_not_compared(result: CaseResult) -> str:
@@ -185,12 +185,15 @@ def _why_not_compared(result: CaseResult) -> str:
     if accuracy.samples < 1:
         return "no input set was compared"
     if not any(map(_is_compared, accuracy.outputs)):
-        return "no value could be compared: every output is empty, or not finite in the reference"
+        return (
+            "no value could be compared: every output is empty, or the reference is not "
+            "finite there"
+        )
     for output in accuracy.outputs:
         if output.reference_nonfinite and not output.nonfinite:
             return (
                 f"the reference gives {output.reference_nonfinite} NaN or infinite values of "
-                f"{output.name}, where the case gives none"
+                f"{output.name}, where the case gives finite ones"
             )
     return ""
 

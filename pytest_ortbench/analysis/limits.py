@@ -112,9 +112,8 @@ def _advice(limit: Limit, summary: Summary) -> str:
         return ""
     seconds = _MARGIN * needed * timed_s / samples
     return (
-        f"There are {samples} samples, it needs {needed}: "
-        f"use --ort-time={_round_up(seconds)}"
-        f"{_and_timeout(seconds, summary)}"
+        f"It has {samples} samples and needs {needed}: use "
+        f"--ort-time={_round_up(seconds)}{_and_timeout(seconds, summary)}"
     )
 
 

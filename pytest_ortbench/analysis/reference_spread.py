@@ -106,4 +106,7 @@ def _disagreement(output: OutputAccuracy) -> float:
 
 
 def _sentence(trial: SpreadTrial, difference: str) -> str:
-    return f"the reference, {TRIALS.get(trial.name, trial.name)}, differs from itself: {difference}"
+    return (
+        f"the reference, {TRIALS.get(trial.name, trial.name)}, differs from its own first "
+        f"run: {difference}"
+    )

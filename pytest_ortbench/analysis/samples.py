@@ -62,7 +62,7 @@ def reduce_blocks(blocks: Sequence[Block], *, keep: int, clock_pair_ns: int) -> 
         or [np.empty(0, np.int64)]
     )
     if not len(durations):
-        raise ValueError("no timed inference in these blocks")
+        raise ValueError("these blocks hold no timed inference")
     ordered = np.sort(durations)
     stride = 1 if keep == 0 else math.ceil(len(durations) / keep)
     seconds = durations * 1e-9

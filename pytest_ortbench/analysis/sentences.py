@@ -35,7 +35,7 @@ def sentences(answer: ModelAnswer) -> list[Told]:
     """
     name = name_of(answer)
     if answer.ranked == 0 or answer.throughput is None:
-        return [Told(f"nothing can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
+        return [Told(f"no case can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
     if answer.ranked == 1:
         told = [_the_only_one(answer, answer.throughput)]
     else:
@@ -89,7 +89,7 @@ def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
 
 
 def _advice(answer: ModelAnswer, advice: Advice) -> Told:
-    """``ship int8-static/cpu: fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu/b1; …``."""
+    """``recommended: int8-static/cpu, fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu; …``."""
     if advice.rivals == 1:
         medians = ", ".join(
             f"{answer.speed} {with_interval(winner.quantity)} at batch {winner.batch}"
@@ -102,7 +102,7 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     why: list[str] = []
     if advice.ties:
         why.append(f"as fast as any{proven}{_at(advice.tied_at, several)}")
-        why[0] += ", and nearest to the original" if advice.nearest else ""
+        why[0] += ", and closest to the original" if advice.nearest else ""
         why += [f"fastest{_at(sole, several)}"] if sole else []
     elif proven:
         why.append(f"fastest{proven}{_at(sole, several)}")
@@ -121,11 +121,11 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
         why.append(f"output error {significant(100 * advice.error, 2)} %{_drawn(advice)}")
     if advice.top1 is not None:
         why.append(f"same top-1 for {agreement_words(advice.top1)}{_drawn(advice)}")
-    text = f": {', '.join(why)}"
+    text = f", {', '.join(why)}"
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"
     text += f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else ""
-    return Told("ship ", advice.variant, text)
+    return Told("recommended: ", advice.variant, text)
 
 
 def _not_yet(withheld: Withheld) -> Told:

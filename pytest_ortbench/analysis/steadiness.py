@@ -57,7 +57,7 @@ def unsteady(result: CaseResult) -> str:
     if 2 * len(most) <= len(changes):
         return ""
     shown = ", ".join(f"{100 * change:+.1f} %" for change in most)
-    return f"last third against first third in {len(most)} of {len(changes)} workers: {shown}"
+    return f"last third compared with first third in {len(most)} of {len(changes)} workers: {shown}"
 
 
 def judge_warm_up(result: CaseResult) -> Judgement:
@@ -87,7 +87,7 @@ def judge_warm_up(result: CaseResult) -> Judgement:
     return unjudged(
         WARM_UP,
         f"cut off in {len(unknown)} of {len(measured)} workers ({unknown[0].warm_up.rule}), and "
-        f"{few} can't tell whether they are steady; raise --ort-time",
+        f"{few} are too few to tell whether it is steady; raise --ort-time",
     )
 
 

@@ -30,8 +30,8 @@ from pytest_ortbench.passes.registry import PASSES
 _OF_ALL_STARTS = ("import_time", "build_time", "warmup")
 #: Parts of a start that not every row has, and why one has none.
 _ABSENT = {
-    "build_time": "a file is read, and no model is built of its source",
-    "compile_time": "nothing is compiled ahead",
+    "build_time": "the model is read from a file and not built from its source",
+    "compile_time": "nothing is compiled in advance",
     "first_inference": "no first inference was timed",
     "ready_time": "no first inference was timed",
 }
@@ -102,7 +102,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     """
     collector = Collector()
     size = result.case.variant.size_bytes
-    collector.add("model_size", size or None, reason="there is no such file")
+    collector.add("model_size", size or None, reason="the file does not exist")
     _add_zeros(collector, result.case)
     _add_placement(collector, result)
     add_accuracy(collector, result, failed=_reason(result))
@@ -212,7 +212,9 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         if mean.low is not None and mean.high is not None and mean.low > 0:
             low, high = batch / mean.high, batch / mean.low
         rate = batch / mean.value if mean.value > 0 else None
-    collector.add("throughput", rate, reason="no time passed", low=low, high=high, samples=count)
+    collector.add(
+        "throughput", rate, reason="no time was measured", low=low, high=high, samples=count
+    )
     used = sum(samples.cpu_ns for samples in workers)
     collector.add(
         "cpu_per_inference",
@@ -250,7 +252,7 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
     collector.add(
         "compiled_size",
         max(sizes, default=None),
-        reason="nothing that was compiled ahead has a known size",
+        reason="the size of what was compiled in advance is not known",
         samples=len(sizes),
     )
     warm = [worker for worker in measurements if worker.startup.cache == "warm"]
@@ -306,7 +308,7 @@ def _add_zeros(collector: Collector, case: Case) -> None:
     """Add the share of zeros, which the file as it is was looked at for."""
     converted = bool(case.variant.recipe)
     share = None if converted else case.model.zero_share
-    reason = "a converted file" if converted else "no weights that are counted"
+    reason = "a converted file" if converted else "no weights were counted"
     collector.add("weight_zeros", share, reason=reason)
 
 
@@ -323,6 +325,6 @@ def _add_placement(collector: Collector, result: CaseResult) -> None:
     collector.add(
         "placement",
         placement_ratio(placement),
-        reason="no computing node was seen, or the inside of a partition can't be",
+        reason="no computing node was seen, or nodes inside a partition are hidden",
     )
-    collector.add("time_on_provider", time_ratio(placement), reason="no time in node events")
+    collector.add("time_on_provider", time_ratio(placement), reason="the node events hold no times")

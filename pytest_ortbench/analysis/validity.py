@@ -70,7 +70,7 @@ def _emulated(result: CaseResult) -> str:
     executed = result.placement.precision_executed if result.placement else None
     if wanted is None or executed is None or executed == wanted:
         return ""
-    return f"{result.case.variant.precision} was asked, kernels read {executed}"
+    return f"{result.case.variant.precision} was requested, but kernels read {executed}"
 
 
 def _nonfinite(result: CaseResult) -> str:
@@ -113,12 +113,12 @@ def _constant(result: CaseResult) -> str:
     checks = result.output_checks
     if not checks or not all(check.constant for check in checks):
         return ""
-    return f"in all {len(checks)} runs that were looked at"
+    return f"in all {len(checks)} runs that were checked"
 
 
 def _empty(result: CaseResult) -> str:
     checks = result.output_checks
-    return "in all runs that were looked at" if checks and all(c.empty for c in checks) else ""
+    return "in all runs that were checked" if checks and all(c.empty for c in checks) else ""
 
 
 def _other_run(result: CaseResult) -> str:
@@ -133,7 +133,7 @@ def _partial(result: CaseResult) -> str:
     names = ", ".join(f"{count} {name}" for name, count in ops[:5])
     if len(ops) > 5:
         names += f" and {len(ops) - 5} more operators"
-    detail = f"{nodes_elsewhere(placement)} computing nodes elsewhere"
+    detail = f"{nodes_elsewhere(placement)} computing nodes on other providers"
     ratio = placement_ratio(placement)
     if ratio is not None:
         detail += f", {100 * ratio:.1f} % on {placement.provider}"
@@ -208,7 +208,7 @@ def _resolution(result: CaseResult) -> str:
     if not shares or max(shares) <= RESOLUTION_SHARE:
         return ""
     pair_ns = max(samples.clock_pair_ns for samples in workers_of(result))
-    return f"a pair of readings costs {pair_ns} ns, {100 * max(shares):.1f} % of the median"
+    return f"reading the clock twice costs {pair_ns} ns, {100 * max(shares):.1f} % of the median"
 
 
 def _low_n(result: CaseResult) -> str:
@@ -282,7 +282,7 @@ def _one_worker(result: CaseResult) -> str:
     if result.failure is not None or len(result.measurements) != 1:
         return ""
     count = result.measurements[0].samples.count
-    return f"all {count} samples are of one process" if count else ""
+    return f"all {count} samples come from one process" if count else ""
 
 
 def _fewer_workers(result: CaseResult) -> str:

@@ -111,7 +111,7 @@ def metric_name(written: str, *, place: str) -> str:
     if name in METRICS or name in SUBJECTS:
         return name
     raise UsageError(
-        f"{written!r} is no metric that can be accepted",
+        f"{written!r} is not a metric that can be accepted",
         place=place,
         hint=metric_hint(written, SUBJECTS),
     )

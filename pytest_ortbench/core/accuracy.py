@@ -7,8 +7,8 @@ from dataclasses import dataclass
 #: Ways in which a reference is run again, none of which changes what is right; for people.
 TRIALS: dict[str, str] = {
     "again": "run a second time",
-    "moved": "fed inputs moved by one unit in the last place",
-    "moved-back": "fed inputs moved by one unit in the last place, the other way",
+    "moved": "with inputs moved by one unit in the last place",
+    "moved-back": "with inputs moved by one unit in the last place, the other way",
     "one-thread": "run with one thread",
     "float64": "run in float64",
 }

@@ -159,16 +159,16 @@ class SessionConfig:
 
 #: Where the size of a symbol may come from.
 SIZE_ORIGINS: dict[str, str] = {
-    "batch": "it is the batch",
-    "dims": "the user set it, or the workload that the case is named after",
+    "batch": "it is the batch size",
+    "dims": "set by the user, or by the workload that the case is named after",
     "catalogue": "the catalogue",
     "builder": "the builder of the model",
-    "graph": "the graph takes no other",
+    "graph": "the graph accepts no other size",
     "file": "a file of real inputs",
-    "sum": "it is the sum of others",
-    "computed": "it is an expression over others",
-    "default": "nobody says it: a documented size",
-    "shape": "the whole input has the shape of what a file holds; no symbol is named",
+    "sum": "it is the sum of other dimensions",
+    "computed": "it is computed from other dimensions",
+    "default": "not stated anywhere: a documented default",
+    "shape": "the input has the shape that the file holds; no dimension is named",
 }
 
 

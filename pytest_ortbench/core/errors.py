@@ -115,7 +115,7 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
     near = nearest(value, words)
     if near:
         return f"Did you mean {near!r}? {more}".rstrip()
-    listed = "Known: " + ", ".join(words) if words else "None is known"
+    listed = "Known: " + ", ".join(words) if words else "None are known"
     return f"{listed}. {more}" if more else listed
 
 
@@ -124,7 +124,7 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
     words = list(dict.fromkeys(known))
     near = nearest(value, words)
     guess = f"Did you mean {near!r}? " if near else ""
-    return f"{guess}Known: {', '.join(words)}" if words else "None is known"
+    return f"{guess}Known: {', '.join(words)}" if words else "None are known"
 
 
 def nearest(value: str, words: Iterable[str], cutoff: float = 0.6) -> str:

@@ -17,28 +17,32 @@ _STANDARD: tuple[FlagKind, ...] = (
         "NONFINITE",
         "bars",
         "outputs hold NaN or infinity",
-        "Check the model, its inputs and the provider; nothing can be said of its accuracy.",
+        "Check the model, its inputs and the provider; the accuracy can't be judged.",
     ),
     flag_kind(
         "EMULATED",
         "bars",
-        "kernels ran in another precision than asked",
-        "Read it as the cost of conversion, not as this precision's speed.",
+        "kernels ran in another precision than requested",
+        "Read the latency as the cost of conversion, not as the speed of this precision.",
     ),
     flag_kind(
         "INACCURATE",
         "bars",
-        "outputs are below the accuracy floor of this precision, or the task metric is",
-        "Do not ship it; see the accuracy columns, or set a limit that your task allows.",
+        "the accuracy of the outputs, or the task metric, is below the minimum for this precision",
+        "Do not deploy it as it is; see the accuracy columns, or set a limit that your task "
+        "allows.",
     ),
     flag_kind(
         "UNJUDGED",
         "bars",
-        "a judgement lacks its evidence: accuracy, placement, warm-up or the labelled task",
-        "The last lines say which one, and why; real inputs (--ort-inputs) or labels "
-        "(--ort-dataset) often mend it.",
+        "accuracy, placement, warm-up or the labelled task could not be judged for lack of "
+        "evidence",
+        "The last lines name it and the reason; real inputs (--ort-inputs) or labels "
+        "(--ort-dataset) often help.",
     ),
-    flag_kind("SHAPES", "bars", "inputs differ between the two sides", "Compare equal shapes."),
+    flag_kind(
+        "SHAPES", "bars", "the two sides had different inputs", "Compare them with equal shapes."
+    ),
     flag_kind(
         "UNSTEADY",
         "blurs",
@@ -55,105 +59,105 @@ _STANDARD: tuple[FlagKind, ...] = (
         "CPU-SHARE",
         "blurs",
         "in over a quarter of the blocks the process got less than 90 % of its CPU time",
-        "Stop other load on this machine.",
+        "Stop other programs on this machine.",
     ),
     flag_kind(
         "OTHER-RUN",
         "blurs",
         "another run of pytest-ortbench measured on this machine at the same time",
-        "Leave --ort-no-lock out: then one waits for the other.",
+        "Leave out --ort-no-lock, so that one run waits for the other.",
     ),
     flag_kind(
         "THROTTLED",
         "blurs",
-        "the cgroup or the device slowed the process down",
+        "a CPU quota (cgroup) or the device slowed the process down",
         "Raise the quota, or let the device cool down.",
     ),
     flag_kind(
         "THREADS>CPUS",
         "blurs",
-        "more threads than the process may use CPUs",
+        "there are more threads than CPUs that the process may use",
         "Lower --ort-threads.",
     ),
     flag_kind(
         "SPIN",
         "blurs",
-        "threads of two live sessions spun on shared cores",
-        "Use a runtime on this machine, whose workers can be suspended.",
+        "spinning threads of two sessions shared cores",
+        "Use a runtime on this machine, where workers can be suspended.",
     ),
     flag_kind(
         "PARTIAL",
         "notes",
         "some computing nodes ran on another provider",
-        "See ops_elsewhere for the operators that the provider did not take.",
+        "See ops_elsewhere for the operators that the provider did not run.",
     ),
     flag_kind(
         "PYTHON-OPS",
         "notes",
-        "operators are functions of Python, which run while they hold its global lock",
-        "The row is that of this Python code; callers in one process wait for each other there. "
+        "operators are Python functions, which hold Python's global lock while they run",
+        "The row measures this Python code, and callers in one process wait for each other. "
         "Write the operator in C++ for serving.",
     ),
     flag_kind(
         "UNCONFIRMED",
         "notes",
-        "an option was given of which nothing proves that it does something",
-        "The HTML report and the document name it; take the number as that of the case without "
-        "it, unless you know better.",
+        "an option was given, and nothing shows that it has an effect",
+        "The HTML report and the document name the option; read the number as if it were not "
+        "set, unless you know that it has an effect.",
     ),
     flag_kind(
         "RESOLUTION",
         "notes",
         "reading the clock costs more than 1 % of the median",
-        "Use a larger batch for a number of this size.",
+        "Use a larger batch, so that one inference takes longer.",
     ),
     flag_kind(
         "LOW-N",
         "notes",
-        "fewer samples than the printed percentiles need",
+        "there are fewer samples than the printed percentiles need",
         "Raise --ort-time.",
     ),
     flag_kind(
         "WARM-UP",
         "notes",
-        "the warm-up was cut off before its runs were seen to be steady",
-        "Raise --ort-time, which the warm-up is measured by.",
+        "the warm-up ended before latencies were steady",
+        "Raise --ort-time, which also gives the warm-up more time.",
     ),
     flag_kind(
         "DRIFT",
         "notes",
-        "workers became steadily slower or faster, in turn and each within itself",
+        "latency rose or fell steadily, from worker to worker and within each worker",
         "Wait until the machine is quiet or thermally stable.",
     ),
     flag_kind(
         "NEIGHBOUR",
         "notes",
-        "another process computed on the device before or after the runs",
+        "another process used the device before or after the runs",
         "Stop it and measure again.",
     ),
     flag_kind(
         "BIMODAL",
         "notes",
         "durations fall into two groups",
-        "Look at the distribution plot; the median hides one of the groups.",
+        "See the distribution plot; the median hides one of the groups.",
     ),
     flag_kind(
         "SPREAD",
         "notes",
-        "medians of the worker processes differ by more than their own intervals and 10 %",
-        "Trust the interval, not the value; more --ort-workers narrow it.",
+        "medians of the worker processes differ by more than 10 % and by more than their intervals",
+        "Rely on the interval, not on the value; more --ort-workers narrow it.",
     ),
     flag_kind(
         "ONE-WORKER",
         "notes",
-        "one process only: the spread between processes is unknown, so intervals are widened "
-        "by 5 % each way",
+        "only one process was measured, so the spread between processes is unknown and intervals "
+        "are widened by 5 % each way",
         "Use --ort-workers=3.",
     ),
     flag_kind(
         "FEWER-WORKERS",
         "notes",
-        "not every worker finished within --ort-timeout; the others' samples stand",
+        "not every worker finished within --ort-timeout; the samples of the others are used",
         "Raise --ort-timeout, or ask for fewer --ort-workers.",
     ),
     flag_kind(
@@ -165,8 +169,8 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "INPUT-DEPENDENT",
         "notes",
-        "the work depends on the values of the inputs, and these were drawn",
-        "The row is that of one drawn set; measure it with real inputs (--ort-inputs).",
+        "the work depends on the input values, and these were random",
+        "The row is valid for one random set; measure it with real inputs (--ort-inputs).",
     ),
     flag_kind(
         "SUBNORMAL",
@@ -179,20 +183,20 @@ _STANDARD: tuple[FlagKind, ...] = (
         "CONSTANT",
         "notes",
         "every output is one repeated value",
-        "Check the inputs; the measured work may not be the model's real work.",
+        "Check the inputs; the measured work may differ from the model's real work.",
     ),
     flag_kind(
         "EMPTY",
         "notes",
         "every output is empty",
-        "A model that finds nothing works less than with real inputs (--ort-inputs); where inputs "
-        "are empty too, the time is that of the call alone.",
+        "A model that finds nothing does less work than on real inputs (--ort-inputs); with "
+        "empty inputs, the time is that of the call alone.",
     ),
     flag_kind(
         "NAN-INPUTS",
         "notes",
         "the inputs of the measured runs hold NaN or infinity",
-        "Look at how they were made, unless the model takes NaN for a missing value.",
+        "Check how they were made, unless the model reads NaN as a missing value.",
     ),
 )
 

@@ -12,7 +12,7 @@ from enum import Enum
 #: What stands beside every verdict on answers that nothing but drawn inputs speaks for or against.
 DRAWN_INPUTS = "drawn inputs"
 #: What settles such a verdict.
-REAL_INPUTS_ADVICE = "give real inputs (--ort-inputs) or labels (--ort-labels, --ort-dataset)"
+REAL_INPUTS_ADVICE = "use real inputs (--ort-inputs) or labels (--ort-labels, --ort-dataset)"
 
 
 class Outcome(Enum):

@@ -76,8 +76,8 @@ class Limit:
             and (self.holds(measured.low) or self.holds(measured.high))
         ):
             line += (
-                " (the limit lies inside the interval: measure longer, or in more processes, "
-                "to be sure)"
+                " (the limit lies inside the interval: measure longer or in more processes to be "
+                "sure)"
             )
         return line
 
@@ -103,7 +103,8 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     metric = metrics.get(name)
     if metric is None and name in SIDE_METRICS:
         raise UsageError(
-            f"{name!r} in {text!r} is of the two sides of a gate, and one case has none",
+            f"{name!r} in {text!r} compares the two sides of a gate, and a single case has no "
+            "other side",
             place=place,
             hint=f"Write --ort-gate={name}:>=VALUE beside --ort-against=SIDE",
         )
@@ -127,7 +128,7 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
         )
     kept = limit.kept_by()
     if len(kept) == 1:
-        which = "every value keeps" if True in kept else "no value keeps"
+        which = "every value meets" if True in kept else "no value meets"
         raise UsageError(
             f"{which} {limit.text!r}: {name} is {_reach(metric)}",
             place=place,

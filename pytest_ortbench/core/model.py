@@ -54,7 +54,7 @@ AXIS_ROLES: dict[str, str] = {
     "batch": "every output has it, and no operator mixes along it",
     "mixed": "an operator mixes along it",
     "partial": "no operator mixes along it, and some output does not have it",
-    "unknown": "its way through the graph can't be told",
+    "unknown": "its way through the graph can't be followed",
 }
 
 #: What an image is looked at for, as far as the graph shows it.

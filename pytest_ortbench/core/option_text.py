@@ -112,7 +112,7 @@ def read_input_path(written: OptionText) -> Path:
     path = read_path(written.last, written)
     if not exists(path):
         raise UsageError(
-            f"there is nothing at {str(path)!r}",
+            f"{str(path)!r} does not exist",
             place=written.place,
             hint="Name a file of arrays (.npz, .npy, .pb), a folder of them or of photos or WAV "
             "files, or a text file",
@@ -125,7 +125,7 @@ def read_label_file(written: OptionText) -> Path:
     path = read_path(written.last, written)
     if not path.is_file():
         raise UsageError(
-            f"there is no file {str(path)!r}",
+            f"the file {str(path)!r} does not exist",
             place=written.place,
             hint="Name a CSV file of file names and labels: cat.jpg,3",
         )

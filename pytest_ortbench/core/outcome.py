@@ -30,9 +30,9 @@ from pytest_ortbench.passes.task.facts import TaskAccuracy
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
-    "unsupported": "the model, operator set, precision or shape can't run there",
-    "unavailable": "no such provider, device or library here",
-    "fallback": "the provider exists, but took no computing node or left the asked device",
+    "unsupported": "the model, operator set, precision or shape is not supported there",
+    "unavailable": "the provider, device or library is not available here",
+    "fallback": "the provider exists, but ran no computing node or left the requested device",
     "out_of_memory": "memory ran out",
     "timeout": "the case took longer than --ort-timeout",
     "crash": "the measured process died",
@@ -47,7 +47,7 @@ _STANDARD_PHASES: dict[str, str] = {
     "start": "starting the interpreter",
     "files": "copying files to the runtime",
     CHANGED_FILE: "checking its files",
-    "import": "importing ONNX Runtime, or another engine",
+    "import": "importing ONNX Runtime or another engine",
     "export": "exporting the model",
     "convert": "converting the model",
     "plug-ins": "loading plug-in providers",

@@ -28,7 +28,7 @@ def other_writers(folder: Path) -> str:
         return f"{folder} belongs to another user ({_name(status.st_uid)})"
     # With the sticky bit others can't replace what is there already; what they add is their own.
     if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-        return f"every user may write to {folder}"
+        return f"{folder} is writable for every user"
     return ""
 
 

@@ -46,7 +46,7 @@ def fitting(rules: Iterable[_Rule], case_id: str, case_ids: Collection[str] = ()
 def unfitting(rules: Iterable[Patterned], case_ids: Collection[str]) -> list[str]:
     """Say of each rule that is about none of the cases that it is."""
     return [
-        f"{rule.pattern!r} in {rule.text!r} fits no case"
+        f"{rule.pattern!r} in {rule.text!r} matches no case"
         for rule in rules
         if not any(id_fits(case_id, rule.pattern) for case_id in case_ids)
     ]

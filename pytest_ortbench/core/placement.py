@@ -38,14 +38,14 @@ def missing_evidence(placement: Placement | None) -> str:
         return f"no profile: {placement.reason}"
     if placement.cut_after is not None:
         return (
-            f"the profile broke off after {placement.cut_after:,} events, before its first run was "
-            "over: nodes behind them are not seen"
+            f"the profile ended after {placement.cut_after:,} events, before its first run was "
+            "over, so later nodes are missing"
         )
     counts = (*placement.executed.values(), *placement.shape_only.values())
     if not all(math.isfinite(count) and count >= 0 for count in counts):
-        return "the counts of nodes are no numbers"
+        return "the counts of nodes are not numbers"
     if not any(counts):
-        return "the profile names no node"
+        return "the profile contains no node"
     return ""
 
 

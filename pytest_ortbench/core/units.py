@@ -102,7 +102,7 @@ def parse_duration(text: str, *, place: str) -> float:
     hint = "Write 50ms, or another number with one of " + ", ".join(FACTORS["s"])
     match = _NUMBER.match(text)
     if match is None:
-        raise UsageError(f"{text!r} is no time", place=place, hint=hint)
+        raise UsageError(f"{text!r} is not a time", place=place, hint=hint)
     number, written = match.groups()
     if not written:
         raise UsageError(
@@ -114,7 +114,7 @@ def parse_duration(text: str, *, place: str) -> float:
         )
     value = float(number) * FACTORS["s"][written]
     if not 0 < value < math.inf:
-        raise UsageError(f"{text!r} is no time above 0", place=place, hint=hint)
+        raise UsageError(f"{text!r} is not a time above 0", place=place, hint=hint)
     return value
 
 

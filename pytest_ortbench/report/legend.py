@@ -228,7 +228,7 @@ def runtime_line(label: str, info: RuntimeInfo, machine: str) -> str:
     """
     distributions = " + ".join(
         f"{name} {version}" for name, version in info.distributions.items()
-    ) or (f"onnxruntime {info.version}" if info.version else "no ONNX Runtime")
+    ) or (f"onnxruntime {info.version}" if info.version else "without ONNX Runtime")
     elsewhere = f", on {info.host}" if info.host not in ("", machine) else ""
     return one_line(
         f"{label}: {distributions}, Python {info.python}, numpy {info.numpy}{elsewhere}"

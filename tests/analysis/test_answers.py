@@ -226,7 +226,7 @@ def test_sentences_of_a_clear_case():
     # Medians of the CPU's workers are 3001999, 3000333 and 3000088 ns: Student's lower end is
     # 2998225, their own lowest 2998405; 2998225 / 1802388 is 1.66347.
     assert lines == [
-        "mobilenet_v2: ship native/openvino: fastest, ×1.667 [×1.663, ×1.670] faster than "
+        "mobilenet_v2: recommended: native/openvino, fastest, ×1.667 [×1.663, ×1.670] faster than "
         "native/cpu/b1",
         "mobilenet_v2: fastest native/openvino/b1, p50 1.800 ms [1.799, 1.802], "
         "×1.667 [×1.663, ×1.670] faster than native/cpu/b1",
@@ -238,7 +238,7 @@ def test_sentences_of_a_clear_case():
 
 def test_sentences_of_a_tie():
     lines = said(at("cpu", 3.05, "STEAL"), at("openvino", 3.0))
-    assert lines[0] == "mobilenet_v2: ship native/openvino: as fast as any"
+    assert lines[0] == "mobilenet_v2: recommended: native/openvino, as fast as any"
     assert lines[1].endswith("; a tie with native/cpu/b1")
 
 
@@ -270,7 +270,7 @@ def test_sentences_where_nothing_can_be_ranked():
         ),
     )  # fmt: skip
     assert lines == [
-        "mobilenet_v2: nothing can be ranked: native/cpu/b1: crash: the worker died; "
+        "mobilenet_v2: no case can be ranked: native/cpu/b1: crash: the worker died; "
         "native/openvino/b1: NONFINITE; native/cuda/b1: n<6"
     ]
 

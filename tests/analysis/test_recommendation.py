@@ -54,7 +54,7 @@ def test_the_fastest_is_shipped_with_what_it_saves_and_costs() -> None:
     assert found.smaller == 4.0
     assert found.error == pytest.approx(0.01)
     text = first_sentence(at("fp32", 2.0), small)
-    assert text.startswith("ship int8-static/cpu: fastest, ×2.000 [")
+    assert text.startswith("recommended: int8-static/cpu, fastest, ×2.000 [")
     assert "faster than fp32/cpu/b1, ×4.00 smaller, output error 1.0 %" in text
 
 
@@ -64,7 +64,7 @@ def test_of_equally_fast_ones_the_nearest_to_the_original_is_shipped() -> None:
     assert (found.variant, found.nearest, found.error) == ("fp32/cpu", True, None)
     assert found.ties == ("int8-dynamic/cpu", "fp16/cpu")
     text = first_sentence(fast, at("fp16", 3.0, sqnr_db=55.0), at("fp32", 3.0))
-    assert text.startswith("ship fp32/cpu: as fast as any, and nearest to the original")
+    assert text.startswith("recommended: fp32/cpu, as fast as any, and closest to the original")
 
 
 def test_differences_of_rounding_do_not_decide() -> None:
@@ -81,7 +81,7 @@ def test_the_one_that_is_fastest_at_more_batch_sizes_goes_before_the_nearer_one(
     )
     found = advice(*results)
     assert (found.variant, found.batches, found.elsewhere) == ("fp16/cpu", (1, 8), ())
-    assert "ship fp16/cpu: as fast as any at batch 1, fastest at batch 8" in first_sentence(
+    assert "recommended: fp16/cpu, as fast as any at batch 1, fastest at batch 8" in first_sentence(
         *results
     )
 
@@ -95,7 +95,7 @@ def test_a_tie_at_a_larger_batch_size_is_not_called_a_victory() -> None:
     )
     assert advice(*results).tied_at == (8,)
     text = first_sentence(*results)
-    assert text.startswith("ship fp32/cpu: fastest at batch 1, ×1.500 [")
+    assert text.startswith("recommended: fp32/cpu, fastest at batch 1, ×1.500 [")
     assert text.endswith(" faster than fp16/cpu/b1, as fast as any at batch 8")
 
 
@@ -109,7 +109,7 @@ def test_another_variant_for_another_batch_size_is_named() -> None:
     assert advice(*results).elsewhere == ((8, "fp16/cpu"),)
     text = first_sentence(*results)
     # The runner-up stands in for the reference, which the winner itself is.
-    assert text.startswith("ship fp32/cpu: fastest at batch 1, ×1.500 [")
+    assert text.startswith("recommended: fp32/cpu, fastest at batch 1, ×1.500 [")
     assert text.endswith(" faster than fp16/cpu/b1; for batch 8 fp16/cpu is faster")
 
 
@@ -145,14 +145,14 @@ def test_drawn_inputs_alone_never_recommend_another_precision() -> None:
     assert (
         said[0]
         .removeprefix("mobilenet_v2: ")
-        .startswith("ship fp32/openvino: fastest in the original's precision")
+        .startswith("recommended: fp32/openvino, fastest in the original's precision")
     )
     assert (
         said[1]
         .removeprefix("mobilenet_v2: ")
         .startswith("not recommended yet: int8-static/cpu, ×2.000 [")
     )
-    assert "drawn inputs alone; give real inputs (--ort-inputs) or labels" in said[1]
+    assert "drawn inputs alone; use real inputs (--ort-inputs) or labels" in said[1]
 
 
 def test_nothing_is_recommended_where_every_precision_needs_real_inputs() -> None:

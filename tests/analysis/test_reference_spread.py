@@ -133,8 +133,8 @@ def test_a_reference_that_can_t_judge_leaves_one_verdict_in_the_row() -> None:
     result = result_of(noisy(None, "ims"), counted(900), known=spread(counted(940)))
     assert [flag.name for flag in result.flags] == ["UNJUDGED"]
     assert result.flags[0].detail == (
-        "accuracy: the reference, run with one thread, differs from itself: kept: 940 of 1000 rows "
-        "agree, floor of native 99 %"
+        "accuracy: the reference, run with one thread, differs from its own first run: kept: 940 "
+        "of 1000 rows agree, floor of native 99 %"
     )
     run = make_run([result])
     (group,) = by_model(shown_run(run).entries)
@@ -172,7 +172,9 @@ def test_runs_that_differ_are_no_fault_where_the_reference_s_differ_too() -> Non
     both = make_result(accuracy=replace(accuracy, spread=known))
     judgement = judge_accuracy(both)
     assert judgement.is_unjudged
-    assert judgement.reason.startswith("the reference, run a second time, differs from itself: y: ")
+    assert judgement.reason.startswith(
+        "the reference, run a second time, differs from its own first run: y: "
+    )
 
 
 def test_an_fp32_file_is_not_condemned_where_its_reference_could_not_be_run_again() -> None:

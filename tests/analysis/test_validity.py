@@ -96,7 +96,7 @@ def test_a_warm_up_that_was_cut_off_is_said():
 
 
 def test_one_process_is_said():
-    assert detail(make_result(workers=1), "ONE-WORKER") == "all 400 samples are of one process"
+    assert detail(make_result(workers=1), "ONE-WORKER") == ("all 400 samples come from one process")
     assert detail(make_result(workers=2), "ONE-WORKER") is None
     # The second one crashed: there is no number that could be trusted too much.
     crashed = make_result(status="crash", measurements=[make_measurement()])
@@ -145,7 +145,7 @@ def test_emulated(precision: str, executed: str | None, emulated: bool):
         placement=make_placement(precision_executed=executed),
     )
     said = detail(result, "EMULATED")
-    assert said == (f"{precision} was asked, kernels read {executed}" if emulated else None)
+    assert said == (f"{precision} was requested, but kernels read {executed}" if emulated else None)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,9 @@ def test_accuracy_floor_of_each_precision(precision: str, floor: int):
     below = make_result(case=case, accuracy=make_accuracy(sqnr_db=floor - 0.5))
     at = make_result(case=case, accuracy=make_accuracy(sqnr_db=float(floor)))
     said = detail(below, "INACCURATE")
-    assert said == f"logits: SQNR {floor - 0.5:.1f} dB, floor of {precision} {floor} dB"
+    assert said == (
+        f"logits: SQNR {floor - 0.5:.1f} dB, below the minimum of {floor} dB for {precision}"
+    )
     assert detail(at, "INACCURATE") is None
 
 
@@ -249,7 +251,7 @@ def test_nan_in_the_inputs_is_named_as_the_cause():
     looked_at = [replace(check, nonfinite_inputs=2) for check in checks(5, 5, 5)]
     result = make_result(measurements=[make_measurement(output_checks=looked_at)])
     assert detail(result, "NONFINITE") == (
-        "5 values in the first run; the inputs hold 2 NaN or infinite values themselves"
+        "5 values in the first run; the inputs themselves hold 2 NaN or infinite values"
     )
     # A model that takes NaN for a missing value and answers with numbers is fine.
     finite = [replace(check, nonfinite=0) for check in looked_at]
@@ -275,7 +277,8 @@ def test_nan_in_the_inputs_is_named_as_the_cause():
                     OutputAccuracy(name="y", kind="float", finite=True, exact=True, compared=0),
                 ),
             ),
-            "no value could be compared: every output is empty, or not finite in the reference",
+            "no value could be compared: every output is empty, or the reference is not finite "
+            "there",
         ),
         (
             Accuracy(
@@ -286,7 +289,7 @@ def test_nan_in_the_inputs_is_named_as_the_cause():
                     ),
                 ),
             ),
-            "the reference gives 4 NaN or infinite values of y, where the case gives none",
+            "the reference gives 4 NaN or infinite values of y, where the case gives finite ones",
         ),
     ],
 )
@@ -332,7 +335,7 @@ def test_a_cut_warm_up_with_too_few_samples_to_tell_is_not_judged():
     said = detail(warmed(False, False, False, count=1), "UNJUDGED")
     assert said == (
         "warm-up: cut off in 3 of 3 workers (3.33 s used after 3 runs, too few to see a trend), "
-        "and 1 sample can't tell whether they are steady; raise --ort-time"
+        "and 1 sample are too few to tell whether it is steady; raise --ort-time"
     )
     # Twelve samples have thirds, and those of most workers decide.
     assert detail(warmed(False, False, False, count=12), "UNJUDGED") is None
@@ -415,8 +418,8 @@ def test_partial_placement_names_the_operators():
     placement = make_placement("OpenVINOExecutionProvider", elsewhere=elsewhere)
     result = make_result(case=make_case(provider="openvino"), placement=placement)
     assert detail(result, "PARTIAL") == (
-        "18 computing nodes elsewhere, 76.9 % on OpenVINOExecutionProvider: "
-        "9 Resize, 2 A, 2 B, 2 C, 2 D and 1 more operators"
+        "18 computing nodes on other providers, 76.9 % on OpenVINOExecutionProvider: 9 Resize, 2 "
+        "A, 2 B, 2 C, 2 D and 1 more operators"
     )
 
 
@@ -444,7 +447,7 @@ def test_most_workers_that_get_faster_are_unsteady():
     result = of_durations(level_change(0, 0.9), level_change(1, 0.9), draw_durations(500, seed=2))
     said = detail(result, "UNSTEADY")
     assert said is not None
-    assert said.startswith("last third against first third in 2 of 3 workers: -10.")
+    assert said.startswith("last third compared with first third in 2 of 3 workers: -10.")
 
 
 def test_one_worker_or_opposite_workers_are_not_unsteady():
@@ -541,7 +544,7 @@ def test_more_threads_than_cpus():
 def test_resolution():
     coarse = make_samples([9_000] * 400, clock_pair_ns=101)
     said = detail(of_samples(coarse), "RESOLUTION")
-    assert said == "a pair of readings costs 101 ns, 1.1 % of the median"
+    assert said == "reading the clock twice costs 101 ns, 1.1 % of the median"
     assert detail(of_samples(make_samples([11_000] * 400, clock_pair_ns=101)), "RESOLUTION") is None
 
 

@@ -174,7 +174,7 @@ def test_without_any_run_it_is_written_and_said_that_it_has_no_bound(tool):
         (("net/native/cpu/b", REASON), "Did you mean 'net/native/cpu/b1'?"),
         ((CASE, REASON, "--metric=modelsize"), "Did you mean 'model_size'?"),
         ((CASE, REASON, "--metric=remove"), "Did you mean 'removed'?"),
-        ((CASE, REASON, "--metric="), "no metric"),
+        ((CASE, REASON, "--metric="), "not a metric"),
         ((CASE, REASON, "--until=2026-11-27"), "today is 2026-11-28"),
         ((CASE, REASON, "--until=2026-02-30"), "no day of the calendar"),
         ((CASE, REASON, "--until=31.01.2027"), "2027-01-31"),

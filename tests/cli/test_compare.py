@@ -54,7 +54,7 @@ def test_the_answer_is_in_the_last_lines(tool, store):
     lines = ended.out.splitlines()
     assert lines[0].startswith("latency p50 of 2 ")
     last = " ".join(lines[-8:])
-    assert "ship int8-static/cpu on rack: " in last
+    assert "recommended: int8-static/cpu on rack, " in last
     assert overall_of(last) == ["rack", "desk"]
     assert "rack with int8-static/cpu" in last
     assert "\x1b" not in ended.out
@@ -65,12 +65,12 @@ def test_every_command_wraps_its_answer_by_the_same_rule(tool, store, monkeypatc
     calls = (("show", paths[0]), ("report", paths[0]), ("compare", *paths))
     for call in calls:
         whole = tool(*call).out
-        sentence = next(line for line in whole.splitlines() if "ship " in line)
+        sentence = next(line for line in whole.splitlines() if "recommended: " in line)
         assert len(sentence) > 60
         monkeypatch.setenv("COLUMNS", "60")
         lines = tool(*call).out.splitlines()
         monkeypatch.delenv("COLUMNS")
-        first = next(i for i, line in enumerate(lines) if "ship " in line)
+        first = next(i for i, line in enumerate(lines) if "recommended: " in line)
         assert all(len(line) <= 60 for line in lines[first : first + 4])
         assert sentence in " ".join(lines)
 
@@ -217,7 +217,7 @@ def test_what_is_wrong_is_one_line(tool, store):
     for arguments, words in (
         (["--by=machine"], "there is only one machine"),
         (["--metric=speed"], "'speed' is not a metric"),
-        (["--baseline=fp16"], "'fp16' is no precision of these runs"),
+        (["--baseline=fp16"], "'fp16' is not a precision of these runs"),
     ):
         ended = tool("compare", path, *arguments)
         assert ended.code == 2

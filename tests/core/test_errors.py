@@ -21,7 +21,7 @@ def test_the_nearest_word_is_offered(value: str, hint: str) -> None:
 
 
 def test_without_any_word_it_says_so() -> None:
-    assert did_you_mean("x", []) == "None is known"
+    assert did_you_mean("x", []) == "None are known"
 
 
 def test_a_further_sentence_is_a_sentence_of_its_own() -> None:

@@ -129,7 +129,7 @@ _IDLE = [
 
 @pytest.mark.parametrize(("text", "which"), _IDLE)
 def test_a_limit_that_no_value_keeps_or_every_one_is_refused(text: str, which: str) -> None:
-    with pytest.raises(UsageError, match=f"^here: {which} value keeps ") as raised:
+    with pytest.raises(UsageError, match=f"^here: {which} value meets ") as raised:
         parse_limit(text, place="here")
     assert raised.value.hint
 
@@ -198,7 +198,7 @@ def test_the_message_states_value_interval_and_limit() -> None:
         "latency_p50 is 12.0 ms [11.8 ms, 12.3 ms], the limit is <= 10.0 ms"
     )
     assert limit.explain(_quantity(0.0101, 0.0099, 0.0103)).endswith(
-        "(the limit lies inside the interval: measure longer, or in more processes, to be sure)"
+        "(the limit lies inside the interval: measure longer or in more processes to be sure)"
     )
 
 

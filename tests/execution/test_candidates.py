@@ -39,7 +39,7 @@ class Asked:
         self.inspected += 1
         if self._broken:
             raise WorkerError(
-                Failure(kind="unavailable", phase="import", message="no ONNX Runtime")
+                Failure(kind="unavailable", phase="import", message="without ONNX Runtime")
             )
         return INFO
 
@@ -97,7 +97,7 @@ def test_a_name_that_only_the_runtime_knows() -> None:
 def test_a_runtime_that_can_not_be_asked_becomes_rows() -> None:
     providers, skips = candidates(Asked(broken=True)).providers(HERE, ("all", "SomebodysEP"))
     assert [provider.label for provider in providers] == ["cpu", "SomebodysEP"]
-    assert [(skip.what, skip.reason) for skip in skips] == [("all", "no ONNX Runtime")]
+    assert [(skip.what, skip.reason) for skip in skips] == [("all", "without ONNX Runtime")]
 
 
 def test_plug_ins_of_the_project_reach_the_runtime() -> None:

@@ -95,7 +95,7 @@ DIGEST = "0" * 64
     ("text", "message"),
     [
         ("[m\n", "is not valid TOML"),
-        ("m = 1\n", "'m' is no table"),
+        ("m = 1\n", "'m' is not a table"),
         ("[m]\nfil = 'a'\n", r"the key 'fil' is not known\. Did you mean 'file'"),
         ("[m]\n", r"names 0 sources \(none\)"),
         ("[m]\nfile = 'a'\nbuilder = 'b'\n", r"names 2 sources \(file, builder\)"),

@@ -55,8 +55,8 @@ def test_an_ini_key_names_cases_and_the_first_selected_test_carries_them(
     assert _broken(result) == ["peak_rss", "peak_rss", "latency_p50"]
     result.stdout.fnmatch_lines(
         [
-            "ortbench: ort_limits in *pyproject.toml: 'other[*]' in "
-            "'other[*]@peak_rss <= 1 kB' fits no case"
+            "ortbench: ort_limits in *pyproject.toml: 'other[*]' in 'other[*]@peak_rss <= 1 kB' "
+            "matches no case"
         ]
     )
 
@@ -76,7 +76,7 @@ def test_limits_of_an_ini_file_may_hold_blanks_and_stand_in_lines(
     [
         (
             "resnet*@latency_p50:1ms",
-            "'resnet*' in 'resnet*@latency_p50:1ms' fits no case. Cases: mlp/native/cpu/b1",
+            "'resnet*' in 'resnet*@latency_p50:1ms' matches no case. Cases: mlp/native/cpu/b1",
         ),
         (
             "latncy_p50:1ms",

@@ -107,8 +107,8 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
         (["--ort-gate-strict"], "ERROR: --ort-gate-strict: there is no gate: *"),
         (
             ["--ort-baseline=latest", "--ort-gate=tow*@peak_rss:1%"],
-            "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' fits no case. "
-            "Cases: one/native/cpu/b1, two/native/cpu/b1",
+            "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. Cases: "
+            "one/native/cpu/b1, two/native/cpu/b1",
         ),
         (["--ort-baseline=models"], "ERROR: --ort-baseline: *models holds no run, but net.txt*"),
     ],

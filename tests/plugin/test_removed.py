@@ -77,8 +77,8 @@ def test_a_removed_model_is_one_failing_item_in_every_report(pytester: pytest.Py
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            "the model nets/gone was removed: * has it, as nets/gone/native/cpu/b1",
-            "If it was meant: ortbench accept nets/gone --metric=removed --reason=TEXT",
+            "the model nets/gone was removed: * contains it, as nets/gone/native/cpu/b1",
+            "If it was intended: ortbench accept nets/gone --metric=removed --reason=TEXT",
             f"FAILED {GONE} - *",
         ]
     )

@@ -119,7 +119,7 @@ def test_without_a_file_a_limit_on_frames_says_so(
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("gone.py", "*--ort-stages: there is no file '*/gone.py'*"),
+        ("gone.py", "*--ort-stages: the file '*/gone.py'*"),
         ("resnet*@own_stages.py", "*--ort-stages: no case fits 'resnet[*]'*"),
         ("broken.py", "*--ort-stages: */broken.py:1: *"),
     ],

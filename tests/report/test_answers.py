@@ -17,7 +17,9 @@ def test_every_sentence_starts_with_its_model() -> None:
     assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 6 + [
         "lstm_tagger (seq 128)"
     ] * 2
-    assert "ship native/openvino: fastest in the original's precision at batch 1" in lines[0]
+    assert (
+        "recommended: native/openvino, fastest in the original's precision at batch 1" in lines[0]
+    )
     assert lines[0].endswith("; for batch 8 native/cpu is faster")
     assert "not recommended yet: int8-static/cpu, ×1.30 [" in lines[1]
     # Student's t of the workers' medians, 6.0809, 6.1289 and 6.1272 ms: 6.1123 times or divided by

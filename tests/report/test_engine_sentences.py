@@ -66,13 +66,13 @@ def test_further_batches_follow() -> None:
         make_engine_result(median_ns=6_000_000),
         make_engine_result(case=eight, median_ns=9_000_000),
     )
-    assert "at batch 8 it can't be told from" in line
+    assert "at batch 8 it shows no clear difference from" in line
 
 
 def test_no_evidence_is_no_good_result() -> None:
     unknown = make_engine_result(memory=make_memory(peak_bytes=None), seed=1)
     line = line_of(make_result(), unknown)
-    assert "can't be told from the engine tract" in line
+    assert "shows no clear difference from the engine tract" in line
     assert "the memory of one of the processes was not measured" in line
     barred = make_engine_result(status="unsupported")
     line = line_of(make_result(), barred)

@@ -59,7 +59,9 @@ def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
 def test_what_to_buy_comes_before_what_is_fastest() -> None:
     answer = with_costs(view(), costs()).answer
     assert answer[0].about.startswith("mobilenet_v2 b1, 900 requests/s")
-    assert answer[-1].startswith("by latency p50 alone, whatever it costs: rack is fastest; next ")
+    assert answer[-1].startswith(
+        "by latency p50 alone, without regard to cost: rack is fastest; next "
+    )
 
 
 def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:
@@ -169,7 +171,7 @@ def test_counts_explain_themselves_and_agree() -> None:
     assert re.search(r"^desk +6 of 8 ", text, re.MULTILINE)
     assert re.search(r"^edge +4 of 8 ", text, re.MULTILINE)
     counted = (
-        "Of 8 cases, 4 have a number that may be compared on every side; the geometric mean is "
+        "Of 8 cases, 4 have a number that can be compared on every side; the geometric mean is "
         "over those."
     )
     assert counted in one_space(text)
@@ -318,7 +320,7 @@ def test_one_side_is_no_comparison() -> None:
 def test_unknown_metrics_and_baselines_are_named() -> None:
     with pytest.raises(UsageError, match="'latency' is not a metric"):
         build_view(fleet_views.machines(), metric="latency")
-    with pytest.raises(UsageError, match=r"'dusk' is no machine of these runs.*'desk'"):
+    with pytest.raises(UsageError, match=r"'dusk' is not a machine of these runs.*'desk'"):
         build_view(fleet_views.machines(), baseline="dusk")
 
 

@@ -53,7 +53,7 @@ def test_in_a_tie_over_all_no_side_is_drawn_as_the_best() -> None:
         line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
     ]
     assert inside == ["white", "white", style.INK]
-    assert "a tie: none is best" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "no clear best" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_each_workload_has_a_panel_with_units_and_variants() -> None:
@@ -113,7 +113,7 @@ def test_over_time_the_canary_stands_beside() -> None:
     labels = [line.get_ydata() for line in figure.axes[0].lines]
     assert any(list(values) == pytest.approx([1.0, 1.1, 0.5]) for values in labels)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["latency p50, geometric mean", "canary: the machine's part"]
+    assert legend == ["latency p50, geometric mean", "canary: change of the machine"]
 
 
 def test_costs_have_currency_and_a_row_a_machine() -> None:
@@ -182,7 +182,7 @@ def test_machines_that_tie_are_drawn_alike_and_none_is_the_cheapest() -> None:
         line.get_markerfacecolor() for line in figure.axes[0].lines if line.get_marker() == "o"
     ]
     assert inside == ["white", "white"]
-    assert "a tie: none is cheapest" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "no clear cheapest" in [text.get_text() for text in figure.legends[0].get_texts()]
     figure = drawn(cost(fleet_views.costs()))
     # Each cost is a pair of bounds there: what they leave open is not drawn as cheapest.
     assert [line for line in figure.axes[0].lines if line.get_marker() == "o"] == []
@@ -192,7 +192,9 @@ def test_machines_that_tie_are_drawn_alike_and_none_is_the_cheapest() -> None:
 def test_over_one_case_is_said_in_the_singular() -> None:
     runs = [run(host, case(latency(v, v, v))) for host, v in (("a", 8.0), ("b", 4.0))]
     note = drawn(draw_overall(build_view(runs).main)).get_supxlabel()
-    assert note.startswith("Geometric mean over the one case that all have; bar: 95 % interval;")
+    assert note.startswith(
+        "Geometric mean over the one case that every side has; bar: 95 % interval;"
+    )
 
 
 def test_no_upper_bound_is_inf_in_csv_and_not_known_is_empty() -> None:

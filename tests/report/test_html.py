@@ -57,7 +57,7 @@ def test_a_provider_that_is_called_like_a_part_of_a_word_is_stressed_where_it_is
         "a/st/b1",
     ]
     assert "use <strong>fp32/st</strong>: 2" in block
-    assert "ship <strong>fp32/st</strong>: fastest" in block
+    assert "recommended: <strong>fp32/st</strong>, fastest" in block
     assert "fastest <strong>a/st/b1</strong>, p50" in block
 
 
@@ -94,7 +94,7 @@ def test_failures_show_reason_and_native_log(page: Reader) -> None:
 def test_flags_origin_and_environment_are_there(page: Reader) -> None:
     text = one_space(page.text)
     for words in (
-        "Trust the interval, not the value",
+        "Rely on the interval, not on the value",
         "mobilenet_v2/int8-static/cpu/b1: 7.9 % between workers",
         "1200 inferences in 7.41 s by 3 workers",
         "no trend over 20, windows of 10 agree within 3 %",

@@ -105,7 +105,7 @@ def test_failures_that_share_a_reason_are_one_group_with_the_first_log() -> None
 def test_a_failure_without_a_record_still_has_a_reason() -> None:
     result = dataclasses.replace(sample_runs.failed(sample_runs.case()), failure=None)
     (group,) = legend.failure_groups(shown_run(factory.make_run([result])).entries)
-    assert group.sentence == "no such provider, device or library here."
+    assert group.sentence == "the provider, device or library is not available here."
 
 
 def test_what_was_left_out_is_grouped_by_reason() -> None:

@@ -30,4 +30,4 @@ def test_a_runtime_without_onnx_runtime_says_so() -> None:
     info = RuntimeInfo(
         distributions={}, version="", python="3.11.7", numpy="1.26.4", executable="/python"
     )
-    assert runtime_line("engines", info, "here").startswith("engines: no ONNX Runtime, Python")
+    assert runtime_line("engines", info, "here").startswith("engines: without ONNX Runtime, Python")

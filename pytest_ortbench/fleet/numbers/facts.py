@@ -248,7 +248,7 @@ def called_alike(facts: RunFacts, names: Mapping[str, str]) -> RunFacts:
 def runtime_name(info: RuntimeInfo) -> str:
     """Name a runtime by what is installed in it: ``onnxruntime 1.32.0``."""
     named = " + ".join(f"{name} {version}" for name, version in info.distributions.items())
-    return named or (f"onnxruntime {info.version}" if info.version else "no ONNX Runtime")
+    return named or (f"onnxruntime {info.version}" if info.version else "without ONNX Runtime")
 
 
 def _cpus(stable: Mapping[str, str]) -> int:

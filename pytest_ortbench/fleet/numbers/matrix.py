@@ -291,7 +291,7 @@ def _without_strangers(cells: Sequence[Cell], baseline: int, axis: str) -> list[
 
 def _strange(case: CaseFacts, reference: CaseFacts, axis: str) -> str:
     if case.inputs != reference.inputs:
-        return "SHAPES: other inputs than the baseline"
+        return "SHAPES: inputs differ from those of the baseline"
     if axis != "time" and case.digest != reference.digest:
         return "another model file under this name"
     return ""

@@ -25,8 +25,9 @@ _WORDS = {"s": ("fastest", "faster than"), "1/s": ("highest", "that of")}
 UNIT_SPREAD = (0.08, 0.22)
 
 ONE_UNIT = (
-    "One unit stands for a model of hardware here: units of one GPU model were publicly measured "
-    "to differ by 8 % on average and by up to 22 %; ask for a trial of the unit that you will get."
+    "Each hardware model was measured on one unit. In published measurements, units of one GPU "
+    "model differed by 8 % on average and by up to 22 %. Ask to test the unit that you will "
+    "get."
 )
 
 
@@ -54,11 +55,11 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
     metric = metric_words(matrix.metric)
     if not matrix.common:
         return _about_all(
-            f"no case has a number on every side, so there is no mean{_culprit(cases)}"
+            f"no case has a number on every side, so no mean can be computed{_culprit(cases)}"
         )
-    counted = f"geometric mean of {metric} over the {matrix.common} {noun} that all have"
+    counted = f"geometric mean of {metric} over the {matrix.common} {noun} that every side has"
     if matrix.common == 1:
-        counted = f"{metric} of the one {noun.removesuffix('s')} that all have"
+        counted = f"{metric} of the one {noun.removesuffix('s')} that every side has"
     winner = next((i for i, mean in enumerate(matrix.overall) if mean.best), None)
     if winner is None:
         return _about_all(_no_mean(matrix))
@@ -74,7 +75,9 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
     if level:
         names = [matrix.sides[index].label for index in sorted({winner, *level})]
         gap = f"{'; next ' if rest else ': '}{behind} as {name}" if behind else ""
-        return _about_all(f"no side is best, a tie of {first_names(names)}{gap}{tail}")
+        return _about_all(
+            f"no clear best: {first_names(names)} differ by less than their uncertainty{gap}{tail}"
+        )
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
     return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
@@ -88,7 +91,7 @@ def _no_mean(matrix: Matrix) -> str:
         if any(_value(row.cells[index]) <= 0 for row in matrix.rows if row.whole)
     ]
     has = "has a value that is" if len(names) == 1 else "have values that are"
-    return f"there is no mean of the ratios, since {first_names(names)} {has} not above 0"
+    return f"no mean of the ratios can be computed, because {first_names(names)} {has} not above 0"
 
 
 def _about_all(before: str, winner: str = "", after: str = "") -> Told:
@@ -215,9 +218,9 @@ def _alone(matrix: Matrix) -> list[Told]:
     none = [row for row in matrix.rows if not any(cell.comparable for cell in row.cells)]
     sentences = []
     if alone:
-        sentences.append(Told(f"not ranked, since one side alone has a number: {_names(alone)}"))
+        sentences.append(Told(f"not ranked, because only one side has a number: {_names(alone)}"))
     if none:
-        sentences.append(Told(f"no side has a number that may be compared: {_names(none)}"))
+        sentences.append(Told(f"no side has a number that can be compared: {_names(none)}"))
     return sentences
 
 
@@ -232,13 +235,13 @@ def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
         sentences.append(ONE_UNIT)
     if axis in ("time", "runtime"):
         sentences.append(
-            "Runs of different times on a shared machine: a difference below 5 % in a time counts "
-            "as a tie here. To decide about a change, measure both sides in one run "
-            "(--ort-against)."
+            "These runs were made at different times on a shared machine, so a difference below "
+            "5 % in a time counts as no difference. To decide about a change, measure both "
+            "sides in one run (--ort-against)."
         )
     if replaced:
         sentences.append(
-            f"{replaced} older measurements of a case that was measured again are not shown."
+            f"{replaced} older measurements of cases that were measured again are not shown."
         )
     return sentences + _machine_drift(matrix, axis)
 
@@ -262,7 +265,6 @@ def _machine_drift(matrix: Matrix, axis: str) -> list[str]:
     if not moved:
         return []
     return [
-        "The pinned canary model moved, so the machine changed and not only the code: "
-        + first_names(moved, 6)
-        + "."
+        "The latency of the canary (a fixed reference model) changed, so the machine changed and "
+        "not only the code: " + first_names(moved, 6) + "."
     ]

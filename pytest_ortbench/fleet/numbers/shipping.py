@@ -118,7 +118,7 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
         ties = [set(pool) for pool in pools if chosen in pool and len(pool) > 1]
         even = _even(every, chosen, pools)
         why.append(f"{equals}{_at(tied, several)}{_with(ties, chosen, even, matrix)}")
-    text = f": {', '.join(why)}"
+    text = f", {', '.join(why)}"
     for row, pool in zip(rows, pools, strict=True):
         if chosen not in pool:
             better = "is faster" if word == "fastest" else "is better"
@@ -128,7 +128,7 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
     )
     text += _accuracy([row.cells[chosen[0]] for row in (*alone, *tied)])
     text += f" (not certain: {', '.join(blurs)})" if blurs else ""
-    return Told("ship ", _called(chosen, matrix, axis), text, about=f"{name}: ", lead=True)
+    return Told("recommended: ", _called(chosen, matrix, axis), text, about=f"{name}: ", lead=True)
 
 
 def _pool(row: Row) -> list[_Choice]:
@@ -198,10 +198,10 @@ def _with(ties: Sequence[set[_Choice]], chosen: _Choice, even: set[_Choice], mat
     """Who can't be told from it in any of those workloads; the table has who can't in some."""
     always = sorted(set.intersection(*ties) - {chosen})
     if not always:
-        return " (a tie with others)"
+        return " (no clear difference from others)"
     names = dict.fromkeys(matrix.sides[index].label for index, _ in always)
-    reason = "as the first" if even & set(always) else "for the better number"
-    return f" (a tie with {', '.join(names)}; picked {reason})"
+    reason = "as the first in order" if even & set(always) else "for the better number"
+    return f" (no clear difference from {', '.join(names)}; chosen {reason})"
 
 
 def _accuracy(cells: Sequence[Cell]) -> str:
@@ -212,7 +212,7 @@ def _accuracy(cells: Sequence[Cell]) -> str:
     known = [case.quantities.get("accuracy_sqnr") for case in cases]
     least_db = min((quantity.value for quantity in known if quantity), default=None)
     if least_db is None:
-        return "; its accuracy is not known"
+        return "; its accuracy was not measured"
     inputs = f" on {DRAWN_INPUTS}" if any(case.drawn_inputs for case in cases) else ""
     return f"; output error {significant(100 * 10 ** (-least_db / 20), 2)} %{inputs}"
 

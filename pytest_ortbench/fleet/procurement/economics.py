@@ -288,8 +288,8 @@ def _power_is_payable(power: Power | None, machine: PricedMachine, missing: dict
         return True
     if power is not None and not power.whole:
         missing["power"] = (
-            "power of the whole machine is not known: the device was measured, but idle_power is "
-            "not stated"
+            "the power of the whole machine is not known: only the device was measured, and "
+            "idle_power is not given"
         )
     return power is not None and power.whole
 
@@ -336,7 +336,7 @@ def _capacity(
     if seen is not None:
         return seen, "arrivals"
     if not case.service_s:
-        missing["capacity"] = "no service times were kept"
+        missing["capacity"] = "the run has no service times"
         return None, ""
     mean = case.quantities["latency_mean"]
     low, high = interval(mean, blurred=bool(case.blurred_by))
@@ -358,7 +358,7 @@ def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure 
         missing["units"] = missing["capacity"]
         return None
     if able.value == 0:
-        missing["units"] = "whether the limit can be kept lies inside the uncertainty"
+        missing["units"] = "the uncertainty is too large to tell whether the limit is kept"
         return None
 
     def needed(capacity_per_s: float) -> float:

@@ -131,10 +131,10 @@ def parse_machines(text: str, place: str) -> Terms:
     _known(document, _TOP, place)
     tables = document.get("machines")
     if not isinstance(tables, dict) or not tables:
-        raise UsageError("there is no table of machines", place=place, hint=_EXAMPLE)
+        raise UsageError("it has no table of machines", place=place, hint=_EXAMPLE)
     years = _number(document, "years", place)
     if years == 0:
-        raise UsageError("years is 0", place=place, hint="Machines must serve for some time")
+        raise UsageError("years is 0", place=place, hint="Give a number of years above 0")
     currency = document.get("currency", "units of money")
     if not isinstance(currency, str) or not currency.strip():
         raise UsageError(f"currency is {currency!r}, not a name", place=place, hint=_EXAMPLE)
@@ -159,7 +159,7 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
         return ()
     if not isinstance(written, str):
         raise UsageError(
-            f"mix is {written!r}, not a text",
+            f"mix is {written!r}, not text",
             place=place,
             hint='Write e.g.: mix = "det:40/s,rec:120/s"',
         )
@@ -174,7 +174,7 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
 
 def _machine(name: str, table: object, common: float | None, place: str) -> PricedMachine:
     if not isinstance(table, dict):
-        raise UsageError(f"{name!r} is no table", place=place, hint=_EXAMPLE)
+        raise UsageError(f"{name!r} is not a table", place=place, hint=_EXAMPLE)
     _known(table, _KEYS, place)
     host = table.get("host", name)
     if not isinstance(host, str):
@@ -198,15 +198,15 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     idle, load = numbers["idle_power_w"], numbers["load_power_w"]
     if load == 0:
         raise UsageError(
-            "load_power is 0, and no machine works without power",
+            "load_power is 0, but every machine needs power",
             place=place,
-            hint="Leave it out where it was not read from a meter",
+            hint="Leave it out if it was not read from a meter",
         )
     if idle is not None and load is not None and load < idle:
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",
             place=place,
-            hint="Both are of the whole machine, at the wall",
+            hint="Both are the power of the whole machine, at the wall socket",
         )
     return PricedMachine(
         name=name,
@@ -220,7 +220,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
 def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
     for key in table:
         if key not in keys:
-            raise UsageError(f"{key!r} is no key here", place=place, hint=did_you_mean(key, keys))
+            raise UsageError(
+                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, keys)
+            )
 
 
 #: Beyond any price, number or rate; and beyond any time in years and any power in watts.

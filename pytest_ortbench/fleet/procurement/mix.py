@@ -53,12 +53,12 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
         name, colon, written = (word.strip() for word in entry.rpartition(":"))
         if not colon or not name:
             raise UsageError(
-                f"{entry.strip()!r} is no model with a rate", place=place, hint=_EXAMPLE
+                f"{entry.strip()!r} is not a model with a rate", place=place, hint=_EXAMPLE
             )
         part = MixPart(name=name, rate_per_s=_rate(name, written, place))
         if any(other.name == name for other in parts):
             raise UsageError(
-                f"{name!r} stands there twice", place=place, hint="Add up its rates in one entry"
+                f"{name!r} is given twice", place=place, hint="Add up its rates in one entry"
             )
         parts.append(part)
     return tuple(parts)
@@ -83,7 +83,7 @@ def _rate(name: str, written: str, place: str) -> float:
         raise UsageError(
             f"the rate of {name!r} is {written}, and must be above 0 and at most {_MOST:,.0f}",
             place=place,
-            hint="Leave a model out that gets no requests",
+            hint="Leave out a model that gets no requests",
         )
     return value / seconds
 

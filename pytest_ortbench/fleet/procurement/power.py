@@ -44,19 +44,19 @@ def power_of(
         return Power(
             idle_w=stated if idle is None else idle,
             load_w=Figure(value=stated, low=stated, high=stated),
-            source="stated: at the wall",
+            source="as given: at the wall socket",
         )
     measured = case.power
     if measured is None:
         missing["power"] = (
-            "power under this load is not known: the run has no energy measurement, "
-            "and load_power is not stated"
+            "the power under this load is not known: the run has no energy measurement, and "
+            "load_power is not given"
         )
         return None
     if case.power_reason:
         missing["power"] = (
-            f"power under this load is not certain: {case.power_reason}, "
-            "and load_power is not stated"
+            f"the power under this load is not certain: {case.power_reason}, and load_power is "
+            "not given"
         )
         return None
     gross = measured_figure(measured, case)
@@ -65,7 +65,11 @@ def power_of(
         low=gross.low * (1 - POWER_ERROR),
         high=gross.high * (1 + POWER_ERROR),
     )
-    scaled = "" if math.isclose(share, 1.0) else ", grown with the throughput of all at a time"
+    scaled = (
+        ""
+        if math.isclose(share, 1.0)
+        else (", scaled with the throughput of all processes together")
+    )
     own_idle = case.idle_w or 0.0
     gross = gross.of(lambda watts: own_idle + max(0.0, watts - own_idle) * share)
     if idle is None:
@@ -86,5 +90,5 @@ def power_of(
     return Power(
         idle_w=idle,
         load_w=load,
-        source=f"stated idle power + measured rise of the device{scaled}{note}",
+        source=f"given idle power + measured rise of the device{scaled}{note}",
     )

@@ -83,11 +83,12 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
     hosts = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
     if not set(hosts.values()) & set(by_host):
         raise UsageError(
-            "no run comes from a machine of this table: the runs come from "
+            "no run comes from a machine of this table; the runs come from "
             + ", ".join(sorted(set(hosts.values()))),
             place="--machines",
             hint=did_you_mean(min(hosts.values()), by_host)
-            + " (host = … names a machine's host, and so does NAME=RUN on the command line)",
+            + " (set a machine's host with host = … in the table, or with NAME=RUN on the "
+            "command line)",
         )
     newest: dict[tuple[str, str, str], tuple[PricedMachine, CaseFacts]] = {}
     for run in sorted(runs, key=lambda run: (run.started_at, run.run_id)):
@@ -179,16 +180,19 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
         if lacking:
             if len(lacking) < len(terms.mix):
                 notes.append(
-                    f"{machine.name} has no case of {', '.join(lacking)} that may be ranked"
+                    f"{machine.name} has no case of {', '.join(lacking)} that can be ranked"
                 )
             continue
         made = mixes_of([usable[machine] for usable in parts], machine, terms)
         if not made:
-            notes.append(f"{machine.name} was not measured with as many at a time for all models")
+            notes.append(
+                f"{machine.name} was not measured with the same number of processes or "
+                "callers for all models"
+            )
         variants += made
     if not variants:
         raise UsageError(
-            "no machine has a case of every model that may be ranked",
+            "no machine has a case that can be ranked for every model",
             place="--mix",
             hint="; ".join(notes),
         )
@@ -210,7 +214,7 @@ def _of_part(
         return named[part.name]
     if part.name not in models:
         raise UsageError(
-            f"there is no model {part.name!r} in the runs of these machines",
+            f"the runs of these machines contain no model {part.name!r}",
             place="--mix",
             hint=did_you_mean(part.name, {*models, *(named if "/" in part.name else ())}),
         )

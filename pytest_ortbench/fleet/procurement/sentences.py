@@ -26,7 +26,7 @@ def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
         for tender in tenders
         for sentence in (_tender(tender, terms), *_not_yet(tender, terms))
     ]
-    return sentences or [Told("no machine of the table has a case that may be ranked")]
+    return sentences or [Told("no machine of the table has a case that can be ranked")]
 
 
 def _tender(tender: Tender, terms: Terms) -> Told:
@@ -48,7 +48,7 @@ def _tender(tender: Tender, terms: Terms) -> Told:
     ties = [offer.economics.machine.name for offer in tender.offers if offer.mark == "tie"]
     text += tie_text(ties) + _lead(tender, best)
     text += _not_ranked(tender)
-    sure = "at either bound " if figure.is_open else ""
+    sure = "at both bounds " if figure.is_open else ""
     return Told(f"{word[tender.deciding]} {sure}", winner, text, about=head, lead=True)
 
 
@@ -201,9 +201,9 @@ def _lead(tender: Tender, best: Offer) -> str:
     text = f"; ×{significant(ratio)} of {name}"
     mean, largest = UNIT_SPREAD
     if lead < mean:
-        return f"{text}, less apart than units of one model are on average (8 %)"
+        return f"{text}; units of one hardware model differ by more than that on average (8 %)"
     if lead < largest:
-        return f"{text}, within what units of one model were seen to differ by (22 %)"
+        return f"{text}; units of one hardware model have been measured to differ by up to 22 %"
     return text
 
 
@@ -215,44 +215,47 @@ def assumptions(
     queued = any(variant.capacity_source == "queue" for variant in _all(tenders))
     if queued:
         sentences.append(
-            "Machines needed: no load was measured, so they come from queueing (M/G/1) with the "
-            "measured service times: random arrivals, each sent at random to one machine and there "
-            "to one of the processes or callers that were measured at a time, which serves in "
-            "order. Measure a load before you buy."
+            "Machines needed: no load was measured, so the number is computed by queueing theory "
+            "(M/G/1) from the measured service times. Requests arrive at random, and each is "
+            "sent at random to one machine and there to one of the processes or callers that "
+            "were measured together, which serves them in order. Measure a load before you "
+            "buy."
         )
     if any(variant.queues.is_open for variant in _all(tenders)):
         sentences.append(
-            "Bounds (… to …): the machine as one queue, and as one for each of its CPUs, none of "
-            "which slows another; what lies between was not measured, and nothing is recommended "
-            "where it would matter."
+            "Bounds (… to …): one bound takes the machine as one queue, the other as one queue "
+            "per CPU, none of which slows another. The true value between them was not "
+            "measured, so nothing is recommended where it would matter."
         )
     sentences.append(
-        f"Cost per million items: a machine that is never idle, its price spread over "
-        f"{terms.years:g} years. Bounds: all measured numbers at the ends of their 95 % intervals "
-        "at once; prices are taken as exact."
+        "Cost per million items: for a machine that is never idle, with its price spread over "
+        f"{terms.years:g} years. Its bounds take all measured numbers at the ends of their 95 "
+        "% intervals at once; prices are taken as exact."
     )
     if terms.rented_with_power:
         names = first_names([machine.name for machine in terms.rented_with_power], 6)
         sentences.append(
-            f"The rent of {names} is taken to include power: power_price of the whole table is for "
-            "machines that are bought. Where rent and power are paid apart, write power_price for "
-            "that machine."
+            f"The rent of {names} is assumed to include power: the power_price of the whole table "
+            "applies to bought machines only. If rent and power are paid separately, write "
+            "power_price for that machine."
         )
     if terms.bought_without_power:
         names = first_names([machine.name for machine in terms.bought_without_power], 6)
         sentences.append(
-            f"Without power_price the cost of {names} leaves out power, which the rent of others "
-            "includes: it is so much or more. Write power_price (0: the price includes power)."
+            f"Without power_price, the cost of {names} does not include power, but the rent of "
+            "others does; so it is a lower bound. Write power_price (0: the price includes "
+            "power)."
         )
     labels = {variant.power.source for variant in _all(tenders) if variant.power is not None}
     sentences += [f"Power is {source}." for source in sorted(labels)]
     if not terms.has_target:
         sentences.append(
-            "No target: --rate and --p99 give machines needed and cost over the years."
+            "No target is set: --rate and --p99 add the machines needed and the cost over the "
+            "years."
         )
     if runs_without_price:
         sentences.append(
-            f"Not in the table of machines: {first_names(list(runs_without_price), 6)}."
+            f"Missing from the table of machines: {first_names(list(runs_without_price), 6)}."
         )
     return sentences
 

@@ -30,7 +30,7 @@ _TICKS = tuple(base * 10.0**power for power in range(-4, 5) for base in (1, 1.25
 DESCRIPTIONS = {
     "overall": "Geometric mean of the ratios of each side to the baseline, with intervals",
     "workloads": "The best variant of each side for each workload, with intervals",
-    "course": "Ratio to the baseline over time, with the canary that shows the machine's part",
+    "course": "Ratio to the baseline over time, with the canary that shows changes of the machine",
 }
 
 
@@ -86,7 +86,7 @@ def draw_overall(matrix: Matrix) -> Figure | None:
     )
     handles = [
         style.mark("best", style.COLOURS[2], "o"),
-        style.mark("a tie: none is best", style.COLOURS[2], "o", filled=False),
+        style.mark("no clear best", style.COLOURS[2], "o", filled=False),
         style.mark("baseline", style.INK, "o"),
     ]
     style.heading(made, "Over all common cases", handles)
@@ -108,8 +108,8 @@ def draw_overall(matrix: Matrix) -> Figure | None:
 
 def _over(matrix: Matrix, begin: str) -> str:
     if matrix.common == 1:
-        return f"{begin} the one case that all have"
-    return f"{begin} the {matrix.common} cases that all have"
+        return f"{begin} the one case that every side has"
+    return f"{begin} the {matrix.common} cases that every side has"
 
 
 def _base(matrix: Matrix) -> str:
@@ -204,7 +204,7 @@ def draw_workloads(matrix: Matrix) -> Figure | None:
         f"{metric_words(matrix.metric)} by workload",
         (
             style.mark("best", style.COLOURS[2], "o"),
-            style.mark("a tie with it", style.COLOURS[2], "o", filled=False),
+            style.mark("no clear difference from it", style.COLOURS[2], "o", filled=False),
             style.mark("other", style.COLOURS[0], "o"),
         ),
     )
@@ -295,7 +295,7 @@ def course(matrix: Matrix) -> Figure | None:
     style.axis_label(axes, "y", "ratio to the baseline", "")
     handles = [style.mark(f"{metric_words(matrix.metric)}, geometric mean", style.COLOURS[0], "o")]
     if canaries:
-        handles.append(style.mark("canary: the machine's part", style.COLOURS[1], "s"))
+        handles.append(style.mark("canary: change of the machine", style.COLOURS[1], "s"))
     style.heading(made, "Over time", handles)
     style.note(made, (f"{_over(matrix, 'Over')}; bar: 95 % interval.",))
     return made

@@ -31,7 +31,7 @@ def render_comparison_markdown(view: ComparisonView) -> str:
             [
                 view.axis,
                 *(["what it is"] if view.abouts else []),
-                "cases that may be compared",
+                "cases that can be compared",
                 "geometric mean",
                 "",
             ],

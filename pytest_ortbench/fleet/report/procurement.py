@@ -111,7 +111,7 @@ def with_costs(
 
 def _apart(view: ComparisonView) -> Told:
     """What is best over all by the metric, which need not be what to buy: it says so."""
-    return view.overall.said_of(f"by {metric_words(view.metric)} alone, whatever it costs: ")
+    return view.overall.said_of(f"by {metric_words(view.metric)} alone, without regard to cost: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
             narrow=False,
         ),
         _Column(
-            heading=f"million items per {currency} of rent",
+            heading=f"million items per {currency} of hourly rent",
             text=lambda variant: _shown(variant.per_money_hour, _millions),
             narrow=False,
         ),
@@ -257,7 +257,7 @@ def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str
     sentences = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
     absent = [name for name in tender.absent if name not in without_run]
     if absent:
-        sentences.append(f"No case that may be ranked: {', '.join(absent)}")
+        sentences.append(f"Without a case that can be ranked: {', '.join(absent)}")
     sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
     sentences += tender.notes
     if any(variant.busy for variant in tender.variants):
@@ -276,7 +276,8 @@ def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str
         for how in dict.fromkeys(how_to_settle(variant, terms) for variant in machines.values())
     }
     sentences += [
-        f"{names}: bounds, since what is served at a time was not measured; {how} does"
+        f"{names}: only bounds are known, because parallel throughput was not measured; {how} "
+        "measures it"
         for how, names in settled.items()
     ]
     return [f"{text}." for text in sentences]

@@ -27,8 +27,8 @@ PANELS, PANEL_IN, ROW_IN, MACHINES = 6, 3.0, 0.24, 20
 ARROW = "arrow: no upper bound"
 
 DESCRIPTIONS = {
-    "cost-latency": "Cost against latency of every variant on every machine, and what no other "
-    "one beats in both",
+    "cost-latency": "Cost against latency of every variant on every machine, and those that no "
+    "other one beats in both",
     "cost": "Cost of each machine for each workload, with its bounds",
 }
 
@@ -144,7 +144,7 @@ def cost(shown: Procurement) -> Drawing | None:
         "What it costs",
         (
             style.mark("cheapest", style.COLOURS[2], "o"),
-            style.mark("a tie: none is cheapest", style.COLOURS[2], "o", filled=False),
+            style.mark("no clear cheapest", style.COLOURS[2], "o", filled=False),
             style.mark("other", style.COLOURS[0], "o"),
             *(
                 [style.mark("only bounds are known", style.COLOURS[0], "|")]
@@ -161,7 +161,7 @@ def cost(shown: Procurement) -> Drawing | None:
     style.note(
         made,
         (
-            "Bar: with all measured numbers at the ends of their 95 % intervals at once"
+            "Bar: cost with all measured numbers at the ends of their 95 % intervals at once"
             + (f"; {ARROW}." if unbounded else "."),
             *([f"{style.not_shown(rest, 'further workload')}."] if rest else []),
         ),

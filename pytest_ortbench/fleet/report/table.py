@@ -100,9 +100,9 @@ def render_comparison_table(
             console.print(plain(text), style="dim", soft_wrap=not wrap)
     console.print()
     note = (
-        f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. "
-        f"* best, = a tie with it, {HOLE} no number, (…) a number that must not be compared, "
-        "a number without × one that has no baseline to be compared with."
+        f"Ratios: contender ÷ baseline ({view.baseline}), 95 % interval in brackets. * best, = no "
+        f"clear difference from the best, {HOLE} no number, (…) a number that must not be "
+        "compared; a number without × has no baseline."
     )
     for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
         console.print(plain(text), soft_wrap=not wrap)

@@ -120,8 +120,8 @@ class ComparisonView:
         main = self.main
         cases = f"{len(main.rows)} case{'s' * (len(main.rows) != 1)}"
         return (
-            f"Of {cases}, {main.common} {'has' if main.common == 1 else 'have'} a number that may "
-            f"be compared on every side; the geometric mean is over "
+            f"Of {cases}, {main.common} {'has' if main.common == 1 else 'have'} a number that can "
+            "be compared on every side; the geometric mean is over "
             f"{'that one' if main.common == 1 else 'those'}."
         )
 
@@ -155,7 +155,7 @@ def build_view(
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):
         raise UsageError(
-            f"{baseline!r} is no {chosen} of these runs",
+            f"{baseline!r} is not a {chosen} of these runs",
             place="--baseline",
             hint=did_you_mean(baseline, map(one_line, names)),
         )
@@ -170,14 +170,15 @@ def build_view(
         Section(
             key="best",
             heading=f"Best variant of each {chosen}{unit}",
-            about="One row a workload: the same model, batch size, dimensions and I/O mode. Each "
-            f"cell is the best variant that may be ranked there, by {metric_words(metric)}.",
+            about="One row per workload: the same model, batch size, dimensions and I/O mode. "
+            "Each cell is the best variant that can be ranked there, by "
+            f"{metric_words(metric)}.",
             matrix=best,
         ),
         Section(
             key="cases",
             heading=f"Case by case{unit}",
-            about=f"The same case everywhere; {AXES[chosen]}.",
+            about=f"The same case on every side; {AXES[chosen]}.",
             matrix=cases,
         ),
     ]

@@ -56,7 +56,9 @@ class Exchange:
             self._compared = Accuracy(reason=f"{side}: {error.failure.message}")
         except OSError as error:
             # Outputs of a runtime elsewhere are brought here, where the disk may be full.
-            self._compared = Accuracy(reason=f"{side}: its outputs could not be stored: {error}")
+            self._compared = Accuracy(
+                reason=f"the outputs of the {side} could not be stored: {error}"
+            )
 
     def answers(
         self, baseline: Accuracy | None, contender: Accuracy | None, labels: Mapping[str, Any]
@@ -93,7 +95,7 @@ class Exchange:
     def _why_not(self) -> str:
         if self._random_ops:
             return f"the graph draws random numbers ({', '.join(self._random_ops)})"
-        return "the two sides were not asked for their outputs"
+        return "the outputs of the two sides were not requested"
 
     @property
     def _magnitudes(self) -> tuple[float, ...]:

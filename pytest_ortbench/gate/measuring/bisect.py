@@ -48,7 +48,7 @@ def bisect(count: int, compare: Callable[[int], GateResult]) -> Bisected:
         WorkerError: if the first one can't run it, so that there is nothing to be worse than.
     """
     if count < 2:
-        raise ValueError("bisecting needs two runtimes or more")
+        raise ValueError("a bisection needs two runtimes or more")
     results: dict[int, GateResult] = {}
 
     def verdict(index: int) -> bool | None:

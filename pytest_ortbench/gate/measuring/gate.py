@@ -273,8 +273,8 @@ class _Measuring:
             if not self._launch_until(needed, self.launches, self.gate.seed):
                 stopped = Hindrance(
                     cause="time",
-                    reason=f"its time was over after {len(self.launches)} launches of {needed} "
-                    f"(--ort-timeout={timeout_s:g})",
+                    reason=f"the time limit was reached after {len(self.launches)} of {needed} "
+                    f"launches (--ort-timeout={timeout_s:g})",
                 )
                 break
             self.profile = choose_statistic(self.profile, self.launches)
@@ -292,7 +292,7 @@ class _Measuring:
                 if ahead is None:
                     stopped = Hindrance(
                         cause="suite",
-                        reason=f"the regression does not stand among {self.gate.cases} cases",
+                        reason=f"the regression is not significant among {self.gate.cases} cases",
                     )
                 break
             needed = not_before = ahead
@@ -326,8 +326,8 @@ class _Measuring:
             if not self._launch_until(needed, self.confirmation, again):
                 over = Hindrance(
                     cause="time",
-                    reason="its time was over before a regression could be measured again "
-                    f"(--ort-timeout={self.pair.contender.sampling.timeout_s:g})",
+                    reason="the time limit was reached before a regression could be measured "
+                    f"again (--ort-timeout={self.pair.contender.sampling.timeout_s:g})",
                 )
                 return replace(decided, verdict="inconclusive", hindrance=over), None
             confirmed, needed = confirms(self.confirmation, self.profile)
@@ -475,7 +475,7 @@ def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> Ga
         # Of the first launch: later ones leave something to judge.
         limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
         cause = "time"
-        reason = f"not one launch fitted into {limit}: {failed.side}: {failure.message}"
+        reason = f"no launch ended within {limit}: {failed.side}: {failure.message}"
     verdict = MetricVerdict(
         metric="status",
         verdict="worse" if failed.side == CONTENDER else "incomparable",

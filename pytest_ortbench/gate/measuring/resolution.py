@@ -38,6 +38,6 @@ def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
             f"{case_id}: a margin of {format_amount(wanted[case_id], 'ratio')} is below what this "
             f"machine can resolve, {seen} in its self-test ({log.path})",
             place=place,
-            hint=f"Allow {seen} or more, or remove that file and run ortbench gate --self-test "
-            "when the machine is quieter",
+            hint=f"Use a margin of {seen} or more, or remove that file and run ortbench gate "
+            "--self-test when the machine is quieter",
         )

@@ -131,8 +131,8 @@ class SelfTest:
             except TooBusyError:
                 self.left_out += 1
                 self.notify(
-                    f"{self.cases[index].model.name}: left out a gate with added work: the machine "
-                    "is too busy to tell how much work makes how much difference"
+                    f"{self.cases[index].model.name}: a gate with added work was left out: the "
+                    "machine is too busy to tell how much work makes how much difference"
                 )
 
     def _trial(self, turn: str | float, case: Case, seed: int) -> Trial:

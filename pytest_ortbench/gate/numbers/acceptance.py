@@ -132,8 +132,8 @@ class Acceptances:
         named = ", ".join(entry.text for entry in idle[:_LISTED])
         more = f" and {len(idle) - _LISTED} more" if len(idle) > _LISTED else ""
         return [
-            f"accepted, and nothing of it was found in this run: {named}{more}. What the baseline "
-            f"has by now needs no entry in {FILE_NAME}"
+            f"accepted, but not found in this run: {named}{more}. What the baseline already "
+            f"contains needs no entry in {FILE_NAME}"
         ]
 
 
@@ -172,7 +172,7 @@ def mends(results: Sequence[GateResult], *, strict: bool) -> list[str]:
     if not wrong:
         return []
     metric = next(iter(wrong)) if len(wrong) == 1 else ""
-    return [f"If it is meant: {accept_command(results[0].case_id, metric)}"]
+    return [f"If it is intended: {accept_command(results[0].case_id, metric)}"]
 
 
 def why_not(finding: GateFinding) -> str:
@@ -181,7 +181,7 @@ def why_not(finding: GateFinding) -> str:
     assert acceptance is not None
     reason = f"({acceptance.reason})"
     if acceptance.state == EXPIRED:
-        return f"It was accepted until {acceptance.until} {reason}, which is over"
+        return f"Its acceptance expired on {acceptance.until} {reason}"
     if acceptance.state == OTHER_FILE:
         return f"It was accepted for another model file {reason}"
     allowed = _percent(acceptance.worse_by or 0.0)

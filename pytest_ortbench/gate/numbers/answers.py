@@ -68,7 +68,7 @@ def judge_answers(
         limits: Floors of the user's for this pair, by metric.
     """
     if answers is None:
-        return AnswersJudged(judgement=unjudged(_OF, "the answers of the sides were not compared"))
+        return AnswersJudged(judgement=unjudged(_OF, "the outputs of the sides were not compared"))
     held = _held(answers, limits or {})
     wrong, doubts = _other_values(answers, held)
     reasons = [*_other_outputs(answers, held), *wrong]
@@ -120,7 +120,7 @@ class _Held:
     def text(self) -> str:
         """For people: ``>= 60 dB (floor of native)``."""
         if self.by_labels:
-            return "shown only: labelled data decides"
+            return "shown only, because labelled data decides"
         return f">= {format_amount(self.sqnr_db, 'dB')} (floor of {self.of})"
 
 
@@ -159,7 +159,7 @@ def _other_outputs(answers: Answers, held: _Held) -> Iterator[str]:
     if new:
         yield f"the baseline has no output {', '.join(new)}"
     if not lost and not new and list(before) != list(after):
-        yield f"the outputs come in another order: {', '.join(before)} → {', '.join(after)}"
+        yield f"the order of the outputs changed: {', '.join(before)} → {', '.join(after)}"
     for name, kind in before.items():
         other = after.get(name, kind)
         widths = answers.retyped and {kind, other} <= set(FLOAT_TYPES)
@@ -194,8 +194,8 @@ def _other_values(answers: Answers, held: _Held) -> tuple[list[str], list[str]]:
         share = _share(output)
         if held.classes is not None and share is not None and not held.classes.holds(share):
             wrong.append(
-                f"{output.name}: {output.agree} of {output.rows} rows agree between the two sides, "
-                f"and the gate asks for {held.classes.op} "
+                f"{output.name}: {output.agree} of {output.rows} rows agree between the two "
+                f"sides, and the gate requires {held.classes.op} "
                 f"{format_amount(held.classes.value, 'ratio')}"
             )
     return wrong, doubts
@@ -231,10 +231,10 @@ def _why_not(answers: Answers) -> str:
         return "no output of the two sides was compared"
     for output in compared.outputs:
         if _is_no_number(output):
-            return f"{output.name}: the comparison gave no number"
+            return f"the comparison of {output.name} gave no number"
         if _is_nonfinite(output):
             sides = "both sides give" if output.nonfinite else "the baseline gives"
-            return f"{output.name}: {sides} NaN or infinite values"
+            return f"{sides} NaN or infinite values of {output.name}"
     if _is_empty(compared):
         return "every output of both sides is empty on these inputs"
     return ""
@@ -268,7 +268,7 @@ def _metrics(answers: Answers, held: _Held, judgement: Judgement) -> Iterator[Me
         ratios.append(_MISSING_DB)
     reason = judgement.reason
     if not reason and not ratios:
-        reason = "no difference at all" if all(output.exact for output in outputs) else ""
+        reason = "no difference" if all(output.exact for output in outputs) else ""
     verdict = _VERDICTS[judgement.outcome]
     shown_only = judgement.is_good and held.by_labels
     yield MetricVerdict(
@@ -301,7 +301,7 @@ def _own_accuracies(answers: Answers) -> Iterator[str]:
         if accuracy and accuracy.outputs
     ]
     if known:
-        yield f"each against its own reference: {', '.join(known)}"
+        yield f"each compared with its own reference: {', '.join(known)}"
 
 
 def _worst(accuracy: Accuracy) -> str:

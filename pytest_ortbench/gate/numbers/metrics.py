@@ -203,7 +203,7 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
     there = {judgement.of for judgement in judged}
     # Nobody asked for it this time, so it is known to be neither worse nor the same.
     absent = [
-        f"{of} could be judged in the baseline and can't be now: nobody asked for it"
+        f"{of} could be judged in the baseline and can't be now: it was not requested"
         for of in known
         if of not in there
     ]
@@ -211,7 +211,8 @@ def _accuracy(baseline: CaseResult, contender: CaseResult) -> MetricVerdict:
         return MetricVerdict(metric="accuracy", verdict="incomparable", reason="; ".join(absent))
     shared = [f"both sides are {flag.name}" for flag in wrong]
     shared += [
-        f"{judgement.of} can be judged on neither side: {judgement.reason}" for judgement in unknown
+        f"{judgement.of} can't be judged on either side: {judgement.reason}"
+        for judgement in unknown
     ]
     if shared:
         return MetricVerdict(metric="accuracy", verdict="informs", reason="; ".join(shared))
@@ -240,7 +241,7 @@ def _relative(
             baseline=_finite(baseline),
             contender=_finite(contender),
             allowed=text,
-            reason=f"{missing} has no number",
+            reason=f"the {missing} has no number",
         )
     # Every worker must be worse than every worker of the baseline: min against max.
     best_after = min(after) if lower_is_better else max(after)

@@ -29,14 +29,14 @@ class Removal:
         """What is gone, and who has it."""
         baselines = listed(list(dict.fromkeys(result.baseline for result in self.results)))
         if not self.is_model:
-            return f"{self.name} was removed: {baselines} has it"
+            return f"{self.name} was removed: {baselines} contains it"
         cases = listed(list(dict.fromkeys(result.case_id for result in self.results)))
-        return f"the model {self.name} was removed: {baselines} has it, as {cases}"
+        return f"the model {self.name} was removed: {baselines} contains it, as {cases}"
 
     @property
     def mend(self) -> str:
         """What to do if it was meant."""
-        return f"If it was meant: {accept_command(self.name, 'removed')}"
+        return f"If it was intended: {accept_command(self.name, 'removed')}"
 
 
 def removals(

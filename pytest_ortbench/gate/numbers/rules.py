@@ -145,13 +145,15 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
     for rule in rules:
         if rule.metric in OF_UNITS and rule.allowance is not None:
             raise UsageError(
-                f"{rule.text!r} compares times that vary between runs, so only sides of one run",
+                f"{rule.text!r} compares times, which vary between runs, so both sides must be "
+                "measured in one run",
                 place=place,
                 hint=f"Measure both sides: --ort-against=SIDE; or limit it, {rule.metric}:<=VALUE",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
-                f"{rule.text!r} compares the outputs of two sides, and a stored run has none",
+                f"{rule.text!r} compares the outputs of two sides, and a stored run contains no "
+                "outputs",
                 place=place,
                 hint="Measure both sides: --ort-against=SIDE; or limit accuracy_sqnr instead",
             )
@@ -209,7 +211,7 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
 def _parse(text: str, place: str) -> Rule:
     match = _ITEM.fullmatch(text)
     if match is None or not match["rest"]:
-        raise UsageError(f"{text!r} is no limit of a gate", place=place, hint=_EXAMPLE)
+        raise UsageError(f"{text!r} is not a limit of a gate", place=place, hint=_EXAMPLE)
     metric, rest = match["metric"], match["rest"].strip()
     if metric not in METRICS and metric != LATENCY and metric not in SIDE_METRICS:
         raise UsageError(
@@ -229,7 +231,7 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric} in {text!r} can't be gated by how much worse it got",
             place=place,
-            hint=f"Gate latency:3%, or set a limit of its own, {metric}:<=VALUE",
+            hint=f"Gate latency:3%, or set an absolute limit, {metric}:<=VALUE",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 
@@ -239,7 +241,7 @@ def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
     limit = parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
     if limit.op not in (">=", ">"):
         raise UsageError(
-            f"{text!r} is no floor",
+            f"{text!r} is not a minimum",
             place=place,
             hint=f"Write e.g. {metric}:>={'40 dB' if metric == 'sides_sqnr' else '99 %'}",
         )
@@ -254,7 +256,7 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             share = parse_amount(part, "ratio", place=place)
         elif metric == LATENCY or unit == "ratio":
             raise UsageError(
-                f"{part.strip()!r} in {text!r} is no share", place=place, hint="Write e.g. 3%"
+                f"{part.strip()!r} in {text!r} is not a share", place=place, hint="Write e.g. 3%"
             )
         else:
             known = unit if unit in FACTORS else "1"
@@ -263,6 +265,8 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
         raise UsageError(f"{text!r} is out of range", place=place, hint=_EXAMPLE)
     if metric == LATENCY and not share:
         raise UsageError(
-            f"{text!r} leaves no margin", place=place, hint="No machine tells equal times apart"
+            f"{text!r} leaves no margin",
+            place=place,
+            hint="A margin must be above 0: no machine measures two times exactly equal",
         )
     return Allowance(share=share, amount=amount, chosen=True)

@@ -141,7 +141,7 @@ def _earlier(model: Model, before: Iterable[Model]) -> tuple[Twin | None, str]:
         candidates = _nearest(model, by_evidence.get(evidence, []))
         if len(candidates) > 1:
             paths = " and ".join(other.path for other in candidates[:2])
-            return None, f"{paths} could both be it"
+            return None, f"{paths} could both be that model"
         if candidates:
             relation = _relation(candidates[0], model, evidence)
             return Twin(model=candidates[0], relation=relation), ""

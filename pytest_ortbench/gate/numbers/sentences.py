@@ -19,6 +19,13 @@ from pytest_ortbench.gate.numbers.undecided import gated_metrics
 #: A floor that every answer keeps.
 _ANYTHING_DB = -200
 
+#: What each statistic compares, in words.
+_COMPARED = {
+    "floor": "the shortest inference takes",
+    "typical": "the typical inference (median of blocks) takes",
+    "median": "the median inference takes",
+}
+
 
 def interval_text(contrast: ContrastVerdict) -> str:
     """Return ``×1.052 [1.031, –]`` with what is known of the interval."""
@@ -50,11 +57,11 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
     reason = judged.judgement.reason
     if judged.judgement.is_unjudged:
         return (
-            f"the answers were not judged against {result.against}: {reason}. If they may differ, "
-            f"say so: {_allowing(result, _ANYTHING_DB)}"
+            f"the outputs could not be compared with {result.against}: {reason}. If they are "
+            f"allowed to differ, set {_allowing(result, _ANYTHING_DB)}"
         )
     return (
-        f"less accurate than {result.against}: {reason}. A floor of its own: "
+        f"less accurate than {result.against}: {reason}. To allow it, set "
         f"{_allowing(result, _floor_below(result))}"
     )
 
@@ -73,11 +80,7 @@ def _floor_below(result: GateResult) -> int:
 def latency_failure(result: GateResult) -> str:
     """Return the ratio, interval, margin and launches of a regression."""
     contrast = result.contrasts[0]
-    text = (
-        f"slower than {result.against}: {contrast.statistic} time {interval_text(contrast)} of "
-        f"the baseline's, margin {format_amount(contrast.margin, 'ratio')}, "
-        f"{contrast.launches} launches"
-    )
+    text = f"slower than {result.against}: {_estimate(contrast)}"
     if result.confirmed is not None:
         text += (
             f", confirmed by {result.confirmed.launches} more with another seed "
@@ -92,14 +95,27 @@ def latency_warning(result: GateResult) -> str:
     if not result.contrasts:
         return text
     contrast = result.contrasts[0]
-    text += (
-        f"; {contrast.statistic} time {interval_text(contrast)}, margin "
-        f"{format_amount(contrast.margin, 'ratio')}, {contrast.launches} launches"
-    )
-    if contrast.detectable is not None:
+    text += f"; {_estimate(contrast)}"
+    if contrast.detectable is not None and contrast.detectable > contrast.margin:
         seen = format_amount(contrast.detectable, "ratio", 2)
-        text += f"; the smallest slowdown that could have been seen is {seen}"
+        text += f"; so many launches detect a slowdown of {seen} or more"
     return text
+
+
+def _estimate(contrast: ContrastVerdict) -> str:
+    """What was compared, the ratio with its interval, and on how many launches it rests."""
+    compared = _COMPARED.get(contrast.statistic, f"the {contrast.statistic} inference takes")
+    # Medians come from stored runs, which are no launches.
+    count = "" if contrast.statistic == "median" else f", {_launch_words(contrast.launches)}"
+    return (
+        f"{compared} {interval_text(contrast)} of the baseline's time, margin "
+        f"{format_amount(contrast.margin, 'ratio')}{count}"
+    )
+
+
+def _launch_words(count: int) -> str:
+    """Return ``8 launches``, with what a launch is."""
+    return f"{count} launch{'es' * (count != 1)} (each a fresh process of both sides)"
 
 
 def verdict_word(result: GateResult) -> str:
@@ -185,7 +201,7 @@ def model_note(result: GateResult) -> str:
     Of a removed case: where its file is now, if it is there.
     """
     if result.moved_to:
-        return f"model: the same file is {result.moved_to} now"
+        return f"model: the same file is now {result.moved_to}"
     if result.model_relation in ("", MODEL_SAME):
         return ""
     text = f"model: {MODEL_RELATIONS[result.model_relation]}"
@@ -198,7 +214,7 @@ def unconfirmed(again: ContrastVerdict) -> str:
     """Say why a slowdown that was measured again does not count."""
     excluded = again.verdict in ("same", "faster")
     return "measured again with another seed, " + (
-        "it was not slower by the margin"
+        "it was not slower by the margin or more"
         if excluded
         else "the slowdown was neither shown nor excluded"
     )

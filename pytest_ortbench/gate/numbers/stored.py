@@ -151,7 +151,7 @@ def limits_alone(side: MetricSide, rules: CaseRules) -> GateResult:
         GateResult.undecided(case, baseline=NO_BASELINE),
         has_baseline=False,
         cause="limits",
-        reason="only its absolute limits were held",
+        reason="only its absolute limits were checked",
         metrics=metrics,
         model_digest=case.model.digest,
     )
@@ -167,9 +167,19 @@ def vanished(case: Case, baseline: str, model: str, *, moved_to: str = "") -> Ga
         model: Name of its model, as the contender has it.
         moved_to: What its model is called now, if its content is there under another name.
     """
+<<<<<<< HEAD
     reason = f"{case.case_id} was removed: {baseline} has it"
     judged = replace(
         GateResult.undecided(case, baseline=baseline),
+=======
+    case_id, runtime = key
+    reason = f"{case_id} was removed: {baseline} contains it"
+    judged = GateResult(
+        case_id=case_id,
+        runtime=runtime,
+        baseline=baseline,
+        verdict="incomparable",
+>>>>>>> 9a44ae9a (Plain words in flags, gates, comparisons and metrics: recommended instead of ship, no tie, a launch is explained)
         cause="removed",
         reason=reason,
         removed=True,
@@ -213,8 +223,8 @@ def _hindrance(
     if profile.name == "shared":
         return Hindrance(
             cause="shared",
-            reason=f"machine is shared ({profile.why}), where times of two runs do not compare; "
-            "--ort-against measures both sides in one",
+            reason=f"the machine is shared ({profile.why}), so times of two runs can't be "
+            "compared; --ort-against measures both sides in one run",
         )
     if canary is None:
         return Hindrance(
@@ -225,7 +235,7 @@ def _hindrance(
     if abs(math.log(canary)) > math.log1p(margin) / 2:
         return Hindrance(
             cause="canary",
-            reason=f"canary: ×{canary:.3f} of the baseline's, so the machine itself changed",
+            reason=f"canary: ×{canary:.3f} of the baseline's time, so the machine itself changed",
         )
     return None
 
@@ -249,7 +259,7 @@ def _judge_latency(
         return replace(result, verdict="inconclusive", cause="flags", reason=reason)
     cause = reason = ""
     if contrast.verdict == "inconclusive":
-        cause, reason = "noise", "the recorded noise of both runs does not allow the margin"
+        cause, reason = "noise", "the recorded noise of both runs is too large for the margin"
     return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
 
 

@@ -35,6 +35,7 @@ from pytest_ortbench.gate.numbers.looks import (
 )
 
 FLOOR, TYPICAL = "floor", "typical"
+_IN_WORDS = {FLOOR: "shortest", TYPICAL: "typical"}
 SHARED = "shared"
 
 #: When a regression that is measured again may be confirmed: 7 % one-sided error altogether. With
@@ -104,7 +105,7 @@ def machine_class(machine: Machine, margin: float | None = None) -> MachineClass
         plan = DEDICATED if margin is None else replace(DEDICATED, margin=margin)
         return MachineClass(
             name="dedicated",
-            why="neither a hypervisor nor a quota was seen",
+            why="neither a hypervisor nor a quota was found",
             decides=TYPICAL,
             plans={FLOOR: plan, TYPICAL: plan},
         )
@@ -224,12 +225,14 @@ def decide(
         verdict, hindrance = "inconclusive", Hindrance(cause="flags", reason=shown)
     elif _contradicts(first, second, names[1], profile, flags):
         reason = (
-            f"the {names[1]} time changed by {format_effect(second.estimate)}, the {names[0]} time "
-            f"by {format_effect(first.estimate)}: "
+            f"the {_IN_WORDS[names[1]]} time changed by {format_effect(second.estimate)}, the "
+            f"{_IN_WORDS[names[0]]} time by {format_effect(first.estimate)}: "
         )
         slower = names[1] if second.verdict == SLOWER else names[0]
         reason += (
-            "the distribution changed, not the least work" if slower == TYPICAL else "they disagree"
+            "the distribution changed, not the shortest time"
+            if slower == TYPICAL
+            else "they disagree"
         )
         verdict, hindrance = "inconclusive", Hindrance(cause="statistics", reason=reason)
     return Decided(
@@ -383,7 +386,7 @@ def _unsteady(launches: Sequence[PairedLaunch]) -> str:
     drifted = sum(_drifts(round_contrasts(launch)) for launch in launches)
     if drifted <= _UNSTEADY_LAUNCHES * len(launches):
         return ""
-    return f"the ratio drifted in {drifted} of {len(launches)} launches"
+    return f"the ratio drifted within {drifted} of {len(launches)} launches"
 
 
 def _drifts(contrasts: Sequence[float]) -> bool:

@@ -225,10 +225,10 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said == [
-        "net: ship fp16/cpu on b: fastest, ×2.00 [×1.86, ×2.16] faster than a (native/cpu)"
-        "; its accuracy is not known",
-        "overall: b is fastest; next a takes ×1.33 [×1.26, ×1.41] as long, latency p50 of the one "
-        "case that all have",
+        "net: recommended: fp16/cpu on b, fastest, ×2.00 [×1.86, ×2.16] faster than a "
+        "(native/cpu); its accuracy was not measured",
+        "overall: b is fastest; next a takes ×1.33 [×1.26, ×1.41] as long, latency p50 of the "
+        "one case that every side has",
         "net b1: fastest b with fp16/cpu, latency p50 2.00 s [1.90, 2.10], ×2.00 [×1.86, ×2.16] "
         "faster than a (native/cpu)",
     ]
@@ -243,8 +243,8 @@ def test_where_the_baseline_is_best_the_next_one_says_by_how_much() -> None:
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[1] == (
-        "overall: a is fastest; next c takes ×1.50 [×1.38, ×1.63] as long, latency p50 of the one "
-        "case that all have"
+        "overall: a is fastest; next c takes ×1.50 [×1.38, ×1.63] as long, latency p50 of the "
+        "one case that every side has"
     )
 
 
@@ -253,9 +253,10 @@ def test_an_overall_tie_is_said() -> None:
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[:2] == [
-        "net: ship native/cpu on b: as fast as any (a tie with a; picked for the better number)",
-        "overall: no side is best, a tie of a, b: a takes ×1.03 [×0.612, ×1.72] as long as b, "
-        "latency p50 of the one case that all have",
+        "net: recommended: native/cpu on b, as fast as any (no clear difference from a; chosen "
+        "for the better number)",
+        "overall: no clear best: a, b differ by less than their uncertainty: a takes ×1.03 "
+        "[×0.612, ×1.72] as long as b, latency p50 of the one case that every side has",
     ]
     assert not said[1].winner
 
@@ -269,10 +270,10 @@ def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named()
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert next(text for text in said if text.startswith("overall")) == (
-        "overall: no case has a number on every side, so there is no mean; without c there would "
-        "be 2 cases"
+        "overall: no case has a number on every side, so no mean can be computed; without c "
+        "there would be 2 cases"
     )
-    assert said[-1] == "not ranked, since one side alone has a number: third b1"
+    assert said[-1] == "not ranked, because only one side has a number: third b1"
 
 
 def test_where_a_number_is_0_there_is_no_mean_and_whose_it_is_is_said() -> None:
@@ -288,13 +289,14 @@ def test_where_a_number_is_0_there_is_no_mean_and_whose_it_is_is_said() -> None:
         return next(text for text in said if text.startswith("overall"))
 
     assert overall(0.0, 0.25) == (
-        "overall: there is no mean of the ratios, since a has a value that is not above 0"
+        "overall: no mean of the ratios can be computed, because a has a value that is not above 0"
     )
     assert overall(0.5, 0.0) == (
-        "overall: there is no mean of the ratios, since b has a value that is not above 0"
+        "overall: no mean of the ratios can be computed, because b has a value that is not above 0"
     )
     assert overall(0.0, 0.0, 0.5) == (
-        "overall: there is no mean of the ratios, since a, b have values that are not above 0"
+        "overall: no mean of the ratios can be computed, because a, b have values that are not "
+        "above 0"
     )
 
 

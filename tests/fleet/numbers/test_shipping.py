@@ -30,10 +30,12 @@ def two_models(slow: float, fast: float) -> list[RunFacts]:
 def test_each_model_has_a_sentence_with_its_variant_and_where_it_runs() -> None:
     said = said_of(two_models(0.9, 1.0))
     assert said[:3] == [
-        "net: ship native/cpu on b: fastest, ×2.000 [×2.000, ×2.000] faster than a (native/cpu)",
-        "tiny: ship native/cpu on a: fastest, ×1.111 [×1.111, ×1.111] faster than b (native/cpu)",
+        "net: recommended: native/cpu on b, fastest, ×2.000 [×2.000, ×2.000] faster than a "
+        "(native/cpu)",
+        "tiny: recommended: native/cpu on a, fastest, ×1.111 [×1.111, ×1.111] faster than b "
+        "(native/cpu)",
         "overall: b is fastest; next a takes ×1.342 [×1.342, ×1.342] as long, geometric mean of "
-        "latency p50 over the 2 cases that all have; except tiny b1 (a)",
+        "latency p50 over the 2 cases that every side has; except tiny b1 (a)",
     ]
     assert [text.lead for text in said[:3]] == [True, True, False]
 
@@ -49,8 +51,8 @@ def test_the_choice_is_the_one_that_is_best_at_most_batch_sizes_and_says_where_i
         run("b", *(case(latency(2, 2, 2), batch=batch) for batch in (1, 8, 32))),
     ]  # fmt: skip
     assert said_of(runs)[0] == (
-        "net: ship native/cpu on b: fastest at batch 1 and 8, ×2.000 [×2.000, ×2.000] faster than "
-        "a (native/cpu) at batch 1; for batch 32 native/cpu on a is faster"
+        "net: recommended: native/cpu on b, fastest at batch 1 and 8, ×2.000 [×2.000, ×2.000] "
+        "faster than a (native/cpu) at batch 1; for batch 32 native/cpu on a is faster"
     )
 
 
@@ -58,7 +60,7 @@ def test_providers_are_named_by_the_variant_alone() -> None:
     runs = [
         run("a", case(latency(4, 4, 4)), case(latency(2, 2, 2), provider="cuda")),
     ]
-    assert said_of(runs, "provider")[0].startswith("net: ship native/cuda: fastest, ×2.000")
+    assert said_of(runs, "provider")[0].startswith("net: recommended: native/cuda, fastest, ×2.000")
 
 
 def test_rates_are_highest_and_memory_is_lowest() -> None:
@@ -66,14 +68,14 @@ def test_rates_are_highest_and_memory_is_lowest() -> None:
     more = {"throughput": exact(200), "peak_rss": exact(6e6)}
     runs = [run("a", case(spans)), run("b", case(more))]
     assert said_of(runs, metric="throughput")[0] == (
-        "net: ship native/cpu on b: highest throughput, ×2.000 [×2.000, ×2.000] that of "
+        "net: recommended: native/cpu on b, highest throughput, ×2.000 [×2.000, ×2.000] that of "
         "a (native/cpu)"
     )
     assert said_of(runs, metric="throughput")[1].startswith(
         "overall: b has the highest throughput; next a has ×0.500"
     )
     assert said_of(runs, metric="peak_rss")[0].startswith(
-        "net: ship native/cpu on a: lowest peak rss, ×2.000"
+        "net: recommended: native/cpu on a, lowest peak rss, ×2.000"
     )
 
 
@@ -116,8 +118,8 @@ def three_at_two_batches() -> list[RunFacts]:
 
 def test_a_tie_names_those_that_tie_at_every_batch_size_and_why_one_is_picked() -> None:
     assert said_of(three_at_two_batches())[0] == (
-        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked for "
-        "the better number)"
+        "net: recommended: native/cpu on a, as fast as any at batch 1 and 8 (no clear difference "
+        "from b; chosen for the better number)"
     )
 
 
@@ -129,8 +131,8 @@ def test_of_sides_that_did_as_well_in_all_the_first_is_picked() -> None:
         run("b", case(b, batch=1), case(a, batch=8)),
     ]
     assert said_of(runs)[0] == (
-        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with b; picked as the "
-        "first)"
+        "net: recommended: native/cpu on a, as fast as any at batch 1 and 8 (no clear difference "
+        "from b; chosen as the first in order)"
     )
 
 
@@ -142,7 +144,8 @@ def test_where_the_ties_are_others_at_each_batch_size_none_is_named() -> None:
         run("c", case(far, batch=1), case(near, batch=8)),
     ]
     assert said_of(runs)[0] == (
-        "net: ship native/cpu on a: as fast as any at batch 1 and 8 (a tie with others)"
+        "net: recommended: native/cpu on a, as fast as any at batch 1 and 8 (no clear difference "
+        "from others)"
     )
 
 
@@ -154,7 +157,7 @@ def test_a_converted_model_is_not_shipped_without_what_it_costs_in_accuracy() ->
     ]
     assert said_of(runs)[0].endswith("faster than a (fp32/cpu); output error 1.0 %")
     runs[1] = run("b", case(latency(2, 2, 2), precision="int8-dynamic"))
-    assert said_of(runs)[0].endswith("; its accuracy is not known")
+    assert said_of(runs)[0].endswith("; its accuracy was not measured")
 
 
 def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_shipped() -> None:
@@ -170,11 +173,11 @@ def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_sh
     assert [cell.variant for cell in matrix.rows[0].cells] == ["native/cpu"] * 2
     assert [cell.withheld for cell in matrix.rows[0].cells] == [False, False]
     said = said_of(runs)
-    assert said[0].startswith("net: ship native/cpu on b: fastest")
+    assert said[0].startswith("net: recommended: native/cpu on b, fastest")
     assert said[1] == (
         "net: not recommended yet: int8-static/cpu on b, ×4.000 [×4.000, ×4.000] faster than "
-        "native/cpu on b, judged on drawn inputs alone; give real inputs (--ort-inputs) or labels "
-        "(--ort-labels, --ort-dataset)"
+        "native/cpu on b, judged on drawn inputs alone; use real inputs (--ort-inputs) or "
+        "labels (--ort-labels, --ort-dataset)"
     )
 
 
@@ -183,7 +186,7 @@ def test_sides_of_one_precision_are_compared_whatever_it_was_judged_on() -> None
         run(host, case(latency(*exact(ms)), precision="int8-static", needs_real_inputs=True))
         for host, ms in (("a", 4.0), ("b", 2.0))
     ]
-    assert said_of(runs)[0].startswith("net: ship int8-static/cpu on b: fastest")
+    assert said_of(runs)[0].startswith("net: recommended: int8-static/cpu on b, fastest")
 
 
 def test_a_side_with_only_such_a_precision_keeps_its_ratio_and_is_never_the_best() -> None:

@@ -150,7 +150,7 @@ def test_a_machine_without_one_of_the_models_is_told_and_left_out() -> None:
     )
     assert [offer.economics.machine.name for offer in tender.offers] == ["box"]
     assert tender.absent == ("small",)
-    assert tender.notes == ("small has no case of rec that may be ranked",)
+    assert tender.notes == ("small has no case of rec that can be ranked",)
 
 
 def test_a_request_of_a_batch_counts_as_one() -> None:
@@ -193,10 +193,10 @@ def test_a_mix_is_read_with_its_units() -> None:
         ("det:nan/s", "above 0"),
         ("det:inf/s", "above 0"),
         ("det:1/s,det:2/s", "twice"),
-        ("det:1/s,", "no model with a rate"),
-        ("", "no model with a rate"),
-        ("det", "no model with a rate"),
-        (":4/s", "no model with a rate"),
+        ("det:1/s,", "not a model with a rate"),
+        ("", "not a model with a rate"),
+        ("det", "not a model with a rate"),
+        (":4/s", "not a model with a rate"),
     ],
 )
 def test_a_mix_that_can_not_be_gets_one_message(text: str, told: str) -> None:

@@ -268,7 +268,7 @@ def test_the_bill_needs_the_power_of_the_whole_machine() -> None:
     assert one.power is not None
     assert (one.power.whole, one.power.load_w.value) == (False, 120)
     assert one.cost is None
-    assert "idle_power is not stated" in one.missing["cost"]
+    assert "idle_power is not given" in one.missing["cost"]
     stated = replace(DESK, load_power_w=150)
     one = offers(only(RUNS[:1], replace(TARGET, machines=(stated,))))["desk"]
     assert one.cost is not None
@@ -281,7 +281,7 @@ def test_power_that_two_ways_disagree_on_is_no_part_of_the_bill() -> None:
     found = offers(only([doubted], TERMS))["desk"]
     assert (found.power, found.cost_million) == (None, None)
     assert found.missing["cost_million"] == (
-        "power under this load is not certain: ENERGY-DISAGREE, and load_power is not stated"
+        "the power under this load is not certain: ENERGY-DISAGREE, and load_power is not given"
     )
     stated = replace(TERMS, machines=(replace(DESK, load_power_w=150),))
     assert offers(only([doubted], stated))["desk"].cost_million is not None
@@ -347,7 +347,7 @@ def test_only_the_best_variant_of_a_machine_is_offered_and_inaccurate_ones_never
 
 def test_warnings_name_the_single_unit_the_model_of_the_queue_and_strangers() -> None:
     said = " ".join(assumptions(tenders(RUNS, TARGET), TARGET, ["other"]))
-    for words in ("8 %", "22 %", "M/G/1", "Not in the table of machines: other"):
+    for words in ("8 %", "22 %", "M/G/1", "Missing from the table of machines: other"):
         assert words in said
 
 
@@ -361,7 +361,7 @@ def test_a_lead_within_what_units_differ_by_is_said() -> None:
     tender = only([measured(0.002), measured(0.005)], replace(TERMS, machines=(CLOUD, near)))
     # 0.1/200 against 0.265/500 an hour: ×0.943.
     assert (
-        "×0.943 of near, less apart than units of one model are on average (8 %)"
+        "×0.943 of near; units of one hardware model differ by more than that on average (8 %)"
         in (cheapest_machines([tender], TERMS)[0])
     )
 

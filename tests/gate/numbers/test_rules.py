@@ -80,10 +80,10 @@ def test_a_pattern_wins_and_else_the_later_one():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("latency", "is no limit of a gate"),
-        ("latency:", "is no limit of a gate"),
+        ("latency", "is not a limit of a gate"),
+        ("latency:", "is not a limit of a gate"),
         ("lattency:3%", "Did you mean 'latency'"),
-        ("latency:3ms", "is no share"),
+        ("latency:3ms", "is not a share"),
         ("latency:0%", "leaves no margin"),
         ("latency:-3%", "out of range"),
         ("latency_p99:5%", "can't be gated by how much worse it got"),
@@ -109,7 +109,7 @@ def test_a_pattern_that_is_the_id_of_a_case_means_that_case_only():
 
 @pytest.mark.parametrize("text", ["sides_sqnr <= 40 dB", "sides_sqnr:40 dB", "sides_agreement:1%"])
 def test_answers_of_two_sides_have_a_floor_and_nothing_else(text: str):
-    with pytest.raises(UsageError, match="floor"):
+    with pytest.raises(UsageError, match="minimum"):
         parse_rules([text], place="--ort-gate")
 
 

@@ -121,7 +121,7 @@ def test_copies_in_an_old_document_are_told_apart_by_their_folders_or_not_at_all
     assert relation(copies, at("b/model.onnx")) == ("/x/b/model.onnx", "same")
     found = twins(copies, [at("c/model.onnx")])
     assert found.earlier == {}
-    assert "could both be it" in found.doubtful["c/model"]
+    assert "could both be that model" in found.doubtful["c/model"]
 
 
 def test_a_file_in_the_root_needs_more_than_its_name() -> None:

@@ -310,12 +310,13 @@ def with_accuracy(accuracy: Accuracy | None, nonfinite: int = 0) -> CaseResult:
         (
             Accuracy(reason="the graph draws random numbers (RandomNormal)"),
             0,
-            "accuracy can be judged on neither side: the graph draws random numbers (RandomNormal)",
+            "accuracy can't be judged on either side: the graph draws random numbers "
+            "(RandomNormal)",
         ),
         (
             None,
             0,
-            "accuracy can be judged on neither side: outputs were not compared with a reference",
+            "accuracy can't be judged on either side: outputs were not compared with a reference",
         ),
     ],
 )

@@ -51,8 +51,8 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("none.py", "there is no file '{}/none.py'"),
-        ("det@", "there is no file '{}'"),
+        ("none.py", "the file '{}/none.py'"),
+        ("det@", "the file '{}'"),
         ("bad.py", "{}/bad.py:2: invalid syntax"),
         ("null.py", "'{}/null.py' is not a Python file that can be read"),
     ],

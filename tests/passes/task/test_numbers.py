@@ -211,7 +211,7 @@ def test_nan_on_labelled_samples_is_nonfinite_however_well_the_rest_is_answered(
     assert "NONFINITE" in {flag.name for flag in flags_of(result)}
     given = replace(result, task=replace(task, nonfinite_inputs=3))
     assert evidence_of(given).nonfinite.endswith(
-        "; the inputs hold 3 NaN or infinite values themselves"
+        "; the inputs themselves hold 3 NaN or infinite values themselves"
     )
 
 
