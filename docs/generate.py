@@ -247,7 +247,7 @@ def flags_page() -> str:
 
     meanings = {
         "bars": "The number is never ranked and never gated.",
-        "blurs": "A gap inside the intervals is a tie, and a gate on it is inconclusive.",
+        "blurs": "Differences inside the intervals do not count; a gate on them is inconclusive.",
         "notes": "For the reader; nothing else changes but what is said here.",
     }
     blocks = []

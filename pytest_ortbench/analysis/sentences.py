@@ -249,7 +249,7 @@ def first_names(names: Sequence[str], limit: int = _NAMED) -> str:
 
 def tie_text(ties: Sequence[str]) -> str:
     """Return what is said of those that can't be told from the best; empty without any."""
-    return f"; a tie with {first_names(ties)}" if ties else ""
+    return f"; no clear difference from {first_names(ties)}" if ties else ""
 
 
 def _short(reason: str) -> str:

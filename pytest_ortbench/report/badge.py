@@ -133,7 +133,7 @@ def model_badge(shown: ShownRun, model: str) -> Badge:
     fastest = next((answer.fastest[0] for answer in of_model if answer.fastest), None)
     message, colour = "not ranked", _NONE
     if fastest is not None:
-        tie = ", a tie" if fastest.ties else ""
+        tie = ", not clearly" if fastest.ties else ""
         message = f"{fastest.label} {with_interval(fastest.quantity)}{tie}"
         colour = _BLURRED if fastest.blurred_by else _PLAIN
     return Badge(label=one_line(model), message=one_line(message), colour=colour)

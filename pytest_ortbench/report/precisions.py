@@ -121,7 +121,11 @@ def _baseline(row: PrecisionRow, block: PrecisionBlock) -> str:
     if row.is_reference:
         return "baseline"
     same = [other for other in block.rows if other.provider == row.provider]
-    return "" if any(other.is_reference for other in same) else "no fp32 or native to compare with"
+    return (
+        ""
+        if any(other.is_reference for other in same)
+        else ("no fp32 or native row to compare with")
+    )
 
 
 def latency_words(ratio: PrecisionRatio | None) -> str:
@@ -141,7 +145,7 @@ def latency_words(ratio: PrecisionRatio | None) -> str:
         near, far = (ratio.low, ratio.high) if ratio.value > 1 else (ratio.high, ratio.low)
         return f"{_times(ratio.value)} [{_factor(near)}, {_factor(far)}]"
     if ratio.low > 1 or ratio.high < 1:
-        return f"unclear: {_times(ratio.value)}, a tie"
+        return f"{_times(ratio.value)}, not proven"
     return f"unclear [{_times(ratio.high)}, {_times(ratio.low)}]"
 
 

@@ -239,7 +239,7 @@ def test_sentences_of_a_clear_case():
 def test_sentences_of_a_tie():
     lines = said(at("cpu", 3.05, "STEAL"), at("openvino", 3.0))
     assert lines[0] == "mobilenet_v2: recommended: native/openvino, as fast as any"
-    assert lines[1].endswith("; a tie with native/cpu/b1")
+    assert lines[1].endswith("; no clear difference from native/cpu/b1")
 
 
 def test_sentences_of_a_blurred_winner_name_the_flag():

@@ -68,7 +68,7 @@ def test_long_measurements_need_a_longer_timeout_too():
 def test_a_metric_that_could_not_be_measured_gives_its_reason():
     outcome = one("energy_per_inference <= 1 J", summarise(make_result()))
     assert outcome.judgement.is_unjudged
-    assert "no energy pass was asked for" in outcome.judgement.reason
+    assert "no energy pass was requested" in outcome.judgement.reason
     assert "--ort-time" not in outcome.judgement.reason
 
 

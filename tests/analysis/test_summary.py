@@ -302,7 +302,7 @@ def test_net_energy_is_above_idle():
 @pytest.mark.parametrize(
     ("energy", "reason"),
     [
-        (None, "no energy pass was asked for"),
+        (None, "no energy pass was requested"),
         (Energy(reason="no permission"), "no permission"),
         (Energy(), "no window was measured"),
     ],

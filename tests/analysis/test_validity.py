@@ -327,7 +327,7 @@ def test_labels_judge_what_no_reference_can():
 def test_a_dataset_that_was_never_scored_is_not_judged():
     case = replace(make_case(), dataset=Dataset(path="/data/digits.npz"))
     assert detail(make_result(case=case), "UNJUDGED") == (
-        "task: no labelled data was named (--ort-dataset)"
+        "task: no labelled data was given (--ort-dataset)"
     )
 
 

@@ -45,9 +45,9 @@ def test_a_load_is_announced_measured_reported_and_limited(
     result.stdout.fnmatch_lines(
         [
             "ortbench: load server:20:10s:p50: 10.0 s a case, ?? queries for p50 "
-            "(non-conforming: MLPerf asks for 600 s)",
+            "(non-conforming: MLPerf requires 600 s)",
             "load of mlp/native/cpu/b1 (1 caller, * threads in all; MLPerf loadgen 6.*; "
-            "non-conforming: MLPerf asks for 600 s)",
+            "non-conforming: MLPerf requires 600 s)",
             "  server:20:10s:p50 *VALID  20.0/s * 0 of *s",
         ]
     )
@@ -74,7 +74,7 @@ def test_a_load_is_announced_measured_reported_and_limited(
         ),
         (
             ["--ort-load=offline", "--ort-load-official"],
-            "ERROR: --ort-load: offline needs 600 s (MLPerf's rules ask for 600 s), more than",
+            "ERROR: --ort-load: offline needs 600 s (MLPerf's rules require 600 s), more than",
         ),
         (
             ["--ort-load=offline", "--ort-load-logs=/proc/x"],

@@ -120,7 +120,7 @@ def test_without_a_file_a_limit_on_frames_says_so(
     ("option", "message"),
     [
         ("gone.py", "*--ort-stages: the file '*/gone.py'*"),
-        ("resnet*@own_stages.py", "*--ort-stages: no case fits 'resnet[*]'*"),
+        ("resnet*@own_stages.py", "*--ort-stages: no case matches 'resnet[*]'*"),
         ("broken.py", "*--ort-stages: */broken.py:1: *"),
     ],
 )

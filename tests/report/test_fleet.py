@@ -47,7 +47,7 @@ def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
     first = markdown[2 : 2 + len(shown.answer)]
     assert [line.removeprefix("- ") for line in first] == list(shown.answer)
     text = one_space(read_page(page() if priced else render_comparison_html(shown)).text)
-    start = text.index("What to ship, and which is best")
+    start = text.index("Recommended variants, and which side is best")
     block = text[start : start + 3000]
     position = 0
     for sentence in shown.answer:

@@ -30,7 +30,7 @@ from tests.results_factory import make_accuracy, make_case, make_failure, make_r
         (PrecisionRatio(value=1.3, low=1.25, high=1.4), "×1.30 slower [×1.25, ×1.40]"),
         (PrecisionRatio(value=1.0, low=0.8, high=1.25), "unclear [×1.25 slower, ×1.25 faster]"),
         (PrecisionRatio(value=0.5), "×2.00 faster (no interval)"),
-        (PrecisionRatio(value=1.04, low=1.03, high=1.05, tie=True), "unclear: ×1.04 slower, a tie"),
+        (PrecisionRatio(value=1.04, low=1.03, high=1.05, tie=True), "×1.04 slower, not proven"),
         (PrecisionRatio(value=0.99, tie=True), "unclear: ×1.01 faster (no interval)"),
         (PrecisionRatio(value=1.06, low=1.05, high=1.07, same_file=True), "same file"),
         (None, ""),

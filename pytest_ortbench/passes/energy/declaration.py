@@ -21,14 +21,14 @@ _METRICS = (
         "idle_power_w",
         "W",
         "lower",
-        "Power of the device before the load, the session being open.",
+        "Power of the device before the load, with the session open.",
     ),
     metric(
         "energy_net_per_inference",
         "energy_net_per_inference_j",
         "J",
         "lower",
-        "Energy of the device per inference above what it takes idle.",
+        "Energy of the device per inference, above its idle consumption.",
         reach=ANY,
     ),
     metric(
@@ -36,8 +36,9 @@ _METRICS = (
         "energy_per_token_j",
         "J",
         "lower",
-        "Gross energy of the device per token that a language model writes, of all sequences: that "
-        "of requests, the reading of their prompts included, by their new tokens.",
+        "Gross energy of the device per token that a language model writes: the energy of "
+        "requests, reading their prompts included, divided by the new tokens of all "
+        "sequences.",
     ),
 )
 
@@ -54,7 +55,7 @@ _FLAGS = (
             "ENERGY-DISAGREE",
             "notes",
             "energy counter and integrated power differ by more than 10 %",
-            "Trust neither: power and energy of the case are not ranked.",
+            "Rely on neither of them: power and energy of the case are not ranked.",
         ),
     ),
 )

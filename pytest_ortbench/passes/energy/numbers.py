@@ -24,7 +24,7 @@ def add_energy(collector: Collector, result: CaseResult) -> None:
     energy = result.energy
     windows = [window for window in energy.windows if window.duration_ns > 0] if energy else []
     if not windows:
-        reason = "no energy pass was asked for" if energy is None else energy.reason
+        reason = "no energy pass was requested" if energy is None else energy.reason
         collector.reject(PASS.metric_names, reason or "no window was measured")
         return
     seconds = [window.duration_ns * 1e-9 for window in windows]
@@ -36,7 +36,7 @@ def add_energy(collector: Collector, result: CaseResult) -> None:
     _add_rate(collector, "energy_per_inference", gross, inferences)
     asked = result.case.generation
     if asked is None:
-        collector.reject(("energy_per_token",), "single inferences were measured, and no requests")
+        collector.reject(("energy_per_token",), "single inferences were measured, not requests")
     else:
         tokens = [count * asked.new_tokens * result.case.batch for count in inferences]
         _add_rate(collector, "energy_per_token", gross, tokens)
@@ -56,7 +56,7 @@ def _add_rate(
 ) -> None:
     """The sum of ``amounts`` over that of ``per``, with an interval from the single ratios."""
     if not sum(per):
-        collector.add(name, None, reason="no inference in the windows")
+        collector.add(name, None, reason="the windows hold no inference")
         return
     value = sum(amounts) / sum(per)
     ratios = [amount / share for amount, share in zip(amounts, per, strict=True) if share]

@@ -13,7 +13,7 @@ class EnergyOptions:
         False,
         flag="--ort-energy",
         kind="flag",
-        help="measure energy and power of each case besides, which takes about 45 s",
+        help="also measure energy and power of each case, which takes about 45 s per case",
         reader="pytest_ortbench.core.option_text:read_flag",
         asks_for="energy",
         place=Place(after="samples", rank=59),
@@ -23,7 +23,8 @@ class EnergyOptions:
         flag="--ort-energy-window",
         kind="float",
         metavar="SECONDS",
-        help="shortest window of energy; 60 for what a purchase is decided by (default: 5)",
+        help="shortest window of an energy measurement; use 60 to decide about a purchase "
+        "(default: 5)",
         reader="pytest_ortbench.passes.energy.planning:read_energy_window",
         to="sampling.energy_window_s",
         place=Place(after="samples", rank=60),

@@ -61,7 +61,9 @@ def _line(energy: Energy, summary: Summary, case: str) -> str:
     integral = [w.integral_j for w in energy.windows if w.integral_j is not None]
     checked = ""
     if sum(integral) and len(counter) == len(integral) == len(energy.windows):
-        checked = f", {100 * (sum(counter) / sum(integral) - 1):+.1f} % against integrated power"
+        checked = (
+            f", {100 * (sum(counter) / sum(integral) - 1):+.1f} % compared with integrated power"
+        )
     note = f"; {energy.note}" if energy.note else ""
     return (
         f"energy of {case}: {', '.join(parts)} "

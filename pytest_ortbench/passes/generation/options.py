@@ -30,8 +30,9 @@ class GenerationOptions:
         flag="--ort-engines",
         kind="list",
         metavar="NAME",
-        help="what generates: session (our loop on an ONNX Runtime session), genai "
-        "(onnxruntime-genai, for a folder with genai_config.json) (default: what fits the model)",
+        help="what generates: session (this package's loop on an ONNX Runtime session), genai "
+        "(onnxruntime-genai, for a folder with genai_config.json) (default: what fits the "
+        "model)",
         reader="pytest_ortbench.passes.generation.planning:read_engines",
         to="request.engines",
         keyword=Keyword(help="what generates, 'session' or 'genai'", takes="texts"),
@@ -54,7 +55,8 @@ class GenerationOptions:
         flag="--ort-new-tokens",
         kind="list",
         metavar="N,N",
-        help="tokens that a request writes, at least two (default: 32, likewise)",
+        help="tokens that a request writes, at least two (default: 32, or less with a short "
+        "context)",
         reader="pytest_ortbench.passes.generation.planning:read_new_tokens",
         to="request.new_tokens",
         keyword=Keyword(help="tokens that a request writes", takes="numbers", least=2),
@@ -76,7 +78,7 @@ class GenerationOptions:
         flag="--ort-text",
         kind="path",
         metavar="FILE",
-        help="text of which language models tell how well they foresee it (perplexity), by the "
+        help="text on which the perplexity of language models is measured, with the "
         "tokenizer.json beside the model",
         reader="pytest_ortbench.passes.generation.planning:read_foreseen",
         to="sampling.text",

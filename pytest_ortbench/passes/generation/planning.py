@@ -57,7 +57,7 @@ def read_foreseen(written: OptionText) -> str:
     path = read_one_path(written)
     if not path.is_file():
         raise UsageError(
-            f"there is no file {str(path)!r}", place=written.place, hint="Name a text file"
+            f"the file {str(path)!r} does not exist", place=written.place, hint="Name a text file"
         )
     return str(path)
 
@@ -78,7 +78,9 @@ def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
     ]
     if not decoders or request.generate == "off":
         raise UsageError(
-            "no model here generates text, so none foresees any", place=_TEXT, hint="Leave it out"
+            "no model of this run generates text, so it has no use",
+            place=_TEXT,
+            hint="Leave it out",
         )
     for model, decoder in decoders:
         windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
@@ -97,8 +99,8 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
         if name in options.typed and getattr(options, name):
             raise UsageError(
-                f"no case of this run is a request of a language model, so none has "
-                f"{options.given[name]}",
+                f"no case of this run is a request of a language model, so {options.given[name]} "
+                "has no use",
                 place=options.place_of(name),
                 hint="Requests of a decoder are measured unless its inputs or their sizes are "
                 "given, or --ort-generate=off; --ort-generate=only says why a model has none",
@@ -122,8 +124,8 @@ def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[in
         raise UsageError(f"{str(text)!r} has fewer than two tokens", place=_TEXT)
     if max(ids) >= decoder.vocabulary:
         raise UsageError(
-            f"the {TOKENIZER} beside {model.name} gives the token {max(ids)}, and the model knows "
-            f"{decoder.vocabulary}",
+            f"the {TOKENIZER} beside {model.name} gives the token {max(ids)}, but the model has "
+            f"{decoder.vocabulary} tokens",
             place=_TEXT,
             hint=f"Put the model's own {TOKENIZER} there",
         )

@@ -37,7 +37,8 @@ _ASKED = (
     Column(
         key="engine",
         heading="engine",
-        about="What generates: our loop on an ONNX Runtime session, or onnxruntime-genai.",
+        about="What generates: this package's loop on an ONNX Runtime session, or "
+        "onnxruntime-genai.",
         row="engine",
         right=False,
     ),
@@ -260,19 +261,19 @@ def unseen_ends(result: CaseResult) -> list[str]:
 def what_requests_include(cases: Sequence[Case]) -> str:
     """Say what the numbers of requests include."""
     engines = {case.generation.engine for case in cases if case.generation is not None}
-    chosen = "" if engines <= {"genai"} else ", without choosing the later tokens"
+    chosen = "" if engines <= {"genai"} else ", and without the choice of later tokens"
     if "genai" in engines:
-        chosen += "; under genai choosing is part of each token"
+        chosen += "; with genai, the choice is part of each token"
     sentences = [
-        "Requests: a prompt of random tokens, another one each time; then token by token, the "
-        "likeliest one, and none that ends a text. TTFT: to the first token; TPOT: per token "
-        f"after it; both of the model alone, without tokenising{chosen}."
+        "Requests: a prompt of random tokens, new for each request; then, token by token, the "
+        "likeliest one that does not end the text. TTFT: time to the first token; TPOT: time "
+        f"per later token; both for the model alone, without tokenising{chosen}."
     ]
     heard = dict.fromkeys(_heard_by(case) for case in cases if case.encoder_inputs)
     if heard:
         sentences.append(
-            f"An encoder runs once in each request, and its time is part of TTFT: "
-            f"{'; '.join(heard)}. RTF: time of a request over that of the sound."
+            f"An encoder runs once per request, and its time is part of TTFT: {'; '.join(heard)}. "
+            "RTF: time of a request divided by that of the sound."
         )
     return " ".join(sentences)
 

@@ -34,7 +34,7 @@ def measure(result: CaseResult, means: Means) -> GenerationCheck:
     case = result.case
     decoder, asked = case.model.decoder, case.generation
     if decoder is None or asked is None:
-        return GenerationCheck(reason="single inferences were measured, and no requests")
+        return GenerationCheck(reason="single inferences were measured, not requests")
     looked_at = checked_request(decoder, asked, case.batch)
     text, why_no_text = _text(case, decoder)
     reference, why_none = _reference(case, looked_at, text, means.launcher)
@@ -60,7 +60,7 @@ def _text(case: Case, decoder: Decoder) -> tuple[tuple[tuple[int, ...], ...], st
     if not case.sampling.text:
         return (), ""
     if decoder.heard:
-        return (), "it hears an encoder, and foresees no text alone"
+        return (), "it needs an encoder, so it can't predict text alone"
     try:
         return windows_of_text(Path(case.sampling.text), Path(case.model.path), decoder), ""
     except UsageError as error:

@@ -13,8 +13,8 @@ _METRICS = (
         "load_valid",
         "1",
         "higher",
-        "1 if MLPerf's load generator calls every load of the case VALID, and no output is NaN or "
-        "infinite, else 0.",
+        "1 if MLPerf's load generator reports VALID for every load of the case and no output is "
+        "NaN or infinite, else 0.",
         is_yes_or_no=True,
     ),
     metric(
@@ -30,7 +30,7 @@ _METRICS = (
         "load_p50_s",
         "s",
         "lower",
-        "Median latency of the first load, if it is VALID, counted from the scheduled arrival.",
+        "Median latency of the first load, if it is VALID, measured from the scheduled arrival.",
     ),
     metric("load_p90", "load_p90_s", "s", "lower", "90th percentile of the same latencies."),
     metric("load_p99", "load_p99_s", "s", "lower", "99th percentile of the same latencies."),
@@ -65,7 +65,7 @@ _METRICS = (
         "load_peak_per_s",
         "1/s",
         "higher",
-        "Highest rate of arrival that is VALID, as a search for the peak found it.",
+        "Highest arrival rate that is VALID, as found by the search for the peak.",
         counted="requests",
     ),
 )

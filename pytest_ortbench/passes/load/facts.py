@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 #: Every scenario that can be asked for, and what it stands for.
 SCENARIOS: dict[str, str] = {
-    "single-stream": "one query at a time, the next when the last returned",
-    "multi-stream": "eight requests at a time, the next eight when all returned",
+    "single-stream": "one query at a time, the next one when the last one returned",
+    "multi-stream": "eight requests at a time, the next eight when all of them returned",
     "server": "requests arrive at random (Poisson) at a given rate",
-    "offline": "all requests are there from the start",
+    "offline": "all requests are available from the start",
     "peak": "the highest rate at which the server scenario is still VALID",
 }
 #: Limits of requests to a language model as they are written.

@@ -72,7 +72,7 @@ class LoadView:
         """Return the load, its verdict and every number of it."""
         collector = Collector()
         add_one_load(collector, self.facts)
-        verdicts = {None: "no test of it", True: "VALID", False: "INVALID"}
+        verdicts = {None: "it was not tested", True: "VALID", False: "INVALID"}
         about = f"{self._ortbench.name}: {self.text}: {verdicts[self.facts.valid]}"
         about += f" ({self.reason})" if self.reason else ""
         numbers = {name: collector.quantities.get(f"load_{name}") for name in sorted(_NUMBERS)}
@@ -92,7 +92,7 @@ def load(ortbench: Measured, scenario: str = "") -> LoadView:
     asked = ortbench.options.load
     text = scenario.strip() or next(iter(asked), "")
     if not text:
-        pytest.skip("no load was asked for: give --ort-load=server:RATE:LATENCY")
+        pytest.skip("no load was requested: use --ort-load=server:RATE:LATENCY")
     case = ortbench.case
     if text in asked and text not in fitting_loads(case):
         pytest.skip(why_unfit(parse_load(text, place="load"), case))

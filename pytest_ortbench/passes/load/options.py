@@ -14,9 +14,9 @@ class LoadOptions:
         flag="--ort-load",
         kind="list",
         metavar="SCENARIO[:K:V]",
-        help="put each case under MLPerf's load generator besides: single-stream, multi-stream, "
-        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID; of a "
-        "language model also server:2:ttft=2s:tpot=200ms and peak:ttft=2s:tpot=200ms",
+        help="also test each case with MLPerf's load generator: single-stream, multi-stream, "
+        "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID; "
+        "of a language model also server:2:ttft=2s:tpot=200ms and peak:ttft=2s:tpot=200ms",
         reader="pytest_ortbench.passes.load.planning:read_loads",
         rule="pytest_ortbench.passes.load.planning:refuse_loads_beyond_timeout",
         to="sampling.loads",
@@ -27,7 +27,7 @@ class LoadOptions:
         False,
         flag="--ort-load-official",
         kind="flag",
-        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more a load)",
+        help="use the durations of MLPerf's rules for --ort-load (10 minutes and more per load)",
         reader="pytest_ortbench.core.option_text:read_flag",
         to="sampling.load_official",
         place=Place(after="samples", rank=71),

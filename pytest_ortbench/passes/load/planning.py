@@ -40,7 +40,8 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
         spec = parse_load(text, place="load")
         if cases and all(why_unfit(spec, case) for case in cases):
             raise UsageError(
-                f"no case of this run can have {text!r}: {why_unfit(spec, nearest or cases[0])}",
+                f"no case of this run can be tested with {text!r}: "
+                f"{why_unfit(spec, nearest or cases[0])}",
                 place=options.place_of("load"),
                 hint="Requests of a decoder are measured unless its inputs or their sizes are "
                 "given, or --ort-generate=off"

@@ -49,7 +49,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
     remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
     wrong = ", ".join(flag_names(result.flags, "bars"))
     if wrong and any(load.valid for load in loads):
-        remarks += (f"what was answered is {wrong}: only the times of these loads are VALID",)
+        remarks += (f"the outputs are {wrong}: only the times of these loads are VALID",)
     tested = [load for load in loads if load.tests]
     if not tested:
         return PassTable(title=one_line(name), remarks=remarks)
@@ -87,7 +87,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
 
 def _how(load: Load) -> str:
     """What is the same for all loads of a case, but for the callers of single queries."""
-    rules = "MLPerf's own durations" if load.official else "non-conforming: MLPerf asks for 600 s"
+    rules = "MLPerf's own durations" if load.official else ("non-conforming: MLPerf requires 600 s")
     version = load.tests[0].version
     return f"{_callers(load)}; MLPerf loadgen {version}; {rules}"
 

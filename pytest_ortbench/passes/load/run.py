@@ -50,9 +50,9 @@ def announcements(*, load: tuple[str, ...], load_official: bool) -> list[str]:
 
 def _announcement(spec: LoadSpec, *, official: bool) -> str:
     least_s = OFFICIAL_S if official else LEAST_S
-    label = "MLPerf's own durations" if official else "non-conforming: MLPerf asks for 600 s"
+    label = "MLPerf's own durations" if official else "non-conforming: MLPerf requires 600 s"
     if spec.scenario == "offline":
-        return f"load {spec.text}: at least {least_s:g} s a case ({label})"
+        return f"load {spec.text}: at least {least_s:g} s per case ({label})"
     queries = queries_asked(spec.percent)
     asked = f"{queries} queries for p{spec.percent:g}"
     if spec.rate_per_s is not None:
@@ -61,7 +61,7 @@ def _announcement(spec: LoadSpec, *, official: bool) -> str:
     peak = spec.scenario == "peak"
     tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
     slow = f"longer below {significant(queries / least_s)} queries a second"
-    return f"load {spec.text}: {tests}{least_s:g} s a case{until}, {slow} ({asked}; {label})"
+    return f"load {spec.text}: {tests}{least_s:g} s per case{until}, {slow} ({asked}; {label})"
 
 
 def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
@@ -135,7 +135,7 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     if isinstance(plan, str):
         return replace(load, reason=plan)
     if result.case.call != "sync":
-        return replace(load, reason="requests of a load call run, and this case run_async")
+        return replace(load, reason="requests of a load call run, but this case calls run_async")
     if load.capacity_per_s is None:
         return replace(load, reason="the throughput of the standard pass is not known")
     # Opening and warming have the case's own timeout, the load has its own beside.
@@ -225,7 +225,7 @@ def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: s
     if peak.complete:
         return load
     ended = (
-        f"the search broke off ({stopped})"
+        f"the search was stopped ({stopped})"
         if stopped
         else f"the search ended at the timeout of {format_amount(budget_s, 's')} or its "
         f"{MOST_TESTS} tests"

@@ -14,7 +14,7 @@ class ProcessOptions:
         flag="--ort-processes",
         kind="list",
         metavar="N,N",
-        help="measure each case in so many processes at a time besides: rate and memory of all",
+        help="also measure each case in this many processes at a time: rate and memory of all",
         reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="sampling.processes",
         asks_for="processes",

@@ -63,23 +63,24 @@ if TYPE_CHECKING:
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Keep the Chrome trace of the profiled run here (of the first case, if there are more).",
+    help="Write the Chrome trace of the profiled run to this file (of the first case, if there "
+    "are several).",
 )
-@click.option("--run", "run", metavar="RUN", default="latest", help="The run that CASE stands in.")
+@click.option("--run", "run", metavar="RUN", default="latest", help="The run that contains CASE.")
+@click.option("--model", metavar="SPEC", default="", help="The model of CASE, if it is elsewhere.")
 @click.option(
-    "--model", metavar="SPEC", default="", help="The model of CASE, if it lies elsewhere."
+    "--runtimes", metavar="SPEC", default="", help="The runtime, as --ort-runtimes of pytest."
 )
-@click.option("--runtimes", metavar="SPEC", default="", help="Where Python is, one as of pytest.")
 @click.option(
     "--inputs",
     type=click.Path(path_type=Path, exists=True),
     help="Real inputs, as --ort-inputs takes them.",
 )
 @click.option(
-    "--session-option", "session_options", metavar="K=V", multiple=True, help="As of pytest."
+    "--session-option", "session_options", metavar="K=V", multiple=True, help="As for pytest."
 )
 @click.option(
-    "--provider-option", "provider_options", metavar="A.K=V", multiple=True, help="As of pytest."
+    "--provider-option", "provider_options", metavar="A.K=V", multiple=True, help="As for pytest."
 )
 @click.option(
     "--custom-ops",
@@ -117,7 +118,7 @@ def command(
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
             f"--trace={trace}: there is no folder {trace.absolute().parent}",
-            hint="Make it first, or name a file in one that exists",
+            hint="Create it first, or name a file in a folder that exists",
         )
     given = TrustedOptions(
         model=model,

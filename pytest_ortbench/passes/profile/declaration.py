@@ -19,7 +19,7 @@ PASS = Pass(
         ),
         PassFigure(
             name="roofline",
-            description="Rate of each operator against its arithmetic intensity, under the "
+            description="Rate of each operator against its arithmetic intensity, below the "
             "measured peaks",
             draw=".figures.roofline:roofline",
             place=Place(rank=20),
@@ -30,7 +30,7 @@ PASS = Pass(
     section=".report:profile_section",
     share=".numbers.peaks:with_shared_peaks",
     command=PassCommand(
-        help="Where the time of an inference goes, and what bounds it.",
+        help="Where the time of an inference goes, and what limits it.",
         place=Place(after="accuracy"),
     ),
     explain_change=".bisect:explain_change",

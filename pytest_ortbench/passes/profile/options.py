@@ -13,7 +13,7 @@ class ProfileOptions:
         False,
         flag="--ort-profile",
         kind="flag",
-        help="profile each case by operator, in a run of its own",
+        help="profile each case by operator, in a separate run",
         reader="pytest_ortbench.core.option_text:read_flag",
         asks_for="profile",
         place=Place(after="samples", rank=80),

@@ -74,7 +74,7 @@ def profile_section(shown: Sequence[Entry]) -> PageSection | None:
         blocks_are="profiles",
         link="Time by operator",
         title="Where the time goes",
-        about="From runs of their own with the profiler on, which makes small nodes look larger. "
+        about="From separate runs with the profiler on, which makes small nodes look slower. "
         "Shares are of the whole run.",
         blocks=tuple(profile_block(entry) for entry in profiled[:PROFILES]),
         left_out=max(0, len(profiled) - PROFILES),
@@ -142,7 +142,7 @@ def rate_facts(profile: OperatorProfile) -> Iterator[str]:
     names = [one_line(operator.op) for operator in profile.operators if operator.macs is None]
     if names and any(operator.macs is not None for operator in profile.operators):
         more = f" and {len(names) - 6} more types" if len(names) > 6 else ""
-        yield f"multiply-accumulates not known: {', '.join(names[:6])}{more}"
+        yield f"multiply-accumulates are not known for: {', '.join(names[:6])}{more}"
 
 
 def _achieved(profile: OperatorProfile, rate: Rate) -> str:

@@ -22,8 +22,8 @@ from pytest_ortbench.schema.case_questions import WarmUpFor
 _KEPT_NODES = 12
 #: Why a row whose timed unit is a request has no profile.
 OF_INFERENCES = (
-    "single inferences are profiled, and this row times requests of many: the rows prefill and "
-    "decode of the model have them apart (--ort-generate=off or auto)"
+    "single inferences are profiled, but this row times whole requests; the rows prefill and "
+    "decode of the model measure them separately (--ort-generate=off or auto)"
 )
 #: Profiles of each side of a comparison, in turns.
 _OF_A_SIDE = 3
@@ -119,6 +119,6 @@ def why_no_profile(provider: Provider) -> str:
     if provider.is_execution_provider:
         return ""
     return (
-        f"{provider.name} is no session of ONNX Runtime, whose profiler notes the nodes: use the "
-        f"profiler of the {provider.role} itself"
+        f"{provider.name} does not run in a session of ONNX Runtime, whose profiler records the "
+        f"nodes: use the profiler of the {provider.role} itself"
     )

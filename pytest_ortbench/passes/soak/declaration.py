@@ -21,7 +21,7 @@ _METRICS = (
         "leaks",
         "1",
         "lower",
-        "1 if memory was seen to grow on and on in a soak, 0 if not (--ort-soak).",
+        "1 if memory kept growing during a soak, 0 if not (--ort-soak).",
         is_yes_or_no=True,
     ),
 )

@@ -62,19 +62,23 @@ def growth(soak: Soak) -> Growth | str:
         return soak.reason
     if len(soak.at) < LEAST_READINGS:
         return (
-            f"{len(soak.at)} readings in {soak.seconds:.0f} s, {LEAST_READINGS} needed: soak longer"
+            f"{len(soak.at)} readings in {soak.seconds:.0f} s, but {LEAST_READINGS} are needed: "
+            "use a longer --ort-soak"
         )
     if soak.shapes > 1 and soak.inferences < ROUNDS * soak.shapes:
         return (
-            f"{soak.inferences} inferences over {soak.shapes} shapes, each has to come {ROUNDS} "
-            "times: soak longer"
+            f"{soak.inferences} inferences over {soak.shapes} shapes, but each shape must come "
+            f"{ROUNDS} times: use a longer --ort-soak"
         )
     # An arena grows until it has seen the largest shape.
     seen = sum(done < soak.shapes for done in soak.at) if soak.shapes > 1 else 0
     first = max(math.ceil(WARM_UP * len(soak.at)), seen)
     left = len(soak.at) - first
     if left < 2 * PARTS:
-        return f"{left} readings after every shape had come, {2 * PARTS} needed: soak longer"
+        return (
+            f"{left} readings after every shape had come, but {2 * PARTS} are needed: use a "
+            "longer --ort-soak"
+        )
     points = _parts(soak.at[first:], soak.resident_bytes[first:])
     slope, low, high = theil_sen(points)
     _, later_low, _ = theil_sen(points[len(points) // 2 :])
@@ -82,13 +86,13 @@ def growth(soak: Soak) -> Growth | str:
     worth = max(LEAST_GROWTH_BYTES, LEAST_GROWTH_SHARE * soak.resident_bytes[first])
     leaks: bool | None
     if low <= 0:
-        leaks, verdict = False, "no growth can be told from none"
+        leaks, verdict = False, "no growth was found"
     elif later_low <= 0:
-        leaks, verdict = False, "it grew and then stayed: no leak"
+        leaks, verdict = False, "it grew and then stopped growing: no leak"
     elif total < worth:
-        leaks, verdict = None, "growth is too small for a verdict: soak longer"
+        leaks, verdict = None, "growth is too small for a verdict: use a longer --ort-soak"
     else:
-        leaks, verdict = True, "it grows on: a leak"
+        leaks, verdict = True, "it keeps growing: a leak"
     return Growth(
         per_thousand=1000 * slope,
         low=1000 * low,
@@ -102,7 +106,7 @@ def growth(soak: Soak) -> Growth | str:
 def add_growth(collector: Collector, result: CaseResult) -> None:
     """Add the growth in a soak, and the verdict on it."""
     if result.soak is None:
-        collector.reject(PASS.metric_names, "no soak was asked for (--ort-soak)")
+        collector.reject(PASS.metric_names, "no soak was requested (--ort-soak)")
         return
     grown = growth(result.soak)
     if isinstance(grown, str):

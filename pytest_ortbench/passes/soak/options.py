@@ -14,7 +14,7 @@ class SoakOptions:
         flag="--ort-soak",
         kind="float",
         metavar="MINUTES",
-        help="run each case this long besides, and look for memory that grows for ever",
+        help="also run each case for this long, and look for memory that keeps growing",
         reader="pytest_ortbench.core.option_text:read_minutes",
         to="sampling.soak_s",
         asks_for="soak",

@@ -33,11 +33,13 @@ def measure(result: CaseResult, means: Means) -> Soak:
     case = result.case
     varied = [name for name in case.sampling.soak_dims if name in ModelAxes(case.model).symbols]
     if varied and case.generation is not None:
-        return Soak(reason="sizes of requests are their tokens (--ort-prompt-tokens), not dims")
+        return Soak(
+            reason="sizes of requests are their tokens (--ort-prompt-tokens), not dimensions"
+        )
     shapes = tuple(soak_shapes(case))
     if varied and not shapes:
         sizes = ", ".join(varied)
-        return Soak(reason=f"the model takes none of the sizes of {sizes} (--ort-soak-dims)")
+        return Soak(reason=f"the model accepts none of the sizes of {sizes} (--ort-soak-dims)")
     if shapes and captures_graph(case.provider):
         return Soak(reason="a recorded graph replays one shape only (--ort-soak-dims)")
     deadline = time.monotonic() + case.sampling.timeout_s + case.sampling.soak_s

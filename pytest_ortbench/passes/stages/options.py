@@ -20,7 +20,7 @@ class StageOptions:
         kind="list",
         metavar="[PATTERN@]FILE.py",
         help="time a frame with the preprocess and postprocess of this file around inference; "
-        "several files each name their cases: detector*@stages/detector.py",
+        "with several files, each names its cases: detector*@stages/detector.py",
         reader="pytest_ortbench.passes.stages.planning:read_stage_files",
         to="case.stages",
         asks_for="stages",

@@ -58,11 +58,11 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
     for file in files:
         other = claimed.setdefault(file.pattern, file)
         if other is not file:
-            cases = f"the cases that fit {file.pattern!r}" if file.pattern else "every case"
+            cases = f"the cases that match {file.pattern!r}" if file.pattern else "every case"
             name = Path(file.path).name
             raise UsageError(
-                f"{other.path} and {file.path} both claim {cases}, and a case has one file of "
-                "stages",
+                f"{other.path} and {file.path} both apply to {cases}, but a case has only one "
+                "file of stages",
                 place=place,
                 hint=f"Leave one out, or say which cases each is for: PATTERN@{name}",
             )
@@ -110,14 +110,14 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
                 f"{stage_file.pattern}@{stage_file.path}" for stage_file in named[:2]
             )
             raise UsageError(
-                f"{both} both claim {case.case_id}, and a case has one file of stages",
+                f"{both} both apply to {case.case_id}, but a case has only one file of stages",
                 place=place,
                 hint="Narrow one of the patterns",
             )
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
-                f"no case fits {file.pattern!r} of {file.pattern}@{file.path}",
+                f"no case matches {file.pattern!r} of {file.pattern}@{file.path}",
                 place=place,
                 hint=f"The first case is {cases[0].case_id}" if cases else "",
             )
@@ -140,7 +140,7 @@ def _read(text: str, base: Path, place: str) -> StageFile:
     pattern, _, name = text.rpartition("@")
     path = base / Path(name).expanduser()
     if not name or not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", place=place, hint=_EXAMPLE)
+        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_EXAMPLE)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker shows them where the file runs
@@ -153,7 +153,7 @@ def _read(text: str, base: Path, place: str) -> StageFile:
                 f"{path}:{line}: {error.msg}", place=place, hint="Correct the file"
             ) from error
         raise UsageError(
-            f"{str(path)!r} is not a Python file that can be read: {error}",
+            f"{str(path)!r} can't be read as a Python file: {error}",
             place=place,
             hint=_EXAMPLE,
         ) from error

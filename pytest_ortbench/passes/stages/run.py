@@ -79,13 +79,13 @@ def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: boo
 def _refusal(case: Case) -> str:
     """Why stages can't be had for a case; empty if they can."""
     if not case.stages:
-        return "no file of stages was given for it (--ort-stages)"
+        return "no file of stages applies to it (--ort-stages)"
     if case.runtime.label != "current":
         return "stages run in the runtime 'current' only: what they import is installed there"
     if case.generation is not None:
-        return "stages stand around one inference, and this row times requests of many"
+        return "stages surround a single inference, but this row times whole requests"
     if case.io != "end-to-end":
-        return "stages hand over host arrays, so they are measured with --ort-io=end-to-end only"
+        return "stages exchange host arrays, so they are measured with --ort-io=end-to-end only"
     if case.call != "sync":
         return "stages are measured around run, not run_async"
     if case.callers > 1:

@@ -137,7 +137,7 @@ class UserStages:
         frames: list[Any] = call(self._path, "frames()", taken)
         if not frames:
             raise stage_error(
-                f"frames() of {self._path.name} gave no frame", "Return at least one raw frame"
+                f"frames() of {self._path.name} returned no frame", "Return at least one raw frame"
             )
         return frames
 
@@ -168,19 +168,19 @@ class UserStages:
         wanted = {spec.name: spec for spec in self._specs}
         if not isinstance(feeds, Mapping):
             raise stage_error(
-                f"{place}: it gave a {type(feeds).__name__}, not the inputs by name",
+                f"{place}: it returned a {type(feeds).__name__}, not the inputs by name",
                 f"Return a dictionary with {', '.join(wanted)}",
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{place}: it gave {_listed(feeds)}, the model takes {_listed(wanted)}",
+                f"{place}: it returned {_listed(feeds)}, but the model takes {_listed(wanted)}",
                 "Return every input of the model by its name, and nothing else",
             )
         for name, spec in wanted.items():
             made, asked = _described(feeds[name]), _asked(spec)
             if asked and made != asked:
                 raise stage_error(
-                    f"{place}: it gave {name} as {made}, the case has {asked}",
+                    f"{place}: it returned {name} as {made}, but the case has {asked}",
                     "Return what the case is measured with, or set the case's sizes with "
                     "--ort-dims and --ort-batch-sizes",
                 )

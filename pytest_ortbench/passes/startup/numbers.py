@@ -71,7 +71,7 @@ def add_start_ups(collector: Collector, result: CaseResult) -> None:
     """Add the medians of the pass, each from the trials of its own condition."""
     start_ups = result.start_ups
     if start_ups is None or not start_ups.trials:
-        reason = "no start-up pass was asked for" if start_ups is None else start_ups.reason
+        reason = "no start-up pass was requested" if start_ups is None else start_ups.reason
         collector.reject(PASS.metric_names, reason or "no process started")
         return
     _add_create(collector, "session_create_disk", "cold", start_ups)
@@ -94,7 +94,9 @@ def _add_create(collector: Collector, name: str, page_cache: str, start_ups: Sta
     ]
     if not fitting:
         reasons = [t.reason for t in start_ups.trials if t.page_cache == page_cache and t.reason]
-        collector.add(name, None, reason=reasons[0] if reasons else "no process started so")
+        collector.add(
+            name, None, reason=reasons[0] if reasons else "no process was started in this way"
+        )
         return
     times = [trial.create_ns * 1e-9 for group in fitting for trial in group.trials]
     low: float | None = None

@@ -13,8 +13,8 @@ class StartUpOptions:
         False,
         flag="--ort-startup",
         kind="flag",
-        help="start each case again in fresh processes, with the model's files in and out of the "
-        "page cache and the provider's engines cached and not",
+        help="also start each case in further fresh processes, with and without the model's "
+        "files in the page cache and with and without cached engines of the provider",
         reader="pytest_ortbench.core.option_text:read_flag",
         asks_for="startup",
         place=Place(after="samples", rank=30),

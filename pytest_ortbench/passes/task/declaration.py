@@ -28,8 +28,8 @@ _METRICS = (
         "task_kept",
         "ratio",
         "higher",
-        "The share of the reference's task metric that is kept for certain: the lower end of "
-        "the 95 % interval of the paired difference.",
+        "The share of the reference's task metric that is kept at least: the lower end of the 95 "
+        "% interval of the paired difference.",
         reach=ANY,
     ),
     metric(

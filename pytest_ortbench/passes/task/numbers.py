@@ -142,14 +142,17 @@ def judge_task(task: TaskAccuracy | None) -> Judgement:
     kept = None if task is None or missing else kept_ratio(task)
     if task is None or kept is None:
         return unjudged(
-            PASS.judgement, missing or "the reference scores 0 or less: there is no share of it"
+            PASS.judgement,
+            missing or "the reference scores 0 or less, so no share of it can be computed",
         )
     value, low, high = kept
     if low >= KEPT:
         return good(PASS.judgement)
     enough = _could_show(task)
     if high >= KEPT and not (value < 1 and enough):
-        between = f"between {100 * low:.4g} % and {100 * high:.4g} % of the reference are kept"
+        between = (
+            f"between {100 * low:.4g} % and {100 * high:.4g} % of the reference's score is kept"
+        )
         needed = (
             "" if enough else f"; a case without a change needs {_samples_needed(task)} samples"
         )
@@ -157,10 +160,10 @@ def judge_task(task: TaskAccuracy | None) -> Judgement:
     assert task.reference_sum is not None
     return bad(
         PASS.judgement,
-        f"{task.metric} {task.score_sum / task.samples:.4g} "
-        f"(reference {task.reference_sum / task.samples:.4g}): {100 * value:.4g} % kept, "
-        f"at least {100 * low:.4g} % for certain on {task.samples} samples; the floor is "
-        f"{100 * KEPT:g} %",
+        f"{task.metric} {task.score_sum / task.samples:.4g} (reference "
+        f"{task.reference_sum / task.samples:.4g}): {100 * value:.4g} % of the reference's "
+        f"score, at least {100 * low:.4g} % (95 % interval, {task.samples} samples); the "
+        f"minimum is {100 * KEPT:g} %",
     )
 
 
@@ -176,7 +179,7 @@ def nonfinite(result: CaseResult) -> tuple[str, int]:
 def _why_not(task: TaskAccuracy | None) -> str:
     """Why there are no two scores to compare; empty if there are."""
     if task is None:
-        return "no labelled data was named (--ort-dataset)"
+        return "no labelled data was given (--ort-dataset)"
     if task.reason:
         return task.reason
     if task.samples < 1:
@@ -232,19 +235,19 @@ def add_task(collector: Collector, result: CaseResult) -> None:
     names = PASS.metric_names
     task = result.task
     if task is None or not task.samples:
-        why = "no labelled data was named (--ort-dataset)" if task is None else task.reason
+        why = "no labelled data was given (--ort-dataset)" if task is None else task.reason
         collector.reject(names, why)
         return
     value, low, high = mean_score(task)
     collector.add("task_metric", value, low=low, high=high, samples=task.samples)
     if task.boxes is None:
-        collector.reject(_OF_BOXES, "no boxes were named (--ort-dataset=coco:labels.json)")
+        collector.reject(_OF_BOXES, "no boxes were given (--ort-dataset=coco:labels.json)")
     else:
         collector.add("task_map", value, low=low, high=high, samples=task.samples)
         collector.add("task_map50", task.boxes.own.mean_ap_50, samples=task.samples)
     kept = kept_ratio(task)
     if kept is None:
-        nothing = "the reference scores 0 or less: there is no share of it"
+        nothing = "the reference scores 0 or less, so no share of it can be computed"
         collector.reject(("task_ratio", "task_kept"), task.reference_reason or nothing)
         return
     value, low, high = kept

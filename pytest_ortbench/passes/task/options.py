@@ -21,7 +21,7 @@ class TaskOptions:
         kind="str",
         metavar="PATH",
         help="labelled data for the accuracy of a task: .npz with an array 'labels', "
-        "FILE.py:FUNCTION that gives batches and a metric, a folder of photos or WAV files "
+        "FILE.py:FUNCTION that returns batches and a metric, a folder of photos or WAV files "
         "with --ort-labels, or coco:FILE.json with boxes on photos (default: none)",
         reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
@@ -34,8 +34,8 @@ class TaskOptions:
         flag="--ort-labels",
         kind="path",
         metavar="FILE",
-        help="labels of the files of --ort-inputs or --ort-dataset: a CSV file of file name and "
-        "label; of a text file one label a line (default: none)",
+        help="labels of the files of --ort-inputs or --ort-dataset: a CSV file with file name "
+        "and label; for a text file, one label per line (default: none)",
         reader="pytest_ortbench.core.option_text:read_label_file",
         to="request.labels",
         keyword=Keyword(help="labels of the files, 'labels.csv'", takes="data"),

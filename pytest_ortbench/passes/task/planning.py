@@ -48,13 +48,13 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if suffix not in (".npz", ".py"):
         raise UsageError(f"{text!r} is neither .npz nor FILE.py:FUNCTION", place=place, hint=_FORMS)
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", place=place, hint=_FORMS)
+        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if suffix == ".npz":
         _check_npz(path, place)
     elif not function:
         known = ", ".join(_functions(path, place)) or "none"
         raise UsageError(
-            f"{text!r} names no function",
+            f"{text!r} does not name a function",
             place=place,
             hint=f"Write {file}:FUNCTION; it has {known}",
         )
@@ -66,7 +66,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
 def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
     path = base / Path(file).expanduser()
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", place=place, hint=_FORMS)
+        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if find_spec("faster_coco_eval") is None:
         raise UsageError(
             "boxes are compared by faster-coco-eval, which is not installed",
@@ -78,12 +78,12 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
     if function:
         code = base / Path(adapter).expanduser()
         if not code.is_file():
-            raise UsageError(f"there is no file {str(code)!r}", place=place, hint=_FORMS)
+            raise UsageError(f"the file {str(code)!r} does not exist", place=place, hint=_FORMS)
         _check_function(code, function, place)
         boxes = Boxes(adapter=str(code.absolute()), function=function)
     elif how and how not in DETECTION_FORMS:
         raise UsageError(
-            f"{how!r} is no form of boxes",
+            f"{how!r} is not a form of boxes",
             place=place,
             hint=did_you_mean(how, DETECTION_FORMS)
             or f"Known are {', '.join(DETECTION_FORMS)}; or write FILE.py:FUNCTION",
@@ -103,7 +103,7 @@ def _check_npz(path: Path, place: str) -> None:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
     except (zipfile.BadZipFile, OSError) as error:
         raise UsageError(
-            f"{str(path)!r} is no .npz file ({error})",
+            f"{str(path)!r} can't be read as an .npz file ({error})",
             place=place,
             hint="Write it with numpy.savez",
         ) from None
@@ -134,7 +134,7 @@ def _functions(path: Path, place: str) -> list[str]:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
         said = error.msg if isinstance(error, SyntaxError) else str(error)
         raise UsageError(
-            f"{str(path)!r} is no Python file that can be read: {said}{line}", place=place
+            f"{str(path)!r} can't be read as a Python file: {said}{line}", place=place
         ) from None
     found: list[str] = []
     for node in tree.body:

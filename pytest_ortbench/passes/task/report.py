@@ -25,7 +25,8 @@ COLUMNS = tuple(
         Column(
             key="kept",
             heading="kept",
-            about="Share of the fp32 reference's task metric that is kept for certain.",
+            about="Share of the fp32 reference's task metric that is kept at least (lower end of "
+            "the 95 % interval).",
             row="task_kept",
             metric="task_kept",
         ),
@@ -49,11 +50,11 @@ def task_words(task: TaskAccuracy) -> str:
     words += f"; reference {significant(task.reference_sum / task.samples, 3)}"
     kept = kept_ratio(task)
     if kept is None:
-        return f"{words}: no share of it can be taken"
+        return f"{words}: its share of the reference can't be computed"
     ratio, low, _ = kept
     return (
-        f"{words}: {significant(100 * ratio, 4)} % kept, "
-        f"at least {significant(100 * low, 4)} % for certain"
+        f"{words}: {significant(100 * ratio, 4)} % of the reference's score, at least "
+        f"{significant(100 * low, 4)} % (95 % interval)"
     )
 
 

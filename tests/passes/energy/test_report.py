@@ -17,15 +17,17 @@ WINDOW = EnergyWindow(
 
 def test_gross_net_power_idle_and_the_check() -> None:
     other = replace(WINDOW, energy_j=1100.0, counter_j=1100.0, integral_j=1070.0)
-    energy = Energy(windows=(WINDOW, other), note="2 of 4 trials fit into the time")
+    energy = Energy(
+        windows=(WINDOW, other), note="2 of 4 trials were possible within the time limit"
+    )
     result = replace(make_result(), energy=energy)
     blank, line = energy_lines(shown_run(make_run([result, make_result()])))
     assert blank == ""
     assert line == (
-        f"energy of {result.case.case_id}: 10.5 J [9.09 J, 12.1 J] an inference, "
-        "8.50 J [7.11 J, 10.1 J] net, 210 W [182 W, 242 W] under load, "
-        "40.0 W [40.0 W, 40.0 W] idle (2 trials, nvml energy counter of GPU-0, "
-        "+2.4 % against integrated power; 2 of 4 trials fit into the time)"
+        f"energy of {result.case.case_id}: 10.5 J [9.09 J, 12.1 J] an inference, 8.50 J [7.11 J, "
+        "10.1 J] net, 210 W [182 W, 242 W] under load, 40.0 W [40.0 W, 40.0 W] idle (2 "
+        "trials, nvml energy counter of GPU-0, +2.4 % compared with integrated power; 2 of 4 "
+        "trials were possible within the time limit)"
     )
 
 

@@ -37,7 +37,7 @@ def test_a_case_that_does_not_fit_is_null_with_the_reason() -> None:
     made, _ = laid_pass(Laid(simulated.Board(window_ms=25)), inference_ms=2000)
     energy = made.run(30)
     assert energy.windows == ()
-    assert energy.reason.startswith("the window was too short: ")
+    assert energy.reason.startswith("the window was too short: it had ")
     assert "32 inferences" in energy.reason
     assert "--ort-timeout" in energy.reason
 
@@ -46,7 +46,7 @@ def test_trials_that_do_not_fit_are_said() -> None:
     made, _ = laid_pass(Laid(simulated.Board(window_ms=25)))
     energy = made.run(30)
     assert len(energy.windows) == 2
-    assert energy.note == "2 of 4 trials fit into the time"
+    assert energy.note == "2 of 4 trials were possible within the time limit"
 
 
 def test_a_counter_that_never_moves_is_not_believed() -> None:

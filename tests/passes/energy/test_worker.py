@@ -191,7 +191,7 @@ def test_a_device_that_can_not_be_read_leaves_the_others_alone(library: Path) ->
         "2": no.format("Insufficient Permissions"),
         "3": "NVML: GPU-ab32-4444-5555 is cut into MIG slices, and what is read is that of the "
         "device",
-        "4": "a virtual GPU: counter and power are those of the whole board",
+        "4": "the GPU is virtual: counter and power are those of the whole board",
         "5": "NVML: there is no GPU number 5, NVML knows 5",
     }
 
@@ -250,7 +250,7 @@ def test_memory_is_ours_only_where_we_are_seen(
 
 def test_a_provider_without_a_meter_is_null_with_the_reason() -> None:
     provider = Provider(alias="migraphx", name="MIGraphXExecutionProvider")
-    with pytest.raises(NoMeter, match="no meter is known for the device of MIGraphX"):
+    with pytest.raises(NoMeter, match="no energy meter is known for the device of MIGraphX"):
         open_meter(provider)
 
 

@@ -166,13 +166,13 @@ def test_the_peak_lies_between_the_highest_valid_and_the_lowest_invalid_rate() -
 def test_offline_has_a_rate_and_no_latency() -> None:
     found = summary(load("offline", replace(GOOD, rate_per_s=None, late=None)))
     assert values(found) == {"load_valid": 1.0, "load_rate": 49.5}
-    assert "only tell the waiting" in found.missing["load_p99"]
+    assert "show only the waiting" in found.missing["load_p99"]
 
 
 def test_without_a_load_every_metric_says_so() -> None:
     found = summary()
     assert values(found) == {}
-    assert {found.missing[name] for name in PASS.metric_names} == {"no load was asked for"}
+    assert {found.missing[name] for name in PASS.metric_names} == {"no load was requested"}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_broken_limit_on_the_verdict_names_the_loads_and_their_main_reasons() 
     assert outcome.judgement.is_bad
     assert outcome.judgement.reason == (
         "load_valid is 0, the limit is >= 1.00: server:200:20ms is INVALID: Performance "
-        "constraints satisfied: NO (p99 is 180 ms, the bound is 20.0 ms: 9.0 times as long); "
+        "constraints satisfied: NO (p99 is 180 ms, the limit is 20.0 ms: 9.0 times as long); "
         "offline is INVALID: Performance constraints satisfied: NO"
     )
     assert main_reason(loads[0]) == ""

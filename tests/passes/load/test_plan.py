@@ -145,7 +145,7 @@ def test_the_percentile_that_is_proposed_really_fits(
 
 def test_official_durations_need_a_longer_timeout() -> None:
     assert plan("server:100:20ms", official=True) == (
-        "server:100:20ms needs 600 s (MLPerf's rules ask for 600 s), more than the timeout of "
+        "server:100:20ms needs 600 s (MLPerf's rules require 600 s), more than the timeout of "
         "300 s: use --ort-timeout=720"
     )
     found = plan("server:100:20ms", official=True, timeout=720)
@@ -178,21 +178,22 @@ def test_what_can_be_known_is_refused_before_anything_is_measured() -> None:
     [
         (
             "server:50:20ms", False,
-            "load server:50:20ms: 14.0 s a case, 700 queries for p99 "
-            "(non-conforming: MLPerf asks for 600 s)",
+            "load server:50:20ms: 14.0 s per case, 700 queries for p99 (non-conforming: MLPerf "
+                "requires 600 s)",
         ),
         (
             "server:50:20ms", True,
-            "load server:50:20ms: 600 s a case, 700 queries for p99 (MLPerf's own durations)",
+            "load server:50:20ms: 600 s per case, 700 queries for p99 (MLPerf's own durations)",
         ),
         (
             "peak:p99:20ms", False,
-            "load peak:p99:20ms: about 10 tests of 10 s a case, within --ort-timeout, longer below "
-            "70.0 queries a second (700 queries for p99; non-conforming: MLPerf asks for 600 s)",
+            "load peak:p99:20ms: about 10 tests of 10 s per case, within --ort-timeout, longer "
+                "below 70.0 queries a second (700 queries for p99; non-conforming: MLPerf "
+                "requires 600 s)",
         ),
         (
             "offline", False,
-            "load offline: at least 10 s a case (non-conforming: MLPerf asks for 600 s)",
+            "load offline: at least 10 s per case (non-conforming: MLPerf requires 600 s)",
         ),
     ],
 )  # fmt: skip

@@ -82,8 +82,8 @@ def test_a_table_of_both_kinds_has_the_times_of_both() -> None:
 def test_a_row_says_verdict_rates_latencies_and_how_many() -> None:
     found = table(load("server:50:20ms", GOOD))
     assert found.title == (
-        f"load of {make_result().case.case_id} (1 caller, 2 threads in all; MLPerf loadgen 6.0.17; "
-        "non-conforming: MLPerf asks for 600 s)"
+        f"load of {make_result().case.case_id} (1 caller, 2 threads in all; MLPerf loadgen "
+        "6.0.17; non-conforming: MLPerf requires 600 s)"
     )
     assert found.headings == (
         "load", "verdict", "asked", "answered", "p50", "p90", "p99", "late", "requests", "time",
@@ -137,7 +137,7 @@ def test_a_search_that_found_nothing_and_a_load_that_was_not_tested() -> None:
     none = load("peak:p99:1ms", BAD, answer=None, reason="no rate was VALID down to 200/s")
     found = table(none, load("offline", reason="it is missing"))
     assert found.remarks == (
-        f"peak:p99:1ms: no rate was VALID down to 200/s (1 test; p99 is 12.0 ms, the bound is "
+        "peak:p99:1ms: no rate was VALID down to 200/s (1 test; p99 is 12.0 ms, the limit is "
         f"1.00 ms: 12.0 times as long; {WHY})",
         "offline was not tested: it is missing",
     )

@@ -106,8 +106,8 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("sever:1:2ms", "'sever' in 'sever:1:2ms' is no load scenario. Did you mean 'server'?"),
-        ("", "'' in '' is no load scenario. Known: multi-stream, offline, peak, server, single"),
+        ("sever:1:2ms", "'sever' in 'sever:1:2ms' is not a load scenario. Did you mean 'server'?"),
+        ("", "'' in '' is not a load scenario. Known: multi-stream, offline, peak, server, single"),
         ("server:100", "'server:100' has too few parts. Write server:RATE:LATENCY or"),
         ("server:1:2ms:p99:4", "has too many parts. Write server:RATE:LATENCY"),
         ("peak:p99", "'peak:p99' has too few parts. Write peak:pNN:LATENCY, e.g. peak:p99:20ms"),
@@ -120,10 +120,10 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
         ("server:1e9:20ms", "the rate '1e9' in 'server:1e9:20ms' is out of range"),
         ("server:fast:20ms", "'fast' is not a number with a unit"),
         ("server::20ms", "'' is not a number with a unit"),
-        ("peak:99:20ms", "'99' in 'peak:99:20ms' is no percentile. Write one from p50 to below"),
-        ("peak:p100:20ms", "'p100' in 'peak:p100:20ms' is no percentile"),
-        ("peak:p49:20ms", "'p49' in 'peak:p49:20ms' is no percentile"),
-        ("single-stream:20ms", "'20ms' in 'single-stream:20ms' is no percentile"),
+        ("peak:99:20ms", "'99' in 'peak:99:20ms' is not a percentile. Write one from p50 to below"),
+        ("peak:p100:20ms", "'p100' in 'peak:p100:20ms' is not a percentile"),
+        ("peak:p49:20ms", "'p49' in 'peak:p49:20ms' is not a percentile"),
+        ("single-stream:20ms", "'20ms' in 'single-stream:20ms' is not a percentile"),
     ],
 )
 def test_a_wrong_load_has_one_message_with_place_and_next_step(text: str, message: str) -> None:

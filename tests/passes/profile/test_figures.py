@@ -145,7 +145,7 @@ def test_roofline_has_its_roof_its_points_and_the_model() -> None:
     assert axes_on_cpu.texts[0].get_text().endswith(", 20.0 GB/s, 2 threads")
     # Neither Add, which multiplies nothing, nor Odd, of which nothing is known.
     assert marks(axes) == {TYPE: 1, WHOLE: 1}
-    assert "multiply nothing are not on it: 40 % of a run" in note(figure)
+    assert "without multiplications are not shown: 40 % of a run" in note(figure)
 
 
 def test_nodes_are_small_marks_in_the_colour_of_their_type() -> None:

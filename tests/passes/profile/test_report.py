@@ -52,7 +52,7 @@ def test_types_rest_gap_nodes_hints_and_trace() -> None:
         "  (between nodes)                     200  10.0 %",
         "  slowest nodes        time [µs]   share",
         "  Conv layer\\x1b[31m1        400  20.0 %  float [1,3] -> float [1,4]",
-        "  - 15% in casts between precisions; convert the whole model, or those nodes less",
+        "  - 15% in casts between precisions; convert the whole model, or exclude those nodes",
         "  trace: /tmp/trace.json (open it in Perfetto or chrome://tracing)",
     ]
 
@@ -93,7 +93,7 @@ def test_rates_stand_beside_the_times() -> None:
         "10.0 GB/s, 50 % of the peak",
         "  peak on cpu with 1 thread: 100 GMAC/s (product of float, 512 x 512 x 512); 20.0 GB/s "
         "(67.1 MB read and written)",
-        "  multiply-accumulates not known: Strange",
+        "  multiply-accumulates are not known for: Strange",
         "  operator         on    nodes  time [µs]   share  GMAC/s  GB/s  MAC/B  of peak  bound by",
         "  Conv             cpu       9        900  45.0 %    44.4  2.22   20.0     44 %  compute",
         "  Add              cpu       3        500  25.0 %          16.0            80 %  memory",

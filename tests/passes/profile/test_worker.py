@@ -145,9 +145,9 @@ def test_copies_to_and_from_a_device_are_told_apart() -> None:
     assert {each.moved_bytes for each in copies} == {2 * 4 * 8 * 32 * 32}
     transfer, *_, starting = hints(found)
     assert transfer.startswith(
-        "bound by transfer: 40% in 2 copies between devices (25% to the device, 15% to the host)"
+        "limited by transfers: 40% in 2 copies between devices (25% to the device, 15% to the host)"
     )
-    assert starting.startswith("the provider's kernels run on after their nodes")
+    assert starting.startswith("the provider's kernels continue after their nodes")
 
 
 @pytest.mark.parametrize(

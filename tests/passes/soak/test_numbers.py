@@ -38,7 +38,7 @@ def test_steady_growth_is_a_leak_with_its_rate() -> None:
     noise = random.Random(5)
     found = of(soaked(lambda index: 100 * MB + 2000 * index + noise.gauss(0, 200_000)))
     assert found.leaks
-    assert found.verdict == "it grows on: a leak"
+    assert found.verdict == "it keeps growing: a leak"
     assert found.low < 2 * MB < found.high
     assert found.per_thousand == pytest.approx(2 * MB, rel=0.05)
     assert found.total_bytes == pytest.approx(2000 * 7450, rel=0.05)
@@ -68,7 +68,7 @@ def test_memory_that_wanders_is_no_leak(seed: int) -> None:
 def test_a_constant_is_no_leak() -> None:
     found = of(soaked(lambda _: 100 * MB))
     assert (found.per_thousand, found.low, found.high, found.leaks) == (0, 0, 0, False)
-    assert found.verdict == "no growth can be told from none"
+    assert found.verdict == "no growth was found"
 
 
 @pytest.mark.parametrize("until", [1000, 4000, 6000])
@@ -86,7 +86,7 @@ def test_growth_below_what_an_allocator_does_is_left_open() -> None:
     soak = soaked(lambda index: 100 * MB + 10 * index)
     found = of(soak)
     assert found.leaks is None
-    assert found.verdict == "growth is too small for a verdict: soak longer"
+    assert found.verdict == "growth is too small for a verdict: use a longer --ort-soak"
     # The rate is known; that it is no leak is not.
     summary = summarise(replace(make_result(), soak=soak))
     assert summary.quantities["memory_growth"].value == pytest.approx(10_000)
@@ -129,7 +129,7 @@ def test_too_few_points_bound_no_slope() -> None:
 
 def test_too_few_readings_allow_no_verdict() -> None:
     assert growth(soaked(lambda index: 100 * MB + 2000 * index, readings=63)) == (
-        "63 readings in 600 s, 64 needed: soak longer"
+        "63 readings in 600 s, but 64 are needed: use a longer --ort-soak"
     )
     assert growth(Soak(reason="timeout: too slow")) == "timeout: too slow"
 
@@ -141,7 +141,8 @@ def test_of_several_shapes_each_comes_before_anything_counts() -> None:
     assert of(replace(steady, shapes=300)).total_bytes == pytest.approx(2000 * 7450)
     assert of(replace(steady, shapes=3300)).total_bytes == pytest.approx(2000 * 6700)
     assert growth(replace(steady, shapes=3400)) == (
-        "10000 inferences over 3400 shapes, each has to come 3 times: soak longer"
+        "10000 inferences over 3400 shapes, but each shape must come 3 times: use a longer "
+        "--ort-soak"
     )
 
 
@@ -154,7 +155,9 @@ def test_too_few_readings_after_a_slow_first_round_allow_no_verdict() -> None:
     slow = (*range(1, 81), *range(200, 220))
     # Every shape has come with the 73rd inference, the 73rd reading.
     found = growth(replace(soak, at=slow, inferences=slow[-1], shapes=73))
-    assert found == "28 readings after every shape had come, 32 needed: soak longer"
+    assert found == (
+        "28 readings after every shape had come, but 32 are needed: use a longer --ort-soak"
+    )
 
 
 def test_lines() -> None:
@@ -165,7 +168,7 @@ def test_lines() -> None:
     assert blank == ""
     assert first == (
         f"soak of {name}: +2.00 MB per thousand inferences [+2.00 MB, +2.00 MB], 10000 in 600 s: "
-        "it grows on: a leak"
+        "it keeps growing: a leak"
     )
     assert second == f"soak of {name}: no verdict: timeout: too slow"
     assert soak_lines(shown_run(make_run([make_result()]))) == []

@@ -58,7 +58,7 @@ def test_sizes_that_the_model_refuses_are_a_reason(tmp_path: Path) -> None:
     case = varied(case_of(conv(tmp_path / "m.onnx")), {"H": (10**9,)})
     with closing(ProcessLauncher()) as launcher:
         found = measure(make_result(case=case), Means(launcher=launcher))
-    assert found == Soak(reason="the model takes none of the sizes of H (--ort-soak-dims)")
+    assert found == Soak(reason="the model accepts none of the sizes of H (--ort-soak-dims)")
 
 
 def test_a_recorded_graph_is_not_soaked_over_shapes_that_it_would_not_run(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
 def test_a_soak_that_says_nothing_breaks_a_limit_on_it() -> None:
     limit = parse_limit("leaks <= 0", place="here")
     for soak, reason in (
-        (None, "no soak was asked for (--ort-soak)"),
-        (Soak(seconds=1, at=(1, 2), resident_bytes=(1, 1)), "2 readings in 1 s, 64 needed"),
+        (None, "no soak was requested (--ort-soak)"),
+        (Soak(seconds=1, at=(1, 2), resident_bytes=(1, 1)), "2 readings in 1 s, but 64 are needed"),
     ):
         [outcome] = check_limits([limit], summarise(replace(make_result(), soak=soak)))
         assert outcome.judgement.is_unjudged

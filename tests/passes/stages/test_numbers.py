@@ -111,4 +111,4 @@ def test_a_limit_on_the_tail_of_a_frame_says_how_long_it_takes() -> None:
     [outcome] = check_limits([limit], summarise(staged()))
     assert outcome.judgement.is_unjudged
     # 120 frames took 1.848 s; a fifth more than what 368 need.
-    assert "There are 120 samples and needs 368: use --ort-time=6.9" in outcome.judgement.reason
+    assert "It has 120 samples and needs 368: use --ort-time=6.9" in outcome.judgement.reason

@@ -54,7 +54,7 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
         ("none.py", "the file '{}/none.py'"),
         ("det@", "the file '{}'"),
         ("bad.py", "{}/bad.py:2: invalid syntax"),
-        ("null.py", "'{}/null.py' is not a Python file that can be read"),
+        ("null.py", "'{}/null.py' can't be read as a Python file"),
     ],
 )
 def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> None:
@@ -68,7 +68,7 @@ def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> Non
 def test_a_file_that_no_case_goes_with_is_refused() -> None:
     case = make_case()
     refuse_unused_stages((StageFile(path="/a.py"),), [case], place=PLACE)
-    with pytest.raises(UsageError, match=r"no case fits 'det\*'.*The first case is "):
+    with pytest.raises(UsageError, match=r"no case matches 'det\*'.*The first case is "):
         refuse_unused_stages((StageFile(pattern="det*", path="/a.py"),), [case], place=PLACE)
 
 
@@ -85,10 +85,10 @@ def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str
     """A case has one file: the second would be left out in silence."""
     with pytest.raises(UsageError) as caught:
         parse_stage_files(texts, base=folder, place=PLACE)
-    what = "every case" if "det" not in texts[0] else "the cases that fit 'det*'"
+    what = "every case" if "det" not in texts[0] else "the cases that match 'det*'"
     assert str(caught.value) == (
-        f"{PLACE}: {folder}/a.py and {folder}/b.py both claim {what}, and a case has one file of "
-        "stages. Leave one out, or say which cases each is for: PATTERN@b.py"
+        f"{PLACE}: {folder}/a.py and {folder}/b.py both apply to {what}, but a case has only one "
+        "file of stages. Leave one out, or say which cases each is for: PATTERN@b.py"
     )
 
 
@@ -104,8 +104,8 @@ def test_a_case_that_two_patterns_fit_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         refuse_unused_stages(files, [case], place=PLACE)
     assert str(caught.value) == (
-        f"{PLACE}: cpu@/a.py and native@/b.py both claim {case.case_id}, and a case has one file "
-        "of stages. Narrow one of the patterns"
+        f"{PLACE}: cpu@/a.py and native@/b.py both apply to {case.case_id}, but a case has only "
+        "one file of stages. Narrow one of the patterns"
     )
 
 

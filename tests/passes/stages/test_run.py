@@ -99,7 +99,7 @@ def test_every_worker_gives_frames_in_turn_and_overlapped(case: Case) -> None:
         ({"io": "device"}, "with --ort-io=end-to-end only"),
         ({"concurrency": 2}, "with one caller on one session"),
         ({"call": "async"}, "around run, not run_async"),
-        ({"stages": ""}, "no file of stages was given"),
+        ({"stages": ""}, "no file of stages applies"),
     ],
 )
 def test_where_stages_can_not_be_had_no_worker_is_started(

@@ -160,7 +160,7 @@ def test_a_module_beside_the_file_can_be_imported(stages_of: Make, tmp_path: Pat
         ),
         (
             "def frames():\n    return []\ndef preprocess(frame):\n    return frame",
-            "frames() of own_stages.py gave no frame",
+            "frames() of own_stages.py returned no frame",
         ),
         (
             "def frames():\n    return 5\ndef preprocess(frame):\n    return frame",
@@ -192,20 +192,20 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return frame['x']",
-            "preprocess of own_stages.py, frame 0: it gave a ndarray, not the inputs by name",
+            "preprocess of own_stages.py, frame 0: it returned a ndarray, not the inputs by name",
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "preprocess of own_stages.py, frame 0: it gave image, the model takes x",
+            "preprocess of own_stages.py, frame 0: it gave image, but the model takes x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
-            "preprocess of own_stages.py, frame 0: it gave x as float64 [1, 4], "
-            "the case has float32 [1, 4]",
+            "preprocess of own_stages.py, frame 0: it gave x as float64 [1, 4], but the case has "
+            "float32 [1, 4]",
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
-            "frames of own_stages.py, frame 0: it gave a int, not the inputs by name",
+            "frames of own_stages.py, frame 0: it returned a int, not the inputs by name",
         ),
     ],
 )

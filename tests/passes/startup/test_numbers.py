@@ -95,7 +95,7 @@ def test_the_slowest_first_inference_of_a_further_shape() -> None:
 def test_what_was_not_asked_for_or_has_no_further_shape_says_so() -> None:
     summary = summarise(make_result())
     reasons = {summary.missing[name] for name in PASS.metric_names}
-    assert reasons == {"no start-up pass was asked for"}
+    assert reasons == {"no start-up pass was requested"}
     summary = summarise(result_of(trial("warm", 10)))
     assert "no further shape" in summary.missing["first_inference_shape"]
-    assert summary.missing["session_create_disk"] == "no process started so"
+    assert summary.missing["session_create_disk"] == "no process was started in this way"

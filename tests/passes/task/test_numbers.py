@@ -166,8 +166,8 @@ def test_one_changed_sample_of_too_few_leaves_the_judgement_to_the_floor() -> No
 
 def test_the_reason_says_all_that_decides() -> None:
     assert judge_task(counted(2000, 1700, 1800)).reason == (
-        "top-1 0.85 (reference 0.9): 94.44 % kept, at least 93.38 % for certain on 2000 "
-        "samples; the floor is 99 %"
+        "top-1 0.85 (reference 0.9): 94.44 % of the reference's score, at least 93.38 % (95 % "
+        "interval, 2000 samples); the minimum is 99 %"
     )
 
 
@@ -198,7 +198,7 @@ def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
     recipe = {"base": "int8-static", "sqnr_floor_db": "20"}
     variant = replace(result.case.variant, precision="mine", recipe=recipe)
     own = replace(result, case=replace(result.case, variant=variant))
-    assert "floor of mine 20 dB" in evidence_of(own).wrong
+    assert "minimum of 20 dB for mine" in evidence_of(own).wrong
     assert "3 NaN" in evidence_of(noisy(12, counted(2000, 1800, 1800), finite=False)).wrong
 
 
@@ -211,7 +211,7 @@ def test_nan_on_labelled_samples_is_nonfinite_however_well_the_rest_is_answered(
     assert "NONFINITE" in {flag.name for flag in flags_of(result)}
     given = replace(result, task=replace(task, nonfinite_inputs=3))
     assert evidence_of(given).nonfinite.endswith(
-        "; the inputs themselves hold 3 NaN or infinite values themselves"
+        "; the inputs themselves hold 3 NaN or infinite values"
     )
 
 
@@ -236,7 +236,7 @@ def test_limits_hold_against_the_metric_and_against_what_is_kept() -> None:
 
 def test_without_labels_there_is_a_reason() -> None:
     summary = summarise(noisy(120, None))
-    assert summary.missing["task_metric"] == "no labelled data was named (--ort-dataset)"
+    assert summary.missing["task_metric"] == "no labelled data was given (--ort-dataset)"
     failed = noisy(120, TaskAccuracy(dataset="d.npz", reason="d.npz holds no samples"))
     assert summarise(failed).missing["task_kept"] == "d.npz holds no samples"
     alone = replace(

@@ -55,13 +55,19 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("data.csv", "'data.csv' is neither .npz nor FILE.py:FUNCTION. Name an .npz file"),
-        ("missing.npz", "there is no file"),
-        ("missing.py:f", "there is no file"),
-        ("text.npz", "is no .npz file (File is not a zip file). Write it with numpy.savez"),
+        ("missing.npz", "does not exist"),
+        ("missing.py:f", "does not exist"),
+        (
+            "text.npz",
+            "can't be read as an .npz file (File is not a zip file). Write it with numpy.savez",
+        ),
         ("bare.npz", "has no array named 'labels'; its arrays: x, y. Name the labels 'labels'"),
-        ("data.py", "'data.py' names no function. Write data.py:FUNCTION; it has first, second"),
+        (
+            "data.py",
+            "'data.py' does not name a function. Write data.py:FUNCTION; it has first, second",
+        ),
         ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
-        ("broken.py:f", "is no Python file that can be read: invalid syntax in line 2"),
+        ("broken.py:f", "can't be read as a Python file: invalid syntax in line 2"),
     ],
 )
 def test_what_can_t_be_used_is_one_message(tmp_path: Path, text: str, says: str) -> None:

@@ -261,12 +261,13 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.int64(3)}, "holds one label without an axis of samples"),
         (
             {"x": X, "labels": np.int64([1, 2, 3, 2])},
-            "the label 3 is no class of 'logits', which has 3 (0 to 2). Count classes from 0",
+            "the label 3 is not a class of 'logits', which has 3 (0 to 2). Count classes from 0",
         ),
-        ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is no class of 'logits'"),
+        ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is not a class of 'logits'"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
-            "labels float32 [2] fit no output as classes: logits float32 [2, 3]. Write an entry",
+            "labels float32 [2] do not fit any output as classes: logits float32 [2, 3]. Write "
+            "an entry",
         ),
         ({"x": X, "labels": np.array(["a"] * 4)}, "labels <U1 [2] fit no output as classes"),
         (
@@ -275,14 +276,14 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ),
         (
             {"x": X, "labels:scores": LABELS},
-            "labels:scores names no output of the model; it has logits",
+            "labels:scores does not name an output of the model; its outputs: logits",
         ),
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
         (
             {"x": np.full_like(X, np.nan), "labels": LABELS},
-            "the input 'x' of data.npz holds nothing but NaN and infinity. Look at how it was",
+            "the input 'x' of data.npz holds only NaN and infinity. Look at how it was",
         ),
-        ({"x": X, "labels": np.full(4, -100)}, "a sample has no label but -100"),
+        ({"x": X, "labels": np.full(4, -100)}, "a sample has only the label -100"),
     ],
 )
 def test_arrays_that_do_not_fit(npz: Save, arrays: Mapping[str, Any], says: str) -> None:
@@ -313,31 +314,31 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ("return 3", "data.py:give returned int, not a pair. Return (batches, metric)"),
         ("return [], 3", "data.py:give returned a tuple of 2, not a pair"),
         ("return 5, max", "the batches of data.py:give are int"),
-        ("return [], max", "data.py:give gave no batch. Give at least one labelled sample"),
+        ("return [], max", "data.py:give returned no batch. Give at least one labelled sample"),
         ("return [3], max", "batch 0 of data.py:give is int, not a pair"),
         ("return [(X, Y)], max", "batch 0 of data.py:give is a tuple of 2, not a pair"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
-            "data.py:give feeds 'mask', which is no input of the model; it has x",
+            "data.py:give feeds 'mask', which is not an input of the model; its inputs: x",
         ),
-        ("return [({}, Y)], max", "data.py:give gives no value for the input 'x'"),
+        ("return [({}, Y)], max", "data.py:give returns no value for the input 'x'"),
         (
             "def bad(outputs, labels):\n    return outputs['scores']\nreturn [({'x': X}, Y)], bad",
             "the metric bad raised KeyError: 'scores'",
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: [1.0, 1.0, float('nan'), 0.0]",
-            "the metric gave nan for sample 2. A score must be a finite number",
+            "the metric returned nan for sample 2. A score must be a finite number",
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: 'good'",
-            "the metric gave str 'good', not one number a sample",
+            "the metric returned str 'good', not one number per sample",
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: [1.0, 2.0]",
-            "the metric gave 2 scores for 4 labels. Return one score a sample",
+            "the metric returned 2 scores for 4 labels. Return one score a sample",
         ),
-        ("return [({'x': X}, Y)], lambda o, y: []", "the metric gave no score for a batch"),
+        ("return [({'x': X}, Y)], lambda o, y: []", "the metric returned no score for a batch"),
         (
             "def batches():\n"
             "    yield {'x': X}, Y\n"

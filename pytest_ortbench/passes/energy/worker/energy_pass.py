@@ -75,7 +75,9 @@ def measure_energy(question: MeasureEnergy, measured: MeasuredCase) -> Energy:
     others = measured.device.neighbours()
     if others:
         whose = f"{others} other processes" if others > 1 else "another process"
-        return Energy(reason=f"{whose} computed on the device; its energy can't be told apart")
+        return Energy(
+            reason=f"{whose} used the device too, so the energy of the case can't be separated"
+        )
     procedure = Procedure(least=Least(seconds=case.sampling.energy_window_s))
     load = until_of(measured.live_loop())
     energy_pass = EnergyPass(meter, load, callers=case.callers, procedure=procedure)
@@ -142,7 +144,10 @@ class EnergyPass:
         for _ in range(procedure.trials):
             began_ns = self._clock()
             if windows and began_ns + longest_s * 1e9 > end_ns:
-                notes.append(f"{len(windows)} of {procedure.trials} trials fit into the time")
+                notes.append(
+                    f"{len(windows)} of {procedure.trials} trials were possible within "
+                    "the time limit"
+                )
                 break
             idle_w, start_c = self._idle()
             window = self._load(end_ns, idle_w, start_c)
@@ -229,9 +234,9 @@ class EnergyPass:
     def _too_short(self, inferences: int, seconds: float) -> str:
         least = self._procedure.least
         return (
-            f"the window was too short: {inferences} inferences in {seconds:.1f} s, it takes "
-            f"{least.seconds:g} s, {least.ticks} ticks of the counter and {least.inferences:g} "
-            "inferences after the first second (raise --ort-timeout)"
+            f"the window was too short: it had {inferences} inferences in {seconds:.1f} s and "
+            f"needs {least.seconds:g} s, {least.ticks} ticks of the counter and "
+            f"{least.inferences:g} inferences after the first second (raise --ort-timeout)"
         )
 
     def _window(

@@ -44,7 +44,7 @@ def open_meter(
     openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
     if provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host:
         return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
-    raise NoMeter(f"no meter is known for the device of {provider.name}")
+    raise NoMeter(f"no energy meter is known for the device of {provider.name}")
 
 
 def why_no_meter(provider: Provider) -> str:

@@ -63,7 +63,7 @@ class NvmlMeter:
         if not self._has_counter:
             self.note = f"no energy counter: {why_no_counter}"
         elif self._read_power is None:
-            self.note = f"the counter is not checked by power: {why_no_power}"
+            self.note = f"the counter can't be checked against power: {why_no_power}"
 
     def energy_j(self) -> float | None:
         """Return the counter since the driver was loaded."""
@@ -96,7 +96,7 @@ class NvmlMeter:
         nvml, handle = self._nvml, self._handle
         mode, _ = self._try(lambda: nvml.nvmlDeviceGetVirtualizationMode(handle))
         if mode == nvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU:
-            raise NoMeter("a virtual GPU: counter and power are those of the whole board")
+            raise NoMeter("the GPU is virtual: counter and power are those of the whole board")
 
     def _counter_mj(self) -> float:
         return float(self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle))

@@ -66,10 +66,10 @@ class _Domain:
             self._range = _whole(folder / "max_energy_range_uj") + 1
         except OSError as error:
             reason = error.strerror or str(error)
-            root_only = " (only root may, since Linux 5.10)" if _is_forbidden(error) else ""
+            root_only = " (only root may read it since Linux 5.10)" if _is_forbidden(error) else ""
             raise NoMeter(f"{self._file} can't be read: {reason}{root_only}") from error
         except ValueError as error:
-            raise NoMeter(f"{self._file} holds no number") from error
+            raise NoMeter(f"{self._file} does not hold a number") from error
         self._sum = 0
 
     def energy_j(self) -> float | None:
@@ -95,7 +95,7 @@ def _domains(root: Path) -> list[_Domain]:
             domains.append(_Domain(folder, name))
     if not domains:
         raise NoMeter(
-            f"no RAPL counter in {root} (virtual machines and containers seldom show one)"
+            f"{root} has no RAPL counter (virtual machines and containers seldom have one)"
         )
     return domains
 

@@ -32,12 +32,12 @@ OF = "accuracy"
 def add_perplexity(collector: Collector, text: TextScore | None) -> None:
     """Add the perplexity of a text, and its ratio to the reference's."""
     if text is None or text.reason or not text.tokens:
-        reason = "no text was named (--ort-text)" if text is None else text.reason
-        collector.reject(METRICS, reason or "no token was foreseen")
+        reason = "no text was given (--ort-text)" if text is None else text.reason
+        collector.reject(METRICS, reason or "no token was predicted")
         return
     for name, nats, why_none in (
         ("perplexity", text.nats, ""),
-        ("perplexity_ratio", differences(text), "the reference foresaw no text"),
+        ("perplexity_ratio", differences(text), "the reference predicted no text"),
     ):
         if not nats:
             collector.add(name, None, reason=why_none)
@@ -57,11 +57,14 @@ def judge_text(text: TextScore | None) -> Judgement:
     """
     if text is None or text.reason or not text.tokens or not text.reference_nats:
         return unjudged(
-            OF, "no text was foreseen" if text is None else text.reason or "no reference"
+            OF, "no text was predicted" if text is None else text.reason or "no reference"
         )
     known = math.log(text.vocabulary) - sum(text.reference_nats) / sum(text.tokens)
     if known < LEAST_NATS:
-        return unjudged(OF, f"the reference foresees the text by {known:.2g} nats a token only")
+        return unjudged(
+            OF,
+            f"the reference predicts the text only {known:.2g} nats per token better than chance",
+        )
     ends = nats_interval(differences(text), text.tokens)
     if ends is None:
         return unjudged(OF, f"the text has fewer than {_FEWEST} windows")
@@ -70,12 +73,12 @@ def judge_text(text: TextScore | None) -> Judgement:
         return good(OF)
     if low <= MOST_RATIO:
         return unjudged(
-            OF, f"its perplexity is between {low:.3g} and {high:.3g} of the reference's"
+            OF, f"its perplexity is between {low:.3g} and {high:.3g} times the reference's"
         )
     return bad(
         OF,
-        f"perplexity of the text at least {low:.3g} times the reference's, where "
-        f"{MOST_RATIO:g} times is the most",
+        f"the perplexity of the text is at least {low:.3g} times the reference's, and at most "
+        f"{MOST_RATIO:g} times is allowed",
     )
 
 

@@ -41,12 +41,12 @@ def add_check(collector: Collector, result: CaseResult) -> None:
     """Add what a case was seen to write, and what its cache takes."""
     check = result.generation
     if check is None or check.reason:
-        reason = "it was not looked at" if check is None else check.reason
+        reason = "it was not checked" if check is None else check.reason
         collector.reject((*OF_REFERENCE, *OF_CACHE, *OF_TEXT), reason)
         return
     add_perplexity(collector, check.text)
     _add_likeness(collector, check)
-    unseen = "the engine keeps its cache to itself"
+    unseen = "the engine does not show its cache"
     collector.add("cache_bytes", check.cache_bytes, reason=unseen)
     collector.add("cache_computed", check.cache_computed_bytes, reason=unseen)
     _add_memory(collector, check, tokens=check.cache_tokens or _tokens_of_request(result))
@@ -68,21 +68,21 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
     if check is None:
         return "", ""
     if check.reason:
-        return "", f"what it writes was not looked at: {check.reason}"
+        return "", f"the generated text was not checked: {check.reason}"
     if check.likeness is not None and check.likeness.nonfinite:
         places = counted(check.likeness.nonfinite, "token")
         return f"scores of {places} that were written hold NaN or infinity", ""
     end = check.at_end
     if end is not None and end.is_wrong:
         return (
-            f"at the end of a request, after {end.after[-1]} tokens, its logits with the cache are "
-            f"{end.median_db:.1f} dB from those of one run over all tokens, where {end.least_db:g} "
-            "dB are the least",
+            f"at the end of a request, after {end.after[-1]} tokens, its logits with the cache "
+            f"are {end.median_db:.1f} dB from those of one run over all tokens, below the "
+            f"minimum of {end.least_db:g} dB",
             "",
         )
     unknown = ""
     if end is not None and not end.is_known and not end.reason:
-        unknown = "at the end of a request no scores are numbers"
+        unknown = "at the end of a request, no score is a number"
     by_text = judge_text(check.text)
     if by_text.is_bad:
         return by_text.reason, ""
@@ -90,12 +90,13 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", unknown
     if check.likeness is None:
         reason = check.reference_reason or "there is no reference"
-        return "", f"what it writes can't be compared with anything: {reason}"
+        return "", f"the generated text can't be compared with anything: {reason}"
     if check.likeness.sqnr_db >= floor.sqnr_db:
         return "", unknown
     return (
-        f"logits of {_places(check.likeness)} that were written one by one: "
-        f"SQNR {check.likeness.sqnr_db:.1f} dB, floor of {floor.of} {floor.sqnr_db:g} dB",
+        f"logits of {_places(check.likeness)} that were written one by one: SQNR "
+        f"{check.likeness.sqnr_db:.1f} dB, below the minimum of {floor.sqnr_db:g} dB for "
+        f"{floor.of}",
         "",
     )
 
@@ -147,7 +148,7 @@ def _add_memory(collector: Collector, check: GenerationCheck, *, tokens: int) ->
         reason="there is no cache",
     )
     growth = check.growth
-    reason = "it was not looked at" if growth is None else _why_no_memory(growth)
+    reason = "it was not checked" if growth is None else _why_no_memory(growth)
     if growth is None or reason:
         collector.reject(("memory_per_token",), reason)
         return
@@ -168,9 +169,11 @@ def _why_no_memory(growth: ContextGrowth) -> str:
     by = growth.cache_bytes[-1] - growth.cache_bytes[0]
     if by < _LEAST_BYTES:
         return (
-            f"the cache grew by {by / 1e6:.2g} MB, which the noise of resident memory covers; "
-            "more sequences or new tokens show it"
+            f"the cache grew by {by / 1e6:.2g} MB, less than the noise of resident memory; use "
+            "more sequences or new tokens"
         )
     if growth.resident_bytes[-1] - growth.resident_bytes[0] < by:
-        return "memory rose by less than the cache, which took what the process held already"
+        return (
+            "memory rose by less than the cache, which reused memory that the process already had"
+        )
     return ""

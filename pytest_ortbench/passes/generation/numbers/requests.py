@@ -34,7 +34,7 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
     """Add what the requests of a case took."""
     case = result.case
     if case.generation is None:
-        collector.reject(PASS.metric_names, "single inferences were measured, and no requests")
+        collector.reject(PASS.metric_names, "single inferences were measured, not requests")
         return
     of_workers = [
         [request for request in worker.samples.requests if took_time(request)]
@@ -59,7 +59,7 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
     else:
         collector.reject(
             ("request_ttft",),
-            "nothing was prepared: requests were tokens already, or the folder's chat template "
+            "nothing was prepared: requests were given as tokens, or the folder's chat template "
             "can't be applied",
         )
     _add_encoder(collector, case.generation, of_workers)
@@ -82,7 +82,7 @@ def _add_encoder(collector: Collector, asked: Generation, of_workers: Sequence[R
     )
     sound_s = asked.sound_s
     if sound_s is None:
-        collector.reject(("real_time_factor",), "what the encoder reads is no sound")
+        collector.reject(("real_time_factor",), "the encoder does not read sound")
     else:
         _add_median(
             collector,

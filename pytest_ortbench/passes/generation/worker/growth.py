@@ -60,7 +60,7 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
     """
     case = measured.case
     if not isinstance(measured, GeneratingCase):
-        return ContextGrowth(reason="the engine keeps its cache to itself")
+        return ContextGrowth(reason="the engine does not show its cache")
     reason = why_not_seen(case)
     if reason:
         return ContextGrowth(reason=reason)
@@ -71,7 +71,9 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
     room = decoder.context or asked.length
     longest = min(room, start + _MOST_BYTES // max(1, cache_bytes(own, case.batch, 1, {})))
     if longest <= start:
-        return ContextGrowth(reason=f"a context of {room} tokens leaves no room to grow")
+        return ContextGrowth(
+            reason=f"a context of {room} tokens is too short to watch the cache grow"
+        )
     try:
         growing = measured.unused_decoder(longest)
         draw = Prompts(case, seed=2).draw
@@ -82,7 +84,9 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
     except Exception as error:  # noqa: BLE001 - native errors have no common base class
         # No request went so far; what was found out before stays.
         lines = str(error).splitlines() or [""]
-        return ContextGrowth(reason=f"decoding on failed: {type(error).__name__}: {lines[0]}")
+        return ContextGrowth(
+            reason=f"a later step of decoding failed: {type(error).__name__}: {lines[0]}"
+        )
 
 
 def why_not_seen(case: Case) -> str:

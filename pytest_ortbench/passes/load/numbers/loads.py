@@ -26,7 +26,9 @@ _PERCENTILES = {
 
 
 #: Why a load has no times of tokens.
-_UNBOUNDED_TOKENS = "tokens are told apart where they are bounded: server:RATE:ttft=TIME:tpot=TIME"
+_UNBOUNDED_TOKENS = (
+    "times of tokens are measured only where they have limits: server:RATE:ttft=TIME:tpot=TIME"
+)
 
 
 def add_load(collector: Collector, result: CaseResult) -> None:
@@ -37,7 +39,7 @@ def add_load(collector: Collector, result: CaseResult) -> None:
     if not result.loads:
         asked = result.case.sampling.loads
         unfit = why_unfit(parse_load(asked[0], place="load"), result.case) if asked else ""
-        collector.reject(PASS.metric_names, unfit or "no load was asked for")
+        collector.reject(PASS.metric_names, unfit or "no load was requested")
         return
     add_one_load(collector, result.loads[0])
     verdicts = [load.valid for load in result.loads]
@@ -80,7 +82,7 @@ def add_one_load(collector: Collector, load: Load) -> None:
     for name, (of, percent) in _PERCENTILES.items():
         latency_ns = getattr(test, of).get(percent)
         if load.spec.scenario == "offline":
-            collector.add(name, None, reason="offline: latencies only tell the waiting")
+            collector.add(name, None, reason="offline: latencies show only the waiting time")
         elif of != "percentiles_ns" and not load.spec.is_of_tokens:
             collector.add(name, None, reason=_UNBOUNDED_TOKENS)
         else:
@@ -152,7 +154,7 @@ def broken_bounds(spec: LoadSpec, test: LoadTest) -> list[str]:
         time_s = percentiles.get(own, 0) * 1e-9
         if bound_s is not None and time_s > bound_s:
             took, bound = format_amount(time_s, "s"), format_amount(bound_s, "s")
-            broken.append(f"{name} is {took}, the bound is {bound}: {_over(time_s / bound_s)}")
+            broken.append(f"{name} is {took}, the limit is {bound}: {_over(time_s / bound_s)}")
     return broken
 
 
@@ -165,7 +167,7 @@ def _add_peak(collector: Collector, load: Load) -> None:
     """The highest VALID rate, up to the lowest INVALID one."""
     test = load.test
     if load.spec.scenario != "peak":
-        collector.add("load_peak", None, reason="no search for the peak was asked for")
+        collector.add("load_peak", None, reason="no search for the peak was requested")
     elif test is None:
         collector.add("load_peak", None, reason=load.reason or "no rate was VALID")
     else:

@@ -134,7 +134,7 @@ def _refusal(
     needs = f"{spec.text} needs {count}{format_amount(each_s, 's')}"
     longer = f"use --ort-timeout={math.ceil(1.2 * tests * each_s)}"
     if rate is None or tests * least_s > timeout_s:
-        rules = "MLPerf's rules ask for" if least_s == OFFICIAL_S else "the least is"
+        rules = "MLPerf's rules require" if least_s == OFFICIAL_S else "the least is"
         return (
             f"{needs} ({rules} {least_s:g} s), more than the timeout of {timeout_s:g} s: {longer}"
         )

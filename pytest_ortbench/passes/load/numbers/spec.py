@@ -40,7 +40,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
     scenario, *every = (part.strip() for part in text.strip().split(":"))
     if scenario not in SCENARIOS:
         raise UsageError(
-            f"{scenario!r} in {text!r} is no load scenario",
+            f"{scenario!r} in {text!r} is not a load scenario",
             place=place,
             hint=did_you_mean(scenario, SCENARIOS),
         )
@@ -79,13 +79,15 @@ def why_unfit(spec: LoadSpec, case: Case) -> str:
         return ""
     if case.generation is None:
         return (
-            "ttft and tpot bound requests to a language model, and this row times single "
-            "inferences: server:RATE:LATENCY bounds these"
+            "ttft and tpot are limits for requests to a language model, but this row times "
+            "single inferences; use server:RATE:LATENCY for these"
         )
     if case.generation.new_tokens < 2:
-        return "a request writes one token, and the time per output token begins with the second"
+        return "a request writes one token, but the time per output token starts with the second"
     if case.batch > 1:
-        return f"tokens are bounded for one sequence at a time, and requests here have {case.batch}"
+        return (
+            f"limits on tokens apply to one sequence at a time, but requests here have {case.batch}"
+        )
     return ""
 
 
@@ -107,7 +109,7 @@ def _of_tokens(
     least = {"server": 1, "peak": 0}.get(scenario)
     if least is None:
         raise UsageError(
-            f"{text!r} bounds tokens, and {scenario} has no bound",
+            f"{text!r} has limits on tokens, but {scenario} has no limits",
             place=place,
             hint=f"Write {FORMS['server']}",
         )
@@ -143,7 +145,7 @@ def _percent(part: str, text: str, place: str) -> float:
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
         raise UsageError(
-            f"{part!r} in {text!r} is no percentile",
+            f"{part!r} in {text!r} is not a percentile",
             place=place,
             hint="Write one from p50 to below p100, e.g. p99",
         )

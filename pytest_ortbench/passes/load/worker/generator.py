@@ -59,14 +59,14 @@ _FIRST_TOKEN_NAMES = ("ttft_latency", "server_ttft_latency")
 _TOKEN_TIME_NAMES = ("tpot_latency", "server_tpot_latency")
 
 MISSING = (
-    "MLPerf's load generator is not installed in this runtime: pip install mlcommons-loadgen there "
-    "(extra 'load' of pytest-ortbench)"
+    "MLPerf's load generator is not installed in this runtime: run pip install mlcommons-loadgen "
+    "there (extra 'load' of pytest-ortbench)"
 )
 
 
 TOO_OLD = (
-    "MLPerf's load generator in this runtime knows no bounds of tokens: "
-    "pip install -U mlcommons-loadgen there"
+    "MLPerf's load generator in this runtime has no limits on tokens: run pip install -U "
+    "mlcommons-loadgen there"
 )
 
 
@@ -314,7 +314,7 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
     kept: list[int] = []
     stride, note = 1, ""
     if asked.scenario == "offline":
-        note = "all requests are there from the start, so waiting is all that they tell"
+        note = "all requests are available from the start, so latencies show only the waiting time"
     elif traced:
         latencies = read_latencies(folder / f"{_PREFIX}trace.json")
         stride = max(1, -(-len(latencies) // _KEPT))

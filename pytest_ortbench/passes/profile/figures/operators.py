@@ -71,7 +71,7 @@ def operators(shown: Sequence[Entry]) -> Figure | None:
     style.note(
         made,
         (
-            "From runs with the profiler on, which makes small nodes look larger. Right: time of "
+            "From runs with the profiler on, which makes small nodes look slower. Right: time of "
             "such a run.",
             *choice.notes,
         ),
@@ -210,6 +210,6 @@ def _single(entry: Entry) -> Figure:
     run = format_amount(profile.run_ns * 1e-9, "s")
     style.note(
         made,
-        (f"From runs of {run} with the profiler on, which makes small nodes look larger.",),
+        (f"From runs of {run} with the profiler on, which makes small nodes look slower.",),
     )
     return made

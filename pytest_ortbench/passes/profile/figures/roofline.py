@@ -65,7 +65,7 @@ def roofline(shown: Sequence[Entry]) -> Figure | None:
         *(style.mark(style.drawable(op, 24), *look) for op, look in looks.items()),
         style.mark("whole run", "black", "*"),
     ]
-    style.heading(made, "Roofline: how near to what the machine can do", handles)
+    style.heading(made, "Roofline: how close to what the machine can do", handles)
     style.note(made, _notes(panels, len(drawable) - len(panels)))
     return made
 
@@ -216,11 +216,11 @@ def _notes(panels: Sequence[Entry], left_out: int) -> tuple[str, ...]:
     sentences = [
         "Line: peaks of a matrix product and of a pass over memory, measured through the same "
         "provider. Small marks: the slowest nodes.",
-        "Bytes are the least that must move; what caches hold comes faster than memory. Operators "
-        f"that multiply nothing are not on it: {_range(without)} of a run.",
+        "Bytes are the least that must be moved; data in caches arrives faster than from memory. "
+        f"Operators without multiplications are not shown: {_range(without)} of a run.",
     ]
     if any(profile.asynchronous for profile in profiles):
-        sentences.append("Where kernels run on after their node, only the whole run has a rate.")
+        sentences.append("Where kernels continue after their node, only the whole run has a rate.")
     if left_out:
         further = f"{left_out} further case{'s are' if left_out > 1 else ' is'} not shown"
         sentences.append(f"Shown: the fastest case of each model first; {further}.")

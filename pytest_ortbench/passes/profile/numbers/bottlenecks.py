@@ -89,7 +89,7 @@ def _one_operator(profile: OperatorProfile) -> str:
     reached = operator_rate(profile, largest).compute_share
     if reached and largest.op.startswith(_PRODUCTS):
         advice = f"it reaches {reached:.0%} of the peak rate of arithmetic; {advice}"
-    return f"bound by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
+    return f"limited by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
 
 
 def _compiled(profile: OperatorProfile) -> str:
@@ -99,7 +99,7 @@ def _compiled(profile: OperatorProfile) -> str:
     count = sum(operator.nodes for operator in profile.operators if operator.kind == "subgraph")
     return (
         f"{share:.0%} in {count} subgraph{'s' if count > 1 else ''} that the provider compiled: "
-        "what takes the time in them only its own tools can see"
+        "only the provider's own tools show what takes the time in them"
     )
 
 
@@ -116,7 +116,7 @@ def _launch(profile: OperatorProfile) -> str:
     mean_ns = sum(operator.time_ns for operator in profile.operators) / max(profile.node_count, 1)
     if profile.node_count < 2:
         return (
-            f"bound by the call: {between:.0%} of the run is outside of its only node; a larger "
+            f"limited by the call: {between:.0%} of the run is outside its only node; a larger "
             "batch helps"
         )
     # Advice that is followed already is none.
@@ -125,9 +125,9 @@ def _launch(profile: OperatorProfile) -> str:
     )
     more = f", {fusion}or" if fusion else " or"
     return (
-        f"bound by launch: {profile.node_count} nodes of {format_amount(mean_ns * 1e-9, 's')} on "
-        f"average, {between:.0%} of the run between them; a larger batch{more} a captured graph "
-        "helps"
+        f"limited by the start of nodes: {profile.node_count} nodes of "
+        f"{format_amount(mean_ns * 1e-9, 's')} on average, {between:.0%} of the run between "
+        f"them; a larger batch{more} a captured graph helps"
     )
 
 
@@ -138,9 +138,9 @@ def _transfer(profile: OperatorProfile) -> str:
     copies = sum(operator.nodes for operator in profile.operators if operator.kind == "copy")
     to_device, to_host = copy_shares(profile)
     return (
-        f"bound by transfer: {share:.0%} in {copies} copies between devices ({to_device:.0%} to "
-        f"the device, {to_host:.0%} to the host); placement says which operators the provider did "
-        "not take"
+        f"limited by transfers: {share:.0%} in {copies} copies between devices ({to_device:.0%} "
+        f"to the device, {to_host:.0%} to the host); placement shows which operators the "
+        "provider did not run"
     )
 
 
@@ -148,7 +148,9 @@ def _casts(profile: OperatorProfile) -> str:
     share = kind_share(profile, "cast")
     if share < CASTS:
         return ""
-    return f"{share:.0%} in casts between precisions; convert the whole model, or those nodes less"
+    return (
+        f"{share:.0%} in casts between precisions; convert the whole model, or exclude those nodes"
+    )
 
 
 def _memory(profile: OperatorProfile) -> str:
@@ -159,8 +161,8 @@ def _memory(profile: OperatorProfile) -> str:
         return _streams(profile)
     named = [operator.op for operator in profile.operators if operator.kind == "move"][:3]
     return (
-        f"bound by memory: {share:.0%} in operators that only move data ({', '.join(named)}); "
-        "another layout or fusion helps, faster arithmetic does not"
+        f"limited by memory: {share:.0%} in operators that only move data ({', '.join(named)}); "
+        "another layout or fusion helps; faster arithmetic does not"
     )
 
 
@@ -177,8 +179,8 @@ def _streams(profile: OperatorProfile) -> str:
         return ""
     named = ", ".join(node.op for node in near[:3])
     return (
-        f"bound by memory: {share:.0%} in operators that read and write about as fast as memory "
-        f"allows ({named}); smaller types or fusion help, faster arithmetic does not"
+        f"limited by memory: {share:.0%} in operators that read and write about as fast as memory "
+        f"allows ({named}); smaller types or fusion help; faster arithmetic does not"
     )
 
 
@@ -187,8 +189,8 @@ def _compute(profile: OperatorProfile) -> str:
     if rate.bound != "compute" or (rate.compute_share or 0.0) < NEAR_COMPUTE:
         return ""
     return (
-        f"bound by compute: the run reaches {rate.compute_share:.0%} of what a large matrix "
-        "product does here; less arithmetic or a lower precision helps, little else does"
+        f"limited by compute: the run reaches {rate.compute_share:.0%} of what a large matrix "
+        "product does here; less arithmetic or a lower precision helps; little else does"
     )
 
 
@@ -216,8 +218,9 @@ def _asynchronous(profile: OperatorProfile) -> str:
     if not profile.asynchronous:
         return ""
     return (
-        "the provider's kernels run on after their nodes: times are those of starting them, and "
-        "the wait for the last one stands between the nodes or in the copy of the outputs"
+        "the provider's kernels continue after their nodes: the times are those of starting "
+        "them, and the wait for the last one is counted between the nodes or in the copy of "
+        "the outputs"
     )
 
 
@@ -232,9 +235,9 @@ def _low_peak(profile: OperatorProfile) -> str:
             "matrix product that stands for the peak"
         )
     return (
-        f"{name} reaches {highest:.0%} of the peak rate of arithmetic, so the peak was "
-        "measured while something else computed: shares of it are too high; profile again on a "
-        "quiet machine"
+        f"{name} reaches {highest:.0%} of the peak rate of arithmetic, so something else ran "
+        "while the peak was measured, and shares of it are too high; profile again on an "
+        "idle machine"
     )
 
 
@@ -269,7 +272,8 @@ def _unsteady_peak(profile: OperatorProfile) -> str:
             low, high = (significant(rate / 1e9) for rate in (min(trials), max(trials)))
             return (
                 f"the peak rate of {resource} was measured as {low} to {high} {unit}: something "
-                "else ran meanwhile; the highest counts, and shares of it may still be too high"
+                "else ran at that time; the highest value is used, and shares of it may "
+                "still be too high"
             )
     return ""
 
@@ -300,14 +304,15 @@ def _overhead(profile: OperatorProfile) -> str:
     if profile.plain_ns and profile.run_ns and profile.plain_ns / profile.run_ns - 1 > OVERHEAD:
         return (
             f"a run took {format_amount(profile.plain_ns * 1e-9, 's')} without the profiler and "
-            f"{format_amount(profile.run_ns * 1e-9, 's')} with it, which can only be slower: the "
-            "runs without were disturbed; profile again on a quiet machine"
+            f"{format_amount(profile.run_ns * 1e-9, 's')} with it, but the profiler can only "
+            "slow it down: the runs without it were disturbed; profile again on an idle "
+            "machine"
         )
     if _overhead_of(profile) <= OVERHEAD:
         return ""
     return (
         f"a run took {format_amount(profile.run_ns * 1e-9, 's')} with the profiler and "
-        f"{format_amount(profile.plain_ns * 1e-9, 's')} without: small nodes look larger than "
+        f"{format_amount(profile.plain_ns * 1e-9, 's')} without: small nodes look slower than "
         "they are"
     )
 

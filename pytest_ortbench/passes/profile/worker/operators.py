@@ -196,8 +196,8 @@ def _broken_off(events: int) -> OperatorProfile:
     """No profile: of a run whose end is missing nobody knows what share of it a node has."""
     return OperatorProfile(
         cut_after=events,
-        reason=f"the profiler broke off after {events:,} events, before the first run was over: "
-        "no shares can be told",
+        reason=f"the profiler stopped after {events:,} events, before the first run was over, so "
+        "shares can't be computed",
     )
 
 

@@ -103,15 +103,16 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     if other is None:
         return scored
     if other.digests != case.digests:
-        raise _unfit(f"{dataset.label} gave other pictures to the case than to its reference")
+        raise _unfit(f"{dataset.label} returned other pictures for the case than for its reference")
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
         raise _unfit(
-            f"no box that the reference ({other.label}) detects lies over a drawn one of its "
-            f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be compared with "
-            "it",
-            "Classes may be counted otherwise, boxes of another form (coco:FILE.json:FORM), or "
-            "pictures not scaled as in training (--ort-preprocess)",
+            f"no box that the reference ({other.label}) detects overlaps a labelled box of its "
+            f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be compared "
+            "with it",
+            "Classes may be numbered differently, boxes may have another form "
+            "(coco:FILE.json:FORM), or pictures may not be scaled as in training "
+            "(--ort-preprocess)",
         )
     return replace(
         scored,

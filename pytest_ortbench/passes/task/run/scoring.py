@@ -23,9 +23,9 @@ def measure(result: CaseResult, means: Means) -> TaskAccuracy:
     """Score a case on its labelled data; never raises for what fails."""
     case = result.case
     if case.dataset is None:
-        return TaskAccuracy(dataset="", reason="no labelled data was named")
+        return TaskAccuracy(dataset="", reason="no labelled data was given")
     if case.generation is not None:
-        reason = "labels are compared with single inferences, and this row times requests of many"
+        reason = "labels are compared with single inferences, but this row times whole requests"
         return TaskAccuracy(dataset=case.dataset.label, reason=reason)
     try:
         return _scored(case, case.dataset, means.launcher)

@@ -119,7 +119,8 @@ class BoxReader:
         if len(pictures) != len(rows):
             source = f"the function {self._asked.function}" if self._function else "a batch"
             raise bad_data(
-                f"{source} gave {len(pictures)} pictures, and {len(rows)} were fed: {self.shapes}",
+                f"{source} returned boxes of {len(pictures)} pictures, but {len(rows)} were fed: "
+                f"{self.shapes}",
                 _HINT,
             )
         for row, picture in zip(rows, pictures, strict=True):
@@ -143,10 +144,12 @@ class BoxReader:
         if not self.form:
             self.form = recognised(arrays, self._table.classes)
             if not self.form:
-                raise bad_data(f"the outputs have no known form of boxes: {self.shapes}", _HINT)
+                raise bad_data(
+                    f"the outputs do not have a known form of boxes: {self.shapes}", _HINT
+                )
         triples = read_form(self.form, arrays, self._table.classes)
         if triples is None:
-            raise bad_data(f"the outputs are not of the form {self.form}: {self.shapes}", _HINT)
+            raise bad_data(f"the outputs do not have the form {self.form}: {self.shapes}", _HINT)
         return triples
 
     def _placed(
@@ -176,17 +179,23 @@ def _own(given: Any, function: str) -> Sequence[Triple]:
     """What a function of the user's gave, checked."""
     import numpy as np
 
-    rule = "Return one (boxes, scores, labels) a picture; boxes [n, 4] as left, top, right, bottom"
+    rule = (
+        "Return one (boxes, scores, labels) per picture; boxes [n, 4] as left, top, right, bottom"
+    )
     if not isinstance(given, list | tuple):
         raise bad_data(f"{function} returned {type(given).__name__}, not a list", rule)
     triples: list[Triple] = []
     for number, item in enumerate(given):
         if not isinstance(item, list | tuple) or len(item) != 3:
-            raise bad_data(f"{function} returned no triple for picture {number} of the batch", rule)
+            raise bad_data(
+                f"{function} did not return a triple for picture {number} of the batch", rule
+            )
         try:
             boxes, scores, labels = (np.asarray(part, np.float64) for part in item)
         except (TypeError, ValueError) as error:
-            raise bad_data(f"{function} returned what is no number: {error}", rule) from error
+            raise bad_data(
+                f"{function} returned something that is not a number: {error}", rule
+            ) from error
         boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
         scores, labels = scores.reshape(-1), labels.reshape(-1)
         if boxes.ndim != 2 or boxes.shape[1] != 4 or not len(boxes) == len(scores) == len(labels):

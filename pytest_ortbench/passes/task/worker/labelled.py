@@ -36,7 +36,7 @@ LABELS = "labels"
 #: A label that stands for no class, as frameworks for training use it.
 IGNORED = -100
 
-_ENTRY_POINT = "Write an entry point with a metric of your own: --ort-dataset=FILE.py:FUNCTION"
+_ENTRY_POINT = "Write a function with your own metric: --ort-dataset=FILE.py:FUNCTION"
 #: What a function of the user's gives.
 _FORM = "Return (batches, metric): pairs ({input: array}, labels), and metric(outputs, labels)"
 
@@ -211,7 +211,7 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
         )
     labels = arrays[names[0]]
     if not labels.ndim:
-        raise bad_data(f"{path.name} holds one label without an axis of samples")
+        raise bad_data(f"{path.name} holds a single label without an axis for samples")
     return labels, names[0].partition(":")[2]
 
 
@@ -334,14 +334,14 @@ class LabelScores:
             right = (found.argmax(axis=-1) == wanted) & ~np.isnan(found).any(axis=-1)
         else:
             right = found == wanted
-        self.name = f"top-1 of {name!r}" if by_class else f"{name!r} equal to the label"
+        self.name = f"top-1 of {name!r}" if by_class else f"share of {name!r} equal to the label"
         rows = (len(wanted), -1)
         counted, right = (
             counted.reshape(rows),
             np.asarray(right).reshape(rows) & counted.reshape(rows),
         )
         if not counted.any(axis=1).all():
-            raise bad_data(f"a sample has no label but {IGNORED}, so it can't be scored")
+            raise bad_data(f"a sample has only the label {IGNORED}, so it can't be scored")
         shares: NDArray[Any] = right.sum(axis=1) / counted.sum(axis=1)
         return shares
 
@@ -353,7 +353,8 @@ class LabelScores:
 
         if self._output and self._output not in outputs:
             raise bad_data(
-                f"{LABELS}:{self._output} names no output of the model; it has {', '.join(outputs)}"
+                f"{LABELS}:{self._output} does not name an output of the model; its outputs: "
+                f"{', '.join(outputs)}"
             )
         names = [self._output] if self._output else list(outputs)
         tensors = {name: value for name in names if isinstance(value := outputs[name], np.ndarray)}
@@ -368,7 +369,8 @@ class LabelScores:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
         raise bad_data(
-            f"labels {labels.dtype} {list(labels.shape)} fit no output as classes: {shapes}",
+            f"labels of {labels.dtype} {list(labels.shape)} do not fit any output as classes: "
+            f"{shapes}",
             _ENTRY_POINT,
         )
 
@@ -377,6 +379,7 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         bad = int(labels.min() if labels.min() < 0 else labels.max())
         raise bad_data(
-            f"the label {bad} is no class of {name!r}, which has {classes} (0 to {classes - 1})",
-            f"Count classes from 0; {IGNORED} marks what is not to be counted",
+            f"the label {bad} is not a class of {name!r}, which has {classes} classes (0 to "
+            f"{classes - 1})",
+            f"Number classes from 0; {IGNORED} marks samples that are not counted",
         )

@@ -118,12 +118,12 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
         nonfinite_inputs += nonfinite_in(list(given.feeds.values()), rows=given.samples)
         values += _scores(labelled.metric, dict(zip(names, outputs, strict=True)), given, values)
     if not values:
-        raise bad_data(f"{dataset.label} gave no batch", "Give at least one labelled sample")
+        raise bad_data(f"{dataset.label} returned no batch", "Give at least one labelled sample")
     broken = [name for name, some in finite.items() if not some]
     if broken:
         raise bad_data(
-            f"the input {broken[0]!r} of {dataset.label} holds nothing but NaN and infinity",
-            "Look at how it was written: a mean or a scale of 0 divides by zero",
+            f"the input {broken[0]!r} of {dataset.label} holds only NaN and infinity",
+            "Check how it was written: a mean or a scale of 0 divides by zero",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(
@@ -196,14 +196,15 @@ def hold_against_reference(
         raise bad_data(
             f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
             f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
-            "Labels may be shifted (classes count from 0) or in another order than the samples, or "
-            "inputs not scaled as in training; a metric whose best score is 0 needs an offset",
+            "Labels may be shifted (classes are numbered from 0) or in another order than the "
+            "samples, or inputs may not be scaled as in training; a metric whose best score "
+            "is 0 needs an offset",
         )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
         raise bad_data(
-            f"{dataset.label} gave other data to the case than to its reference{counts}",
-            "It must give the same samples in the same order each time: seed what it draws",
+            f"{dataset.label} returned other data for the case than for its reference{counts}",
+            "It must return the same samples in the same order each time: use a fixed seed",
         )
     difference = values - before
     return replace(
@@ -222,12 +223,12 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
     unknown = [name for name in batch.feeds if name not in known]
     if unknown:
         raise bad_data(
-            f"{dataset.label} feeds {unknown[0]!r}, which is no input of the model; it has "
-            f"{', '.join(known)}"
+            f"{dataset.label} returns {unknown[0]!r}, which is not an input of the model; its "
+            f"inputs: {', '.join(known)}"
         )
     feeds, missing = fitting(session, batch.feeds)
     if missing:
-        raise bad_data(f"{dataset.label} gives no value for the input {missing!r}")
+        raise bad_data(f"{dataset.label} returns no value for the input {missing!r}")
     try:
         return session.run(None, feeds)
     except Exception as error:
@@ -259,18 +260,19 @@ def _scores(
         scores = np.asarray(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError) as error:
         raise bad_data(
-            f"the metric gave {type(given).__name__} {str(given)[:40]!r}, not one number a sample",
+            f"the metric returned {type(given).__name__} {str(given)[:40]!r}, not one number per "
+            "sample",
             "Return an array with one score for each sample of the batch",
         ) from error
     if batch.samples is not None:
         scores = scores[: batch.samples]
     if not scores.size:
-        raise bad_data("the metric gave no score for a batch")
+        raise bad_data("the metric returned no score for a batch")
     expected = _count(batch.labels)
     if batch.samples is None and expected is not None and scores.size not in (1, expected):
         raise bad_data(
-            f"the metric gave {scores.size} scores for {expected} labels",
-            "Return one score a sample, or one for the whole batch",
+            f"the metric returned {scores.size} scores for {expected} labels",
+            "Return one score per sample, or one for the whole batch",
         )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
