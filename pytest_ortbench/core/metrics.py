@@ -34,8 +34,7 @@ _STANDARD: tuple[Metric, ...] = (
         "throughput_per_s",
         "1/s",
         "higher",
-        "Items per second of all callers (one, if not asked otherwise): batch x inferences / "
-        "timed seconds.",
+        "Items per second of all callers (one by default): batch x inferences / timed seconds.",
         counted="items",
     ),
     metric(
@@ -51,15 +50,16 @@ _STANDARD: tuple[Metric, ...] = (
         "build_s",
         "s",
         "lower",
-        "Making the model of its source in its framework, weights included: median of the workers.",
+        "Building the model from its source in its framework, weights included: median of the "
+        "workers.",
     ),
     metric(
         "compile_time",
         "compile_s",
         "s",
         "lower",
-        "Compiling the model ahead, by an engine that does so: median of the workers that found "
-        "nothing compiled.",
+        "Compiling the model in advance, for engines that do so: median of the workers that "
+        "found nothing compiled.",
     ),
     metric(
         "session_create",
@@ -105,8 +105,8 @@ _STANDARD: tuple[Metric, ...] = (
         "peak_rss_bytes",
         "bytes",
         "lower",
-        "Rise of the resident size at its peak, session and runs, over the process with "
-        "ONNX Runtime, or the engine or framework, loaded: largest of the workers.",
+        "Peak rise of the resident size by the session and its runs, over the process with ONNX "
+        "Runtime (or the engine or framework) loaded: largest of the workers.",
     ),
     metric(
         "process_peak_rss",
@@ -136,14 +136,14 @@ _STANDARD: tuple[Metric, ...] = (
         "compiled_bytes",
         "bytes",
         "lower",
-        "What an engine compiled the model to, ahead: largest of the workers.",
+        "Size of what an engine compiled the model to in advance: largest of the workers.",
     ),
     metric(
         "cpu_utilisation",
         "cpu_utilisation",
         "ratio",
         "lower",
-        "CPU time of the process, all threads, by what the CPUs that it may use offer meanwhile: "
+        "CPU time of the process, all threads, as a share of what its CPUs offer in that time: "
         "100 % is all of them.",
     ),
     metric(
@@ -165,14 +165,14 @@ _STANDARD: tuple[Metric, ...] = (
         "placement_ratio",
         "ratio",
         "higher",
-        "Share of executed computing nodes that ran on the asked provider.",
+        "Share of executed computing nodes that ran on the requested provider.",
     ),
     metric(
         "time_on_provider",
         "time_on_provider",
         "ratio",
         "higher",
-        "Share of node time spent on the asked provider.",
+        "Share of node time spent on the requested provider.",
     ),
     metric(
         "accuracy_finite",
@@ -284,8 +284,8 @@ def metric_hint(written: str, more: Iterable[str] = ()) -> str:
         return f"Did you mean {near!r}?"
     listed = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
     return (
-        f"Known are e.g. {listed}; all {len(METRICS)} metrics stand in docs/reference/metrics.md, "
-        "and a measured run has them as columns of 'ortbench export'"
+        f"Known are e.g. {listed}; all {len(METRICS)} metrics are listed in "
+        "docs/reference/metrics.md, and 'ortbench export' has them as columns"
     )
 
 

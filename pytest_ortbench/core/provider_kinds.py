@@ -153,7 +153,7 @@ def supplied_by(alias: str) -> str:
     if kind is None:
         return ""
     if not kind.distributions:
-        return f"{kind.name} is not in any package on PyPI; {kind.source} have it"
+        return f"no package on PyPI contains {kind.name}; {kind.source} do"
     first, *others = kind.distributions
     more = f" (or {', '.join(others)})" if others else ""
     needs = f"; it needs {kind.source}" if kind.source else ""

@@ -42,7 +42,7 @@ class LoadView:
 
     @property
     def valid(self) -> bool:
-        """Whether it is VALID; fails the test if there was no test of it."""
+        """Whether it is VALID; fails the test if there was it was not tested."""
         if self.facts.valid is None:
             self._fail("valid", self.facts.reason)
         return bool(self.facts.valid)
