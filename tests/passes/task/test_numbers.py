@@ -166,7 +166,7 @@ def test_one_changed_sample_of_too_few_leaves_the_judgement_to_the_floor() -> No
 
 def test_the_reason_says_all_that_decides() -> None:
     assert judge_task(counted(2000, 1700, 1800)).reason == (
-        "top-1 0.85 (reference 0.9): 94.44 % times the reference's score, at least 93.38 % (95 % "
+        "top-1 0.85 (reference 0.9): 94.44 % of the reference's score, at least 93.38 % (95 % "
         "interval, 2000 samples); the minimum is 99 %"
     )
 
