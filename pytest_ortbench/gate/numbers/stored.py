@@ -167,19 +167,9 @@ def vanished(case: Case, baseline: str, model: str, *, moved_to: str = "") -> Ga
         model: Name of its model, as the contender has it.
         moved_to: What its model is called now, if its content is there under another name.
     """
-<<<<<<< HEAD
-    reason = f"{case.case_id} was removed: {baseline} has it"
+    reason = f"{case.case_id} was removed: {baseline} contains it"
     judged = replace(
         GateResult.undecided(case, baseline=baseline),
-=======
-    case_id, runtime = key
-    reason = f"{case_id} was removed: {baseline} contains it"
-    judged = GateResult(
-        case_id=case_id,
-        runtime=runtime,
-        baseline=baseline,
-        verdict="incomparable",
->>>>>>> 9a44ae9a (Plain words in flags, gates, comparisons and metrics: recommended instead of ship, no tie, a launch is explained)
         cause="removed",
         reason=reason,
         removed=True,
