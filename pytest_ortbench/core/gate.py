@@ -13,32 +13,32 @@ VERDICTS: dict[str, str] = {
     "faster": "the contender takes less time, by the margin or more",
     "slower": "the contender takes more time, by the margin or more",
     "same": "a slowdown of the margin is excluded",
-    "inconclusive": "nothing can be said at this margin",
-    "incomparable": "the two sides are no measurement of the same thing",
-    "less accurate": "the contender's answers are not the baseline's, by more than is allowed",
-    "unjudged": "the answers of the two sides could not be compared",
+    "inconclusive": "a slowdown of the margin is neither shown nor excluded",
+    "incomparable": "the two sides do not measure the same thing",
+    "less accurate": "the contender's outputs differ from the baseline's by more than is allowed",
+    "unjudged": "the outputs of the two sides could not be compared",
 }
 
 #: Why there is no verdict on the latency of a case.
 CAUSES: dict[str, str] = {
-    "inputs": "the two sides are not fed the same",
+    "inputs": "the two sides have different inputs",
     "status": "a side can't be measured",
-    "machine": "the machine of the two runs is not the same",
-    "workload": "the work of the two runs is not the same",
-    "shared": "times of two runs do not compare on a shared machine",
-    "canary": "the machine itself changed, or nobody knows whether it did",
-    "limits": "there is no baseline, and only absolute limits were held",
+    "machine": "the two runs come from different machines",
+    "workload": "the two runs did different work",
+    "shared": "times of two runs can't be compared on a shared machine",
+    "canary": "the machine itself changed, or that is not known",
+    "limits": "there is no baseline, so only absolute limits were checked",
     "removed": "the case is no longer planned",
-    "time": "the time of the case was over",
+    "time": "the time limit of the case was reached",
     "budget": "the budget of the run has no time for the launches that it takes",
-    "suite": "among so many cases the slowdown does not stand",
-    "unconfirmed": "measured again, the slowdown was not found again",
+    "suite": "among so many cases the slowdown is not significant",
+    "unconfirmed": "a second measurement did not find the slowdown again",
     "launches": "the launches neither show nor exclude a slowdown of the margin",
     "margin": "the margin is below what the machine can resolve",
-    "flags": "flags say that the times are worth nothing",
+    "flags": "flags bar the times from a comparison",
     "statistics": "two statistics of the launches contradict each other",
     "median": "a side has no median",
-    "noise": "the noise that both runs recorded does not allow the margin",
+    "noise": "the noise in both runs is too large for the margin",
 }
 
 #: What stands for the other side of a case that has none: only its absolute limits are held.
@@ -50,7 +50,7 @@ MODEL_SAME, MODEL_CHANGED, MODEL_UNPROVEN = "same", "changed", "unproven"
 MODEL_RELATIONS: dict[str, str] = {
     MODEL_SAME: "the content is the same",
     MODEL_CHANGED: "it is the same model, and its file changed",
-    MODEL_UNPROVEN: "the content differs, and only names and folders say that it is the same model",
+    MODEL_UNPROVEN: "the content differs, and only names and folders suggest the same model",
 }
 
 #: What it may say of any other metric; and ``inconclusive`` and ``incomparable`` as above.
@@ -58,9 +58,9 @@ METRIC_VERDICTS: dict[str, str] = {
     "better": "the contender's value is better",
     "worse": "the contender's value is worse by more than is allowed",
     "same": "within what is allowed",
-    "informs": "shown, not gated",
-    "less accurate": "the contender's answers are not the baseline's, by more than is allowed",
-    "unjudged": "the evidence is missing, cut short or not a number",
+    "informs": "shown only, never fails the gate",
+    "less accurate": "the contender's outputs differ from the baseline's by more than is allowed",
+    "unjudged": "the evidence is missing, incomplete or not a number",
 }
 
 
@@ -156,7 +156,7 @@ class MetricVerdict:
 #: What a finding may be about beside a metric of the registry.
 SUBJECTS: dict[str, str] = {
     "latency": "the time of an inference",
-    "accuracy": "flags that bar a number, the answers of both sides, and every accuracy_* metric",
+    "accuracy": "flags that bar a number, the outputs of both sides, and every accuracy_* metric",
     "answers": "the outputs of the two sides, compared",
     "status": "whether the case can still be measured",
     "comparison": "whether the two sides can be compared at all",

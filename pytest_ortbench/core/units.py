@@ -138,7 +138,7 @@ def parse_span(text: str, *, place: str) -> float:
     if not parts or _SPAN.sub("", text):
         match = _NUMBER.match(text)
         if match is None or not 0 < float(match[1]) < math.inf:
-            raise UsageError(f"{text!r} is no time above 0", place=place, hint=hint)
+            raise UsageError(f"{text!r} is not a time above 0", place=place, hint=hint)
         number, unit = match.groups()
         if not unit:
             hint = f"Write {number}m for minutes, or {number}s for seconds"

@@ -11,11 +11,11 @@ from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 
 #: What can be compared, and in one sentence what a column then is.
 AXES: dict[str, str] = {
-    "machine": "one column a machine; of several runs of a machine the newest counts",
-    "runtime": "one column a distribution and version of ONNX Runtime",
-    "provider": "one column an execution provider, engine or framework",
-    "precision": "one column a precision",
-    "time": "one column a run, the oldest first",
+    "machine": "one column per machine; of several runs of a machine, the newest counts",
+    "runtime": "one column per distribution and version of ONNX Runtime",
+    "provider": "one column per execution provider, engine or framework",
+    "precision": "one column per precision",
+    "time": "one column per run, the oldest first",
 }
 
 
