@@ -353,6 +353,8 @@ class Case(_Named):
         generation: The request that is timed instead of an inference; ``None`` for an inference.
         encoder_inputs: What the encoder of the model reads at the beginning of each request; empty
             where a request has none.
+        first_inputs: What the file of a decoder's first step takes beside tokens, mask, positions;
+            empty where one file makes all steps.
     """
 
     model: Model
@@ -378,6 +380,7 @@ class Case(_Named):
     expected: tuple[InputSpec, ...] = ()
     generation: Generation | None = None
     encoder_inputs: tuple[InputSpec, ...] = ()
+    first_inputs: tuple[InputSpec, ...] = ()
 
     @property
     def is_source(self) -> bool:

@@ -198,6 +198,35 @@ class EncoderFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStepFile:
+    """The file of a decoder's first step, where all later steps have another one.
+
+    Attributes:
+        path: Absolute path of the file.
+        source: Where it comes from, as of a model.
+        digest: SHA-256 over the file and its external data, hexadecimal.
+        size_bytes: File plus external data.
+        decoder: What its inputs and outputs mean; it has no cache.
+        given: Its output that each input of the later steps takes, by that input.
+        external_files: External data files, relative to its folder.
+        inputs: Declared inputs.
+        default_dims: Sizes of symbolic dimensions that the catalogue names.
+        implied_dims: Sizes of dimensions that the graph fixes.
+    """
+
+    path: str
+    source: str
+    digest: str
+    size_bytes: int
+    decoder: Decoder
+    given: dict[str, str]
+    external_files: tuple[str, ...] = ()
+    inputs: tuple[TensorInfo, ...] = ()
+    default_dims: dict[str, int] = field(default_factory=dict)
+    implied_dims: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubnormalWeight:
     """A weight with values so small that many CPUs compute them in microcode.
 
@@ -271,6 +300,7 @@ class Model:
             any other model, and where that can't be seen.
         encoder: What a decoder listens to; ``None`` where it listens to nothing, or no file of an
             encoder is known.
+        first_step: The file of a decoder's first step, where this one is that of the later steps.
         exported_from: What it was exported from in this run; ``None`` for a file as it is.
     """
 
@@ -303,7 +333,19 @@ class Model:
     subnormal_weights: tuple[SubnormalWeight, ...] = ()
     decoder: Decoder | None = None
     encoder: EncoderFile | None = None
+    first_step: FirstStepFile | None = None
     exported_from: Source | None = None
+
+    @property
+    def hears(self) -> tuple[str, ...]:
+        """Inputs that an encoder speaks to, those of a first step's file among them."""
+        if self.decoder is None:
+            return ()
+        first = self.first_step
+        if first is None:
+            return self.decoder.heard
+        own = (name for name in self.decoder.heard if name not in first.given)
+        return tuple(dict.fromkeys((*first.decoder.heard, *own)))
 
     @property
     def is_pruned(self) -> bool:

@@ -77,19 +77,27 @@ def measured(case: Case) -> Seal:
         model.external_files if variant.path == model.path else ()
     )
     seal = _seal(variant.path, external, variant.digest, case)
-    encoder = model.encoder
-    if encoder is None or not case.encoder_inputs:
-        return seal
-    heard = _ModelFile(
-        path=Path(encoder.path), external=encoder.external_files, digest=encoder.digest
-    )
-    return Seal(models=(*seal.models, heard), contents=seal.contents)
+    return Seal(models=(*seal.models, *_beside(case)), contents=seal.contents)
+
+
+def _beside(case: Case) -> list[_ModelFile]:
+    """Files of other models that the requests of a case run as well."""
+    encoder, first = case.model.encoder, case.model.first_step
+    files = (encoder if case.encoder_inputs else None, first if case.generation else None)
+    return [
+        _ModelFile(path=Path(file.path), external=file.external_files, digest=file.digest)
+        for file in files
+        if file is not None
+    ]
 
 
 def source(case: Case) -> Seal:
     """Return the seal of a case whose reference is computed: the model as the user named it."""
     model = case.model
-    return _seal(model.path, model.external_files, model.digest, case)
+    seal = _seal(model.path, model.external_files, model.digest, case)
+    if model.first_step is None:
+        return seal
+    return Seal(models=(*seal.models, *_beside(case)), contents=seal.contents)
 
 
 def converted(conversion: Conversion) -> Seal:

@@ -64,6 +64,7 @@ def decoder_of(
     sizes: Mapping[str, int] | None = None,
     graph: DecoderGraph | None = None,
     told: LanguageConfig | None = None,
+    is_later: bool = False,
 ) -> Recognised:
     """Take a model for a decoder, by the names of its inputs and outputs.
 
@@ -73,9 +74,10 @@ def decoder_of(
         sizes: Sizes of symbols that the graph fixes.
         graph: What the graph shows.
         told: What files beside it tell.
+        is_later: Whether another file makes the first step, so that one token at a time will do.
     """
     graph, told = graph or DecoderGraph(), told or LanguageConfig()
-    parts = _parts(inputs, outputs, told, graph)
+    parts = _parts(inputs, outputs, told, graph, is_later=is_later)
     if isinstance(parts, str):
         return Recognised(reason=parts)
     if not parts.pairs and not (told.is_causal or graph.is_causal):
@@ -180,6 +182,8 @@ def _parts(
     outputs: Sequence[TensorInfo],
     told: LanguageConfig,
     graph: DecoderGraph,
+    *,
+    is_later: bool,
 ) -> _Parts | str:
     """Return what each input and output means, or why that can't be told."""
     ids = _named(inputs, _IDS, told, "input_ids")
@@ -188,7 +192,7 @@ def _parts(
         return "no input is called input_ids"
     if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
         return f"input {ids.name!r} does not hold tokens, [batch, tokens] of whole numbers"
-    if isinstance(ids.shape[1], int):
+    if isinstance(ids.shape[1], int) and not (is_later and ids.shape[1] == 1):
         return f"input {ids.name!r} takes no other number of tokens than {ids.shape[1]}"
     if logits is None:
         return "no output is called logits"

@@ -11,6 +11,7 @@ from pytest_ortbench.models.cache_pairs import parts_of_name
 
 _DECODERS = ("decoder_model_merged", "decoder_with_past_model", "decoder_model", "decoder")
 _ENCODERS = ("encoder_model", "encoder")
+_FIRST, _LATER, _MERGED = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
 _STATES = ("last_hidden_state", "hidden_states", "encoder_hidden_states", "encoder_outputs")
 
 
@@ -30,23 +31,41 @@ def encoder_beside(path: Path) -> Path | None:
     return None
 
 
-def other_half(path: Path) -> Path | None:
-    """Return the file that exporters write beside a decoder that lies there in two halves.
+def first_half(path: Path) -> Path | None:
+    """Return the file of a decoder's first step that exporters write beside that of later steps.
 
     ``decoder_model.onnx`` reads a prompt without a cache, and ``decoder_with_past_model.onnx`` goes
-    on with one. Where the two lie there merged as well, nothing is missing.
+    on with one.
 
     Args:
-        path: The file of one half.
+        path: The file of the later steps.
     """
-    first, later, merged = "decoder_model", "decoder_with_past_model", "decoder_model_merged"
-    for own, other in ((merged, ""), (later, first), (first, later)):
-        before, matched, after = path.stem.rpartition(own)
-        if matched:
-            beside = path.with_name(f"{before}{other}{after}{path.suffix}")
-            whole = path.with_name(f"{before}{merged}{after}{path.suffix}")
-            return beside if other and beside.is_file() and not whole.is_file() else None
-    return None
+    return _half(path, _LATER, _FIRST)
+
+
+def later_half(path: Path) -> Path | None:
+    """Return the file of the later steps that exporters write beside that of the first one.
+
+    Where the two lie there merged as well, neither is half of anything that is missing.
+
+    Args:
+        path: The file of the first step.
+    """
+    half = None if _MERGED in path.stem else _half(path, _FIRST, _LATER)
+    return None if half is None or _called(path, _FIRST, _MERGED).is_file() else half
+
+
+def _half(path: Path, own: str, other: str) -> Path | None:
+    if own not in path.stem:
+        return None
+    beside = _called(path, own, other)
+    return beside if beside.is_file() else None
+
+
+def _called(path: Path, own: str, other: str) -> Path:
+    """Return a file beside another one, whose name says otherwise what is in it."""
+    before, _, after = path.stem.rpartition(own)
+    return path.with_name(f"{before}{other}{after}{path.suffix}")
 
 
 def _is_there(path: Path, name: str) -> bool:
@@ -60,11 +79,13 @@ def listening_to(model: Model, encoder: Model) -> Model | str:
         model: The decoder.
         encoder: The model that is to run before it.
     """
-    if model.decoder is None or not model.decoder.heard:
+    if not model.hears:
         return f"no input of {model.name!r} takes what an encoder says"
     heard: dict[str, str] = {}
-    for name in model.decoder.heard:
-        info = next(info for info in model.inputs if info.name == name)
+    first = () if model.first_step is None else model.first_step.inputs
+    declared = {info.name: info for info in (*model.inputs, *first)}
+    for name in model.hears:
+        info = declared[name]
         output = _output_for(info, encoder.outputs)
         if output is not None:
             heard[name] = output.name

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.models.cache_pairs import parts_of_name
 from pytest_ortbench.models.decoders import decoder_of
-from pytest_ortbench.models.encoders import other_half
+from pytest_ortbench.models.encoders import later_half
 from pytest_ortbench.models.genai_config import has_genai_config
 from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.engines import GENAI, engines_for
 from pytest_ortbench.planning.request import PlanRequest
-
-#: What makes one file of two.
-_HOW_TO_MERGE = (
-    "merge_decoders(FIRST, LATER, save_path=…) of optimum.onnx writes decoder_model_merged.onnx"
-)
 
 
 def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterator[Skip]:
@@ -30,6 +25,9 @@ def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterato
         request: What was asked for.
     """
     for model in models if request.generate == "auto" else ():
+        # A first half has a note of its own.
+        if later_half(Path(model.path)) is not None:
+            continue
         if model.decoder is None and looks_like_a_decoder(model):
             yield Skip(
                 what=f"{model.name} × requests",
@@ -64,10 +62,10 @@ def _is_in_config(model: Model) -> bool:
     return config is not None and len(set(config.files.values())) == 1
 
 
-def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterator[str]:
+def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterator[str]:
     """Yield what is odd beside models, where no row tells it.
 
-    That is what is wrong with a ``genai_config.json``, the other half of a decoder, and whatever
+    That is what is wrong with a ``genai_config.json``, what goes on with a first step, and whatever
     else was noted of a model that writes text: no tokenizer, no encoder.
 
     Args:
@@ -75,13 +73,9 @@ def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterat
         request: What was asked for.
     """
     for model in models if request.generate != "off" else ():
-        other, decoder = other_half(Path(model.path)), model.decoder
-        if other is not None:
-            yield (
-                f"{model.name}: {other.name} beside it is the other half of one decoder, for the "
-                "first token or for later ones, and each file is measured by itself. Merge them "
-                f"to measure requests as they are served: {_HOW_TO_MERGE}"
-            )
+        later, decoder = later_half(Path(model.path)), model.decoder
+        if later is not None and not any(Path(other.path) == later for other in models):
+            yield f"{model.name}: {_writes_first(later)}"
         if decoder is None:
             continue
         faults = {fault.told for fault in decoder.config_faults}
@@ -94,7 +88,17 @@ def configuration_notes(models: Iterable[Model], request: PlanRequest) -> Iterat
                 yield f"{model.name}: {fault.told}. {fault.remedy}"
 
 
+def _writes_first(later: Path) -> str:
+    return (
+        f"{later.name} beside it writes all tokens but the first. Name that file to measure "
+        "requests of both"
+    )
+
+
 def why_no_decoder(model: Model) -> str:
     """Return why a model is not taken for one that writes text."""
+    later = later_half(Path(model.path))
+    if later is not None:
+        return _writes_first(later)
     told = language_config(Path(model.path))
     return decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason

@@ -37,7 +37,7 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
         OrtbenchError: if the named one can't be read.
         UsageError: if the named one does not go with it.
     """
-    if not named and (model.decoder is None or not model.decoder.heard):
+    if not named and not model.hears:
         return model
     spec = named or _usual(model)
     if not spec:

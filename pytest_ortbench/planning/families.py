@@ -12,6 +12,10 @@
     file = "decoder_model_merged.onnx"
     encoder = "encoder_model.onnx"            # runs once before the decoder writes; found beside it
 
+    [tool.ortbench.models.llm]
+    file = "decode.onnx"                      # of a decoder in two files, that of the later steps
+    first_step = "prefill.onnx"               # decoder_model.onnx is found beside it
+
 An entry of ``models/catalogue.toml`` takes ``reference``, ``encoder`` and ``variants`` too, with
 paths that start at its folder.
 """
@@ -29,7 +33,7 @@ from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.models.catalogue import CatalogueEntry, project_catalogue
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
-_KEYS = ("file", "reference", "encoder", "variants")
+_KEYS = ("file", "reference", "encoder", "first_step", "variants")
 _VARIANT_KEYS = ("file", "sqnr_floor")
 _EXAMPLE = 'Write file = "model.onnx"'
 
@@ -57,6 +61,7 @@ class Family:
         file: What stands for the file that is ``native``.
         reference: What stands for the file that is right; empty for ``file``.
         encoder: What stands for the encoder that a decoder listens to; empty for a file beside it.
+        first_step: What stands for the file of a decoder's first step, likewise.
         variants: Further files by name.
         listed: Whether it is an entry of the catalogue, which is found by its name there.
     """
@@ -66,6 +71,7 @@ class Family:
     file: str
     reference: str = ""
     encoder: str = ""
+    first_step: str = ""
     variants: dict[str, Member] = field(default_factory=dict)
     listed: bool = False
 
@@ -124,13 +130,14 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
             f"variants is {variants!r}", place=place, hint='Write variants.qat = "qat.onnx"'
         )
     folder = table.file.parent
-    encoder = _text(keys, "encoder", place)
+    encoder, first = (_text(keys, key, place) for key in ("encoder", "first_step"))
     return Family(
         name=name,
         place=place,
         file=_rebased(file, folder),
         reference=_rebased(reference, folder) if reference and reference != file else "",
         encoder=_rebased(encoder, folder) if encoder else "",
+        first_step=_rebased(first, folder) if first else "",
         variants={
             str(key): _member(str(key), value, place, folder) for key, value in variants.items()
         },

@@ -18,6 +18,7 @@ from pytest_ortbench.models.sources import Export
 from pytest_ortbench.planning.encoders import with_encoder
 from pytest_ortbench.planning.exports import ExportError
 from pytest_ortbench.planning.families import Family, Member
+from pytest_ortbench.planning.first_steps import with_first_step
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import OwnVariant
 
@@ -78,10 +79,8 @@ def resolve(
             models.append(_unreadable(found, found.name, found.error))
             continue
         family = _family_of(found, known)
-        place = "" if family is None else f"{family.place} encoder"
         try:
-            read_encoder = partial(_one, place=place, root=root, notify=notify, describe=describe)
-            found = with_encoder(found, "" if family is None else family.encoder, read_encoder)
+            found = _with_files_beside(found, family, root, notify, describe)
         except OrtbenchError as error:
             models.append(_unreadable(found, found.name if not family else family.name, error))
             continue
@@ -99,6 +98,24 @@ def resolve(
             for key, member in family.variants.items()
         ]
     return Resolved(models=models, own=own)
+
+
+def _with_files_beside(
+    model: Model,
+    family: Family | None,
+    root: Path,
+    notify: Callable[[str], None],
+    describe: Describe | None,
+) -> Model:
+    """Return a model with the files that its requests run as well: a first step, an encoder."""
+    named = Family(name="", place="", file="") if family is None else family
+
+    def reader(key: str) -> Callable[[str], Model]:
+        place = f"{named.place} {key}" if named.place else ""
+        return partial(_one, place=place, root=root, notify=notify, describe=describe)
+
+    begun = with_first_step(model, named.first_step, reader("first_step"))
+    return with_encoder(begun, named.encoder, reader("encoder"))
 
 
 def _unreadable(model: Model | BrokenModel, name: str, error: OrtbenchError) -> UnreadableModel:

@@ -52,7 +52,11 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
         asked = Generation(engine=engine, prompt_tokens=prompt, new_tokens=new, depth=depth)
         yield Workload(
             name=GENERATE,
-            dims=_sizes({tokens: prompt, past: 0}),
+            dims=_sizes(
+                {tokens: prompt, past: 0}
+                if axes.model.first_step is None
+                else {tokens: 1, past: prompt}
+            ),
             generation=asked,
             refusal=_refusal(axes.model, asked),
         )

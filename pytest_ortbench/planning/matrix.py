@@ -22,10 +22,10 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import configuration_notes, near_decoder_skips
-from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
 from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
 from pytest_ortbench.planning.example_inputs import fed_from_file
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, workloads
+from pytest_ortbench.planning.first_steps import FedBeside, fed_beside, refuse_several_files
 from pytest_ortbench.planning.generations import generations, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
@@ -216,7 +216,8 @@ def _cases_of(
                     dataset=sized.labelled,
                     no_batch=axes.no_batch(sized.batch),
                     generation=sized.generation,
-                    encoder_inputs=sized.encoder_inputs,
+                    encoder_inputs=sized.beside.encoder_inputs,
+                    first_inputs=sized.beside.first_inputs,
                 )
                 for placer in placers:
                     case = placer(case, request.of_passes)
@@ -225,7 +226,7 @@ def _cases_of(
                     or made.refusal
                     or sized.refusal
                     or provider_refusal(case)
-                    or (refuse_encoder(target.runtime) if sized.encoder_inputs else None)
+                    or refuse_several_files(case)
                     or lack
                     or refuse_capture(provider, point.io, case.callers)
                     or refuse_session(provider, point.session)
@@ -292,7 +293,7 @@ class _Sized:
         labelled: Labelled data that fits them.
         generation: The request that is timed, ``None`` where single inferences are.
         refusal: Why the workload can't be measured; ``None`` if it can.
-        encoder_inputs: What an encoder reads at the beginning of each request.
+        beside: What the other files that a request runs are fed.
     """
 
     asked: int | None
@@ -304,7 +305,7 @@ class _Sized:
     labelled: Dataset | None
     generation: Generation | None = None
     refusal: Failure | None = None
-    encoder_inputs: tuple[InputSpec, ...] = ()
+    beside: FedBeside = field(default_factory=FedBeside)
 
     @property
     def engine(self) -> str:
@@ -353,12 +354,10 @@ def _sized(
     feed, labelled = _feed(axes, asked, sizes, request, data)
     batch = axes.batch_of(asked, dims)
     generation = preset.generation if preset is not None else None
-    encoder = axes.model.encoder
-    read: tuple[InputSpec, ...] | Failure = ()
-    if encoder is not None and generation is not None:
-        read = fed_to_encoder(encoder, batch)
-        if not isinstance(read, Failure):
-            generation = replace(generation, sound_s=sound_seconds(read))
+    beside = FedBeside()
+    if generation is not None:
+        beside = fed_beside(axes.model, batch=batch, sizes=sizes)
+        generation = replace(generation, sound_s=beside.sound_s)
     return _Sized(
         asked=asked,
         batch=batch,
@@ -373,8 +372,8 @@ def _sized(
         feed=named_by(preset, feed),
         labelled=labelled,
         generation=generation,
-        refusal=read if isinstance(read, Failure) else _refusal(axes.model, preset, batch),
-        encoder_inputs=() if isinstance(read, Failure) else read,
+        refusal=beside.refusal or _refusal(axes.model, preset, batch),
+        beside=beside,
     )
 
 

@@ -169,6 +169,15 @@ class ModelAxes:
                 return past, size
         return past, ""
 
+    @property
+    def fixed_tokens(self) -> int:
+        """New tokens of a decoder that takes no other number of them; 0 for any other model."""
+        decoder = self.model.decoder
+        ids = "" if decoder is None else decoder.ids
+        shape = next((info.shape for info in self.model.inputs if info.name == ids), None)
+        size = shape[1] if shape is not None and len(shape) > 1 else 0
+        return size if isinstance(size, int) else 0
+
     @cached_property
     def cache_sizes(self) -> tuple[CacheSize, ...]:
         """Open axes of a decoder's cache beside batch and length, each symbol once."""
@@ -293,9 +302,10 @@ def find_sizes(
             sizes.put(symbol, role.tied_size, "graph")
     _put_cache_sizes(axes, sizes)
     past, tokens = axes.cache
+    if past and (tokens or axes.fixed_tokens):
+        sizes.put(past, PAST, "default", "default: past length")
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
-        sizes.put(past, PAST, "default", "default: past length")
     for symbol, count, what in graph_counts(model, axes.symbols, sizes.values):
         sizes.put(symbol, count, "default", f"default: {what}")
     unset = [name for name in axes.symbols if name not in sizes.values]
@@ -306,9 +316,10 @@ def find_sizes(
             _put_default(axes, sizes, name)
     sizes.tie(axes.ties)
     for name in totals:
-        if past and tokens:
-            total = sizes.values[past] + sizes.values[tokens]
-            sizes.put(name, total, "sum", f"{past} + {tokens}")
+        new = sizes.values[tokens] if tokens else axes.fixed_tokens
+        if past and new:
+            total = sizes.values[past] + new
+            sizes.put(name, total, "sum", f"{past} + {tokens or new}")
         _put_default(axes, sizes, name)
     return sizes
 

@@ -208,8 +208,12 @@ def _as_first_written(case: Case) -> Any:
         del plain["sampling"]["export_check"]
     if not case.encoder_inputs:
         del plain["encoder_inputs"]
+    if not case.first_inputs:
+        del plain["first_inputs"]
     if case.model.encoder is None:
         del plain["model"]["encoder"]
+    if case.model.first_step is None:
+        del plain["model"]["first_step"]
     if case.model.exported_from is None:
         del plain["model"]["exported_from"]
     if case.dataset is not None and case.dataset.boxes is None:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.model import Model, TensorInfo
-from pytest_ortbench.models.encoders import encoder_beside, listening_to, other_half
+from pytest_ortbench.models.encoders import encoder_beside, first_half, later_half, listening_to
 
 Shape = tuple[int | str, ...]
 STATES: Shape = ("batch", "length", 16)
@@ -96,23 +96,35 @@ def test_files_of_exporters_are_found_beside_each_other(
 
 
 @pytest.mark.parametrize(
-    ("name", "others", "half"),
+    ("name", "others", "first", "later"),
     [
-        ("decoder_model", ["decoder_with_past_model"], "decoder_with_past_model"),
-        ("decoder_with_past_model", ["decoder_model"], "decoder_model"),
-        ("decoder_model_int8", ["decoder_with_past_model_int8"], "decoder_with_past_model_int8"),
-        ("t5_decoder_model", ["t5_decoder_with_past_model"], "t5_decoder_with_past_model"),
-        ("decoder_model", [], None),
-        ("decoder_model", ["decoder_with_past_model_int8"], None),
-        ("decoder_model", ["decoder_with_past_model", "decoder_model_merged"], None),
-        ("decoder_model_merged", ["decoder_model", "decoder_with_past_model"], None),
-        ("model", ["decoder_model"], None),
+        ("decoder_model", ["decoder_with_past_model"], None, "decoder_with_past_model"),
+        ("decoder_with_past_model", ["decoder_model"], "decoder_model", None),
+        (
+            "decoder_model_int8",
+            ["decoder_with_past_model_int8"],
+            None,
+            "decoder_with_past_model_int8",
+        ),
+        ("t5_decoder_with_past_model", ["t5_decoder_model"], "t5_decoder_model", None),
+        ("decoder_model", [], None, None),
+        ("decoder_model", ["decoder_with_past_model_int8"], None, None),
+        ("decoder_model", ["decoder_with_past_model", "decoder_model_merged"], None, None),
+        (
+            "decoder_with_past_model",
+            ["decoder_model", "decoder_model_merged"],
+            "decoder_model",
+            None,
+        ),
+        ("decoder_model_merged", ["decoder_model", "decoder_with_past_model"], None, None),
+        ("model", ["decoder_model"], None, None),
     ],
 )
 def test_the_other_half_of_a_decoder(
-    name: str, others: list[str], half: str | None, tmp_path: Path
+    name: str, others: list[str], first: str | None, later: str | None, tmp_path: Path
 ) -> None:
     for stem in (name, *others):
         (tmp_path / f"{stem}.onnx").write_bytes(b"")
-    other = other_half(tmp_path / f"{name}.onnx")
-    assert (None if other is None else other.stem) == half
+    path = tmp_path / f"{name}.onnx"
+    halves = [half and half.stem for half in (first_half(path), later_half(path))]
+    assert halves == [first, later]

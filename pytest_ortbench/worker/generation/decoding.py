@@ -17,6 +17,8 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.generation import MOST_AT_ONCE, CacheTensor, Decoder
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.worker.binding import device_of
+from pytest_ortbench.worker.generation.first_step import FirstStep, bound
+from pytest_ortbench.worker.generation.step_inputs import FLOATS, StepInputs
 from pytest_ortbench.worker.runtime import load
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding, OrtValue
 
     Ids = npt.NDArray[np.integer[Any]]
-
-_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(double)": "float64"}
-_WHOLE = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 
 
 def cache_bytes(
@@ -62,6 +61,7 @@ class SessionDecoder:
         length: The most tokens of a sequence, past and present.
         heard: Values of the inputs that hold what an encoder said, by name.
         run: What runs the session on a binding; the session's own where it is ``None``.
+        first: What reads a prompt with an empty cache, where that is another file.
     """
 
     def __init__(
@@ -74,16 +74,19 @@ class SessionDecoder:
         length: int,
         heard: Mapping[str, object] | None = None,
         run: Callable[[IOBinding], object] | None = None,
+        first: FirstStep | None = None,
     ) -> None:
         self._ort, _ = load()
         self._decoder = decoder
         self._batch = batch
         self._length = length
         self._device = device_of(provider)
-        self._types = {info.name: info.type for info in session.get_inputs()}
-        self._shapes = {info.name: info.shape for info in session.get_inputs()}
+        self._inputs = StepInputs(session, decoder, batch=batch)
+        self._types = self._inputs.types
         self._binding = session.io_binding()
         self._run = run or session.run_with_iobinding
+        self._first = first
+        self._heard: dict[str, OrtValue] = {}
         self.hear(heard or {})
         #: By number of tokens: where the logits of a run go, once their shape is known.
         self._logits: dict[int, npt.NDArray[Any]] = {}
@@ -93,24 +96,23 @@ class SessionDecoder:
         self._read: Ids | None = None
 
     def hear(self, heard: Mapping[str, object]) -> None:
-        """Bind what an encoder said, by name of the input; it stays where the provider has it."""
+        """Take what an encoder said, by name of the input; it stays where the provider has it.
+
+        Keys and values that a first step of its own makes of it are bound when it has run.
+        """
+        if self._first is not None:
+            self._first.hear(heard)
+        given = () if self._first is None else self._first.takers
+        names = [name for name in self._decoder.heard if name not in given]
+        self._bind_heard(
+            {n: bound(self._ort, self._inputs, n, heard[n], self._device) for n in names}
+        )
+
+    def _bind_heard(self, values: Mapping[str, OrtValue]) -> None:
         #: They must live as long as they are bound.
-        self._heard = [
-            value
-            if isinstance(value, self._ort.OrtValue)
-            else self._ort.OrtValue.ortvalue_from_numpy(self._typed(name, value), *self._device)
-            for name, value in ((name, heard[name]) for name in self._decoder.heard)
-        ]
-        for name, value in zip(self._decoder.heard, self._heard, strict=True):
+        self._heard = {**self._heard, **values}
+        for name, value in values.items():
             self._binding.bind_ortvalue_input(name, value)
-
-    def _typed(self, name: str, value: object) -> npt.NDArray[Any]:
-        """Return values in the type that the session takes: a reference may take another one."""
-        import numpy as np
-
-        array = np.asarray(value)
-        kind = {**_TYPES, **_WHOLE}.get(self._types[name])
-        return array if kind is None else array.astype(kind)
 
     @property
     def past(self) -> int:
@@ -158,6 +160,8 @@ class SessionDecoder:
         Returns:
             Nanoseconds of the run alone, until its outputs are there.
         """
+        if self._first is not None and not self._past:
+            return self._read_first(ids, self._first)
         tokens = ids.shape[1]
         fed = self._with_earlier(ids)
         self._bind_inputs(fed)
@@ -180,12 +184,20 @@ class SessionDecoder:
                 )
             ]
         self._past += tokens
-        self._latest = tokens
+        self._scores = self._logits[tokens]
+        return took
+
+    def _read_first(self, ids: Ids, first: FirstStep) -> int:
+        """Run the file of the first step, whose outputs the later steps go on with."""
+        took, self._scores = first.read(ids)
+        self._cache = [first.given[tensor.past] for tensor in self._decoder.cache]
+        self._bind_heard({n: first.given[n] for n in self._decoder.heard if n in first.given})
+        self._past = ids.shape[1]
         return took
 
     def scores(self) -> npt.NDArray[Any]:
         """Return the logits of the last run, ``[batch, tokens or 1, vocabulary]``; not a copy."""
-        return self._logits[self._latest]
+        return self._scores
 
     def _with_earlier(self, ids: Ids) -> Ids:
         """Return the tokens that a step is fed: without a cache, all of those before as well."""
@@ -198,26 +210,8 @@ class SessionDecoder:
         return self._read
 
     def _bind_inputs(self, ids: Ids) -> None:
-        import numpy as np
-
         decoder, binding = self._decoder, self._binding
-        before = self._past if decoder.cache else 0
-        total = before + ids.shape[1]
-        given: dict[str, npt.NDArray[Any]] = {decoder.ids: self._whole(decoder.ids, ids)}
-        if decoder.mask:
-            ones = np.ones((self._batch, total), dtype=np.int64)
-            given[decoder.mask] = self._whole(decoder.mask, ones)
-        if decoder.positions:
-            row = np.arange(before, total, dtype=np.int64)
-            rows = np.broadcast_to(row, (self._batch, len(row)))
-            listed = len(self._shapes[decoder.positions]) == 1
-            given[decoder.positions] = self._whole(decoder.positions, row if listed else rows)
-        if decoder.cache_flag:
-            is_used = (before > 0) != decoder.cache_flag_first
-            given[decoder.cache_flag] = np.full(self._sized(decoder.cache_flag, 1), is_used)
-        for name, number in decoder.constants.items():
-            shape = self._sized(name, ids.shape[1])
-            given[name] = self._whole(name, np.full(shape, number, dtype=np.int64))
+        given = self._inputs.of(ids, before=self._past if decoder.cache else 0)
         for name, value in given.items():
             binding.bind_cpu_input(name, value)
         for tensor, value in zip(decoder.cache, self._cache, strict=True):
@@ -241,23 +235,10 @@ class SessionDecoder:
             else:
                 binding.bind_output(tensor.present, *self._device)
 
-    def _sized(self, name: str, tokens: int) -> list[int]:
-        """Shape of an input; open axes are the batch and the tokens."""
-        open_sizes = (self._batch, tokens)
-        return [
-            size if isinstance(size, int) else open_sizes[min(axis, 1)]
-            for axis, size in enumerate(self._shapes[name])
-        ]
-
-    def _whole(self, name: str, value: Ids) -> npt.NDArray[Any]:
-        import numpy as np
-
-        return np.ascontiguousarray(value, dtype=_WHOLE[self._types[name]])
-
     def _empty(self, tensor: CacheTensor) -> OrtValue:
         import numpy as np
 
-        kind = _TYPES.get(self._types[tensor.past])
+        kind = FLOATS.get(self._types[tensor.past])
         if kind is None:
             raise WorkerError(
                 Failure(

@@ -12,6 +12,7 @@ from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.consistency import require_consistent
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.first_step import FirstStep
 from pytest_ortbench.worker.generation.listening import RunEncoder
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
@@ -22,6 +23,7 @@ from pytest_ortbench.worker.generation.requests import (
     generation_in,
 )
 from pytest_ortbench.worker.generation.scoring import Scorer, SessionScorer
+from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
 from pytest_ortbench.worker.session import create, session_options
 
@@ -93,6 +95,8 @@ class GeneratingCase(RequestCase):
 
     #: The decoder of the timed loop; it holds a cache.
     _timed: SessionDecoder | None = None
+    #: Session of the file of the first step.
+    _first: InferenceSession | None = None
 
     def _first_inference(self) -> int:
         """Time the first request."""
@@ -121,7 +125,7 @@ class GeneratingCase(RequestCase):
 
     def release(self) -> None:
         """Let go of the measured session and of its cache; no block can follow."""
-        self._timed = None
+        self._timed = self._first = None
         super().release()
 
     def unused_decoder(self, length: int) -> SessionDecoder:
@@ -151,6 +155,19 @@ class GeneratingCase(RequestCase):
             self.case.provider,
             batch=self.case.batch,
             length=length,
-            heard=self.feeds,
+            heard={**self.feeds, **make_feeds(self.case.first_inputs, seed=self.case.seed)},
             run=with_added_work(session.run_with_iobinding, self.case.added_work),
+            first=self._first_step(),
         )
+
+    def _first_step(self) -> FirstStep | None:
+        """Return what reads prompts, where that is another file; its session is made once."""
+        case, file = self.case, self.case.model.first_step
+        if file is None:
+            return None
+        if self._first is None:
+            options = session_options(case.session, threads=self.threads)
+            with self.watch.counted():
+                self._first, _ = create(file.path, self.uncaptured, options)
+        run = with_added_work(self._first.run_with_iobinding, case.added_work)
+        return FirstStep(self._first, file, case.provider, batch=case.batch, run=run)

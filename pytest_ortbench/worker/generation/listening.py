@@ -31,10 +31,8 @@ class RunEncoder:
         self._device = device_of(case.provider)
         self._outputs = list(dict.fromkeys(encoder.heard.values()))
         self._takes = encoder.heard
-        self._types = {spec.name: spec.type for spec in case.inputs}
-        decoder = case.model.decoder
-        heard = () if decoder is None else decoder.heard
-        self._masks = [name for name in heard if name not in encoder.heard]
+        self._types = {spec.name: spec.type for spec in (*case.inputs, *case.first_inputs)}
+        self._masks = [name for name in case.model.hears if name not in encoder.heard]
         self._binding = session.io_binding()
         feeds = make_feeds(case.encoder_inputs, seed=case.seed)
         #: They must live as long as the binding.

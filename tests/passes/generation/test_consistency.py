@@ -26,6 +26,7 @@ from pytest_ortbench.worker.generation.decoding import SessionDecoder
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase
 from pytest_ortbench.worker.generation.requests import Prompts
 from pytest_ortbench.worker.generation.scoring import Scorer, SessionScorer, at_once, sqnr_db
+from pytest_ortbench.worker.generation.step_inputs import StepInputs
 from tests.passes.generation.generated import make_generating_case
 from tests.passes.generation.graphs import (
     COUNTS_FROM_ONE,
@@ -38,22 +39,40 @@ from tests.worker.decoder_cases import decoder_case
 CPU = Provider(alias="cpu", name="CPUExecutionProvider")
 
 
-class ShortMask(SessionDecoder):
+class HiddenNewest(StepInputs):
     """Hides the newest token once there is a cache."""
 
-    def _whole(self, name: str, value: Any) -> Any:
-        whole = super()._whole(name, value)
-        if name == "attention_mask" and self._past:
-            whole[:, -1] = 0
-        return whole
+    def of(self, ids: Any, *, before: int) -> dict[str, Any]:
+        given = super().of(ids, before=before)
+        if before:
+            given["attention_mask"][:, -1] = 0
+        return given
+
+
+class LateCount(StepInputs):
+    """Counts positions one further once there is a cache."""
+
+    def of(self, ids: Any, *, before: int) -> dict[str, Any]:
+        given = super().of(ids, before=before)
+        if before:
+            given["position_ids"] = given["position_ids"] + 1
+        return given
+
+
+class ShortMask(SessionDecoder):
+    """Is fed with a mask that is too short."""
+
+    def __init__(self, session: Any, decoder: Any, provider: Provider, **sizes: Any) -> None:
+        super().__init__(session, decoder, provider, **sizes)
+        self._inputs = HiddenNewest(session, decoder, batch=sizes["batch"])
 
 
 class LatePositions(SessionDecoder):
-    """Counts positions one further once there is a cache."""
+    """Is fed with positions that are off by one."""
 
-    def _whole(self, name: str, value: Any) -> Any:
-        late = name == "position_ids" and self._past
-        return super()._whole(name, value + 1 if late else value)
+    def __init__(self, session: Any, decoder: Any, provider: Provider, **sizes: Any) -> None:
+        super().__init__(session, decoder, provider, **sizes)
+        self._inputs = LateCount(session, decoder, batch=sizes["batch"])
 
 
 class ShiftedCache(SessionDecoder):

@@ -13,6 +13,7 @@ from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
 from pytest_ortbench.passes.generation.worker.text import nats_of_window
 from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.first_step import FirstStep
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
     TokenChoice,
@@ -56,14 +57,19 @@ def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
     state.enter("reference")
     case = question.case
     asked = generation_in(case)
+    cpu, begun = Provider(alias="cpu", name=CPU), case.model.first_step
+    first = None
+    if begun is not None:
+        first = FirstStep(reference_session(case, model=begun.path), begun, cpu, batch=case.batch)
     scorer = SessionScorer(
         SessionDecoder(
             reference_session(case),
             decoder_in(case),
-            Provider(alias="cpu", name=CPU),
+            cpu,
             batch=case.batch,
             length=max(asked.length, *map(len, question.text), 0),
-            heard=make_feeds(case.inputs, seed=case.seed),
+            heard=make_feeds((*case.inputs, *case.first_inputs), seed=case.seed),
+            first=first,
         )
     )
     choice = TokenChoice(case)

@@ -1,0 +1,172 @@
+"""Decoders whose requests run several files: found, given sizes, and what can't be asked of them.
+
+One file makes the first step and another one the later steps; an encoder may come before both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, InputSpec
+from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.models.encoders import first_half, later_half
+from pytest_ortbench.models.first_steps import begun_by
+from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
+from pytest_ortbench.planning.feeds import inputs_at
+from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
+
+#: What makes one file of two.
+HOW_TO_MERGE = (
+    "merge_decoders(FIRST, LATER, save_path=…) of optimum.onnx writes decoder_model_merged.onnx"
+)
+
+
+def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> Model:
+    """Return a model with the file of its first step, if it is one of two that make a decoder.
+
+    The file of the first step is no decoder by itself then: it would read all again for each token.
+
+    Args:
+        model: As it was read.
+        named: What the project calls the file of its first step; empty for one that lies beside it.
+        read: Reads the model that a specification stands for.
+
+    Raises:
+        OrtbenchError: if the named one can't be read.
+        UsageError: if the named one does not go with it.
+    """
+    if not named and later_half(Path(model.path)) is not None:
+        return replace(model, decoder=None)
+    beside = first_half(Path(model.path))
+    spec = named or (str(beside) if beside is not None else "")
+    if not spec:
+        return model
+    try:
+        found = begun_by(model, read(spec))
+    except (ModelError, UsageError) as error:
+        if named:
+            raise
+        found = str(error)
+    if isinstance(found, Model):
+        return _noted(found, f"the first token of a request is written by {Path(spec).name}")
+    if named:
+        raise UsageError(f"first step {named!r} does not fit: {found}")
+    return _noted(
+        model,
+        f"{Path(spec).name} beside it is not taken for its first step: {found}. {HOW_TO_MERGE}",
+    )
+
+
+def fed_to_first_step(
+    model: Model, *, batch: int, sizes: Mapping[str, int]
+) -> tuple[InputSpec, ...] | Failure:
+    """Return what the file of a first step hears, or why it can't; nothing where there is none.
+
+    Args:
+        model: That of the later steps.
+        batch: Number of sequences.
+        sizes: Sizes by symbol; others than its own are left alone.
+    """
+    first = model.first_step
+    if first is None or not first.decoder.heard:
+        return ()
+    name = Path(first.path).name
+    alone = Model(
+        name=name,
+        path=first.path,
+        source=first.source,
+        digest=first.digest,
+        size_bytes=first.size_bytes,
+        inputs=first.inputs,
+        default_dims=first.default_dims,
+        implied_dims=first.implied_dims,
+    )
+    axes = ModelAxes(alone)
+    own = {symbol: size for symbol, size in sizes.items() if symbol in axes.symbols}
+    try:
+        specs = inputs_at(axes, batch=batch, dims=own)
+    except (RefusedCombination, UsageError) as error:
+        return Failure(kind="unsupported", phase="inputs", message=f"first step {name}: {error}")
+    return tuple(spec for spec in specs if spec.name in first.decoder.heard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FedBeside:
+    """What the files that a request runs beside the model's own are fed.
+
+    Attributes:
+        encoder_inputs: What an encoder reads at the beginning of each request.
+        first_inputs: What the file of a first step hears.
+        sound_s: Seconds of sound that the encoder reads; ``None`` where it reads none.
+        refusal: Why they can't be fed; ``None`` if they can.
+    """
+
+    encoder_inputs: tuple[InputSpec, ...] = ()
+    first_inputs: tuple[InputSpec, ...] = ()
+    sound_s: float | None = None
+    refusal: Failure | None = None
+
+
+def fed_beside(model: Model, *, batch: int, sizes: Mapping[str, int]) -> FedBeside:
+    """Return what the other files of a request are fed.
+
+    Args:
+        model: That of the decoder.
+        batch: Number of sequences.
+        sizes: Sizes by symbol.
+    """
+    begun = fed_to_first_step(model, batch=batch, sizes=sizes)
+    if isinstance(begun, Failure):
+        return FedBeside(refusal=begun)
+    read = () if model.encoder is None else fed_to_encoder(model.encoder, batch)
+    if isinstance(read, Failure):
+        return FedBeside(refusal=read)
+    return FedBeside(encoder_inputs=read, first_inputs=begun, sound_s=sound_seconds(read))
+
+
+def refuse_several_files(case: Case) -> Failure | None:
+    """Return why a request that runs several files can't be measured; ``None`` if it can."""
+    first, asked = case.model.first_step, case.generation
+    if case.encoder_inputs:
+        unsent = refuse_encoder(case.runtime)
+        if unsent is not None:
+            return unsent
+    if first is None or asked is None:
+        return None
+    if not case.runtime.shares_files:
+        return _unsupported(
+            "the file of a first step is not sent to a runtime that does not share files",
+            "Merge the two files",
+            phase="files",
+        )
+    if case.variant.path != case.model.path or case.variant.recipe:
+        return _unsupported(
+            f"a decoder in two files is measured as it is, and not in {case.variant.precision}",
+            f"Merge them ({HOW_TO_MERGE}), or make that precision of both files",
+        )
+    if asked.depth and _takes_one_token(case.model):
+        return _unsupported(
+            "its later steps take one token at a time, so that no prompt stands behind "
+            f"{asked.depth} tokens",
+            "Measure it at --ort-depth=0",
+        )
+    return None
+
+
+def _takes_one_token(model: Model) -> bool:
+    """Whether a later step takes one token and no other number."""
+    ids = "" if model.decoder is None else model.decoder.ids
+    shapes = (info.shape for info in model.inputs if info.name == ids)
+    return any(shape is not None and shape[1] == 1 for shape in shapes)
+
+
+def _noted(model: Model, note: str) -> Model:
+    return replace(model, notes=(*model.notes, note))
+
+
+def _unsupported(message: str, hint: str, phase: str = "inputs") -> Failure:
+    return Failure(kind="unsupported", phase=phase, message=message, hint=hint)
