@@ -51,7 +51,7 @@ _PROMPT = "$ "
 
 
 def _model(folder: Path) -> dict[str, str]:
-    shutil.copy(build("mobilenet_v2", folder / ".built"), folder / "model.onnx")
+    shutil.copy(build("lstm_tagger", folder / ".built"), folder / "model.onnx")
     shutil.rmtree(folder / ".built")
     return {}
 
