@@ -97,11 +97,11 @@ def test_labels_stand_beside_probabilities() -> None:
 
 def test_page_and_job_summary_say_the_same() -> None:
     shown = shown_run(make_run([make_result(), CLASSIC]))
-    sentence = build_page(shown).answers[0].engines[0]
+    sentence = build_page(shown).answers[0].beside[0]
     assert [part.text for part in sentence.parts if part.kind == "winner"] == ["ONNX Runtime"]
     fast = make_engine_result(median_ns=1_000_000)
-    slower = build_page(shown_run(make_run([make_result(), fast]))).answers[0].engines[0]
+    slower = build_page(shown_run(make_run([make_result(), fast]))).answers[0].beside[0]
     assert [part.text for part in slower.parts if part.kind == "winner"] == ["tract"]
     equal = build_page(shown_run(make_run([make_result(), make_engine_result(seed=1)])))
-    assert not [part for part in equal.answers[0].engines[0].parts if part.kind == "winner"]
+    assert not [part for part in equal.answers[0].beside[0].parts if part.kind == "winner"]
     assert "as fast as the framework PyTorch" in run_summary(shown)

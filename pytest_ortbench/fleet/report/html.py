@@ -12,6 +12,7 @@ from importlib import resources
 
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
+from pytest_ortbench.fleet.report.cards import comparison_cards
 from pytest_ortbench.fleet.report.view import (
     HOLE,
     CellText,
@@ -86,8 +87,7 @@ def render_comparison_html(
         style=_text(_SHARED, "style.css") + _text(__package__, "compare.css"),
         script=_text(_SHARED, "table.js"),
         view=view,
-        answer=view.answer,
-        leads=any(sentence.lead for sentence in view.answer),
+        answers=comparison_cards(view),
         version=VERSION,
         hole=HOLE,
         sides=_sides(view),

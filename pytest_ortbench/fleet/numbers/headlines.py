@@ -1,0 +1,68 @@
+"""A comparison in at most fifteen words: which side is best over all, and for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_ortbench.analysis.sentences import first_names
+from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
+from pytest_ortbench.fleet.numbers.words import words_of
+
+#: Workloads that a headline names.
+_NAMED = 2
+
+
+def overall_headline(matrix: Matrix) -> Told:
+    """Say which side is best over all cases that every side has, or why none is."""
+    if not matrix.common:
+        return Told("no case has a number on every side", about="overall: ")
+    winner = next((i for i, mean in enumerate(matrix.overall) if mean.best), None)
+    if winner is None:
+        return Told("the sides have no mean", about="overall: ")
+    name = matrix.sides[winner].label
+    level = [
+        side.label for side, mean in zip(matrix.sides, matrix.overall, strict=True) if mean.tie
+    ]
+    counted = "1 case" if matrix.common == 1 else f"{matrix.common} cases"
+    if level:
+        return Told(f"a tie of {first_names([name, *level], 2)} over {counted}", about="overall: ")
+    word, _ = words_of(matrix.metric)
+    verb = "is" if word == "fastest" else "has the"
+    return Told("", name, f" {verb} {word} over {counted}", about="overall: ")
+
+
+def model_headline(rows: Sequence[Row], matrix: Matrix) -> Told:
+    """Say for one model which side is best in which workload.
+
+    Args:
+        rows: The workloads of the model.
+        matrix: The comparison that they are of.
+    """
+    about = f"{rows[0].model}: "
+    word, _ = words_of(matrix.metric)
+    where: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        winners = tuple(
+            side.label
+            for side, cell in zip(matrix.sides, row.cells, strict=True)
+            if cell.best or cell.tie
+        )
+        if winners:
+            where.setdefault(winners, []).append(row.label)
+    if not where:
+        return Told("no side has a number that may be compared", about=about)
+    # Where one side wins alone comes first: it can be stressed.
+    (first, labels), *others = sorted(where.items(), key=lambda entry: len(entry[0]))
+    alone = not others
+    at = "" if alone else f" at {first_names(labels, _NAMED)}"
+    if others:
+        names, further = others[0]
+        at += f", {_tied(names)} at {first_names(further, _NAMED)}"
+    if len(first) == 1:
+        return Told(f"{word}: ", first[0], at, about=about)
+    return Told(f"{word}: {_tied(first)}{at}", about=about)
+
+
+def _tied(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"a tie of {len(names)}"

@@ -1,0 +1,1 @@
+"""Cards that answer for one model or one comparison: a sentence, bars, and what unfolds."""
