@@ -30,7 +30,7 @@ class Rank(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class VariantBar:
     """One variant at one batch size.
 
     Attributes:
@@ -61,7 +61,7 @@ class BatchBars:
     """
 
     batch: int
-    bars: tuple[Bar, ...]
+    bars: tuple[VariantBar, ...]
     left_out: int = 0
 
 
@@ -81,7 +81,7 @@ def batch_bars(
         runtimes: Whether cases are told apart by their runtimes as well.
     """
     recommended = set() if advice is None else set(_recommended(advice))
-    by_batch: dict[int, list[Bar]] = {}
+    by_batch: dict[int, list[VariantBar]] = {}
     for result, summary in members:
         variant = label_of(result, runtimes=runtimes, batch=False)
         rank = Rank.UNPROVEN if variant == unproven else Rank.RANKED
@@ -97,12 +97,12 @@ def _recommended(advice: Advice) -> list[tuple[int, str]]:
     return [*((batch, advice.variant) for batch in advice.batches), *advice.elsewhere]
 
 
-def _bar(variant: str, summary: Summary, rank: Rank) -> Bar:
+def _bar(variant: str, summary: Summary, rank: Rank) -> VariantBar:
     is_ranked = not why_not_ranked(summary)
     measured = summary.status == "measured"
     flags = flag_names(summary.flags, "bars") if measured else ()
     reason = flags[0] if flags else "unjudged" if measured else summary.status
-    return Bar(
+    return VariantBar(
         label=variant,
         rank=rank if is_ranked else Rank.UNRANKED,
         quantity=summary.quantities.get(speed_metric(summary.case)),
@@ -111,7 +111,7 @@ def _bar(variant: str, summary: Summary, rank: Rank) -> Bar:
     )
 
 
-def _cut(batch: int, bars: Sequence[Bar]) -> BatchBars:
+def _cut(batch: int, bars: Sequence[VariantBar]) -> BatchBars:
     ranked = _marked(sorted((bar for bar in bars if not bar.reason), key=_order))
     unranked = sorted((bar for bar in bars if bar.reason), key=_order)
     shown_unranked = unranked[: max(MOST_UNRANKED, MOST_BARS - len(ranked))]
@@ -122,7 +122,7 @@ def _cut(batch: int, bars: Sequence[Bar]) -> BatchBars:
     return BatchBars(batch=batch, bars=kept, left_out=len(bars) - len(kept))
 
 
-def _marked(ranked: Sequence[Bar]) -> list[Bar]:
+def _marked(ranked: Sequence[VariantBar]) -> list[VariantBar]:
     """Take the mark of a lack of proof from what is no faster than the recommended one anyway."""
     first = next((i for i, bar in enumerate(ranked) if bar.rank is Rank.RECOMMENDED), len(ranked))
     return [
@@ -131,5 +131,5 @@ def _marked(ranked: Sequence[Bar]) -> list[Bar]:
     ]
 
 
-def _order(bar: Bar) -> float:
+def _order(bar: VariantBar) -> float:
     return float("inf") if bar.quantity is None else bar.quantity.value

@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer
 from pytest_ortbench.analysis.engine_sentences import engine_sentences
 from pytest_ortbench.analysis.headline import Certainty, certainty_of, headline
 from pytest_ortbench.analysis.sentences import sentences, with_interval
-from pytest_ortbench.analysis.variant_bars import Bar, Rank
+from pytest_ortbench.analysis.variant_bars import Rank, VariantBar
 from pytest_ortbench.report.cards.bars import BarText, draw_bars
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.cards.sentence import sentence_of
@@ -50,7 +50,7 @@ def answer_card(answer: ModelAnswer, flags: Collection[str]) -> AnswerCard:
     )
 
 
-def _text(bar: Bar, *, alone: bool) -> BarText:
+def _text(bar: VariantBar, *, alone: bool) -> BarText:
     kind, mark = _LOOKS[bar.rank]
     return BarText(
         label=one_line(bar.label),
