@@ -369,7 +369,7 @@ class Bench:
 
     def begin(self, case: Case) -> None:
         """A case starts."""
-        self.progress.expect(len(self.planned), self.countdown)
+        self.progress.expect(len(self.planned), self.budget or self.countdown)
         if self.countdown is not None:
             self.countdown.begin(case)
         self.progress.begin(case)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_ortbench.analysis.ranked import workload_of
 from pytest_ortbench.core.case import Case, Key
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Run
     from pytest_ortbench.gate.measuring.pair import Pair
     from pytest_ortbench.plugin.bench import Bench
+
+#: How much depends on a case, and what it shares with those that it is compared with.
+Rank: TypeAlias = tuple[int, tuple[object, ...]]
 
 #: What the ranks are called where there is one case, and where there are several.
 _RANKS = {
@@ -71,13 +74,7 @@ def _parts(
 ) -> Iterator[BudgetPart]:
     cases = to_measure(bench)
     ranks = ranks_of([entry.case for entry in bench.planned.values()], held)
-    for case in cases:
-        rank, rivals = ranks[case.key]
-        yield BudgetPart(key=case.key, case=case, rank=rank, rivals=rivals)
-    for case in cases:
-        if case.key in gated:
-            launches_s = launches_take_s(budget.costs.expected(case))
-            yield BudgetPart(key=case.key, name=GATE, case=case, rank=HELD, launches_s=launches_s)
+    yield from _parts_of(cases, budget, ranks, gated)
     for test in bench.making:
         yield BudgetPart(key=(test, ""), rank=OTHER)
     for case in cases:
@@ -85,9 +82,41 @@ def _parts(
             yield BudgetPart(key=case.key, name=name, case=case, rank=ranks[case.key][0])
 
 
-def ranks_of(
-    cases: Sequence[Case], held: Collection[Key]
-) -> dict[Key, tuple[int, tuple[object, ...]]]:
+def _parts_of(
+    cases: Sequence[Case], budget: Budget, ranks: Mapping[Key, Rank], gated: Collection[Key]
+) -> Iterator[BudgetPart]:
+    """The standard passes and the gates of cases."""
+    for case in cases:
+        rank, rivals = ranks[case.key]
+        yield BudgetPart(key=case.key, case=case, rank=rank, rivals=rivals)
+    for case in cases:
+        if case.key in gated:
+            launches_s = launches_take_s(budget.costs.expected(case))
+            yield BudgetPart(key=case.key, name=GATE, case=case, rank=HELD, launches_s=launches_s)
+
+
+def admit(
+    budget: Budget,
+    test: str,
+    cases: Sequence[Case],
+    *,
+    held: Collection[Key],
+    gated: Collection[Key],
+) -> None:
+    """Note the cases of a model that a test made, in place of what was kept for them.
+
+    Args:
+        budget: Of the run.
+        test: Node id of the test.
+        cases: What it measures.
+        held: Those of them that limits or a gate hold to something.
+        gated: Those of them that are measured in turns with another side.
+    """
+    budget.forget((test, ""))
+    budget.expect(_parts_of(cases, budget, ranks_of(cases, held), gated))
+
+
+def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
     """Return how much depends on each case, and what it shares with those it is compared with.
 
     Args:
@@ -211,10 +240,8 @@ def _standard_lines(budget: Budget, parts: Sequence[tuple[BudgetPart, float]]) -
 
 def _range(values: Sequence[float], unit: str = "s") -> str:
     """The smallest and the largest of some values: ``9 to 12 s``, ``3 workers``."""
-    ends = dict.fromkeys(
-        f"{end:.1f}" if end < 3 and unit == "s" else f"{end:.0f}"
-        for end in (min(values), max(values))
-    )
+    digits = ".2g" if max(values) < 10 else ".0f"
+    ends = dict.fromkeys(f"{end:{digits}}" for end in (min(values), max(values)))
     plural = "s" if unit != "s" and ends.keys() != {"1"} else ""
     return f"{' to '.join(ends)} {unit}{plural}"
 

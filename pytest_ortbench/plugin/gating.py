@@ -276,7 +276,7 @@ class Gating:
         baselines = [self._options.against] * against + [self._options.baseline] * stored
         results = []
         for baseline in baselines:
-            judged = self._without_verdict(key, reason, baseline)
+            judged = self._without_verdict(planned.case, reason, baseline)
             undecided = replace(judged, verdict="inconclusive", cause="budget")
             results.append(self._with_acceptances(with_outcome(undecided)))
             self._note(key, results[-1])

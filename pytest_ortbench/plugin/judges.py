@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_ortbench.plugin.bench import Bench, planned_of
-from pytest_ortbench.plugin.budgeting import budget_of, in_order
+from pytest_ortbench.plugin.budgeting import admit, budget_of, in_order
 from pytest_ortbench.plugin.expected_time import countdown_of, refuse_endless
 from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
 
 if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Key
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.gating import Gating
@@ -105,8 +106,11 @@ class Judges:
             for item, planned in ours
             if bench.collection.limits_of(item) or self.judging.owes(planned)
         }
-        gated = {key for key in held if self.gating is not None and self.gating.launches(key)}
-        bench.budget = budget_of(bench, held, gated)
+        bench.budget = budget_of(bench, held, self._gated(held))
+
+    def _gated(self, keys: Iterable[Key]) -> set[Key]:
+        """Those cases that are measured in turns with another side."""
+        return {key for key in keys if self.gating is not None and self.gating.launches(key)}
 
     def admit(
         self, item: pytest.Item, request: PlanRequest, plan: Plan, values: MarkerValues
@@ -134,6 +138,10 @@ class Judges:
             gated = () if self.gating is None else self.gating.limits_of(entry)
             asked = self.asked_limits.of(entry)
             bench.note_limits(item, entry, values.limits, asked, gated)
+        if bench.budget is not None:
+            held = {entry.case.key for entry in fresh if values.limits or self.judging.owes(entry)}
+            cases = [entry.case for entry in fresh if entry.refusal is None]
+            admit(bench.budget, item.nodeid, cases, held=held, gated=self._gated(held))
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Return metrics of a measured case and verdicts on it, for JUnit."""

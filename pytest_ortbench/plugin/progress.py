@@ -5,17 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 if TYPE_CHECKING:
     from _pytest.capture import CaptureManager
     from _pytest.terminal import TerminalReporter
 
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.plugin.countdown import Countdown
 
 _SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[K"
 _LEAST_ROOM = 24
+
+
+class TimeLeft(Protocol):
+    """Knows how long a run still takes."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until its end."""
 
 
 class Progress:
@@ -41,11 +48,11 @@ class Progress:
         self._reporter = reporter if reporter is not None and _is_terminal(reporter) else None
         self._expected = 0
         self._done = 0
-        self._countdown: Countdown | None = None
+        self._countdown: TimeLeft | None = None
         self._case: Case | None = None
         self.stage = ""
 
-    def expect(self, cases: int, countdown: Countdown | None) -> None:
+    def expect(self, cases: int, countdown: TimeLeft | None) -> None:
         """Set how many cases there are altogether, and what tells how long they still take."""
         self._expected = cases
         self._countdown = countdown

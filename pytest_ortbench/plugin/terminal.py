@@ -57,7 +57,9 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
         )
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
-    left_s = 0.0 if bench.countdown is None else bench.countdown.left_s
+    left_s = 0.0
+    if bench.countdown is not None and bench.budget is None:
+        left_s = bench.countdown.left_s
     estimate = f", about {time_words(left_s)} (estimate)" if left_s else ""
     lines.append(f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{estimate}")
     lines += _budget_lines(bench)

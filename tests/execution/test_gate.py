@@ -17,9 +17,11 @@ from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.execution.default_retry import DefaultRetry
+from pytest_ortbench.gate.measuring import gate as gate_module
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair, input_difference
 from pytest_ortbench.gate.measuring.paired import measure_launch
+from pytest_ortbench.gate.measuring.until import Until
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import parse_rules, rules_for
 from pytest_ortbench.planning.feeds import resolve_inputs
@@ -490,3 +492,88 @@ def test_how_busy_the_cpus_are_is_gated_where_it_was_asked_for(limit: str, verdi
     assert [one.verdict for one in of_cpus] == verdicts
     assert [(one.baseline, one.contender) for one in of_cpus] == [(0.5, 1.0)] * len(verdicts)
     assert bool(result.failures) is bool(verdicts)
+
+
+# The budget of a run.
+
+
+def within(seconds: float, *, launch_s: float = 2.0) -> Until:
+    return Until(at=time.monotonic() + seconds, launch_s=launch_s, budget="2 min")
+
+
+def test_a_gate_of_which_no_launch_fits_into_the_budget_is_inconclusive():
+    launcher = FakeLauncher(times(1.0))
+    result = gate(launcher).judge(PAIR, RULES, baseline="b", until=within(1.0))
+    assert (result.verdict, result.cause) == ("inconclusive", "budget")
+    assert launcher.opened == []
+    assert result.failures == ()
+    assert result.warnings
+
+
+def test_absolute_limits_are_held_without_a_launch():
+    rules = rules_for("new/native/cpu/b1", parse_rules(["latency_p50 <= 1 ms"], place="--ort-gate"))
+    standard = MetricSide.of(make_result(case=NEW))
+    result = gate(FakeLauncher(times(1.0))).judge(
+        PAIR, rules, baseline="b", standard=standard, until=within(1.0)
+    )
+    assert (result.verdict, result.cause) == ("inconclusive", "budget")
+    assert [finding.about for finding in result.findings if finding.fails] == ["latency_p50"]
+
+
+@pytest.mark.parametrize("seconds", [3.0, 15.0])
+def test_where_no_look_fits_one_launch_says_all_but_the_time(seconds: float):
+    """Seven launches would decide nothing: the gate looks after 8, 12 and 20."""
+    launcher = FakeLauncher(times(1.5))
+    launcher.peak_of = lambda case: 60_000_000 if case.model.name == "old" else 90_000_000
+    result = gate(launcher).judge(PAIR, RULES, baseline="b", until=within(seconds))
+    assert (result.verdict, result.cause) == ("inconclusive", "budget")
+    assert len(result.launches) == 1
+    assert [finding.about for finding in result.findings if finding.fails] == ["peak_rss"]
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.0, "same"), (0.8, "faster")])
+def test_a_look_that_fits_and_decides_needs_no_more(ratio: float, verdict: str):
+    launcher = FakeLauncher(times(ratio))
+    result = gate(launcher).judge(PAIR, RULES, baseline="b", until=within(60.0))
+    assert (result.verdict, len(result.launches)) == (verdict, 8)
+
+
+def test_a_look_that_decides_nothing_ends_it_where_the_next_one_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    measured = gate_module.measure_launch
+
+    def as_long_as_said(*args: Any, **options: Any) -> Any:
+        launched = measured(*args, **options)
+        launch = dataclasses.replace(launched.launch, wall_s=20.0)
+        return dataclasses.replace(launched, launch=launch)
+
+    monkeypatch.setattr(gate_module, "measure_launch", as_long_as_said)
+    launcher = FakeLauncher(times(1.03, scatter=0.05))
+    result = gate(launcher).judge(PAIR, RULES, baseline="b", until=within(60.0))
+    assert (result.verdict, result.cause) == ("inconclusive", "budget")
+    assert len(result.launches) == 8
+
+
+def test_a_regression_that_there_is_no_time_to_measure_again_is_inconclusive(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    measured = gate_module.measure_launch
+
+    def as_long_as_said(*args: Any, **options: Any) -> Any:
+        launched = measured(*args, **options)
+        launch = dataclasses.replace(launched.launch, wall_s=20.0)
+        return dataclasses.replace(launched, launch=launch)
+
+    monkeypatch.setattr(gate_module, "measure_launch", as_long_as_said)
+    result = gate(FakeLauncher(times(1.2))).judge(PAIR, RULES, baseline="b", until=within(60.0))
+    assert (result.verdict, result.cause) == ("inconclusive", "budget")
+    assert result.confirmation == ()
+
+
+def test_a_side_that_the_budget_ends_is_no_regression_of_its_status():
+    launcher = FakeLauncher(times(1.0))
+    launcher.fails["new"] = Failure(kind="timeout", phase="session", message="too late")
+    until = within(0.5, launch_s=0.1)
+    result = gate(launcher).judge(PAIR, RULES, baseline="b", until=until)
+    assert (result.verdict, result.cause, result.failures) == ("inconclusive", "budget", ())

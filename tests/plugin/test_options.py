@@ -446,6 +446,47 @@ def test_ini_paths_start_at_the_ini_file(
     assert read("--ort-results=here").results == below / "here"
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("10m", 600.0),
+        ("90s", 90.0),
+        ("1h", 3600.0),
+        ("1h30m", 5400.0),
+        ("1 min 30 s", 90.0),
+        ("1.5m", 90.0),
+        ("none", None),
+    ],
+)
+def test_a_budget_names_its_units(read: Read, text: str, seconds: float | None) -> None:
+    assert read(f"--ort-budget={text}").budget_s == seconds
+
+
+@pytest.mark.parametrize("beside", ["--ort-time=2", "--ort-workers=5"])
+def test_a_budget_goes_with_no_share_that_it_gives_itself(read: Read, beside: str) -> None:
+    message = _message(read, "--ort-budget=10m", beside)
+    assert message.startswith("--ort-budget: ")
+    assert beside.partition("=")[0] in message
+
+
+def test_a_budget_names_the_key_that_it_does_not_go_with(
+    read: Read, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyprojecttoml("[tool.pytest]\nort_time = 2\nort_workers = 3\n")
+    message = _message(read, "--ort-budget=10m")
+    assert "ort_time in " in message
+    assert "ort_workers in " in message
+
+
+def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
+    read: Read, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyprojecttoml('[tool.pytest]\nort_budget = "10m"\n')
+    assert read().budget_s == 600.0
+    options = read("--ort-budget=none", "--ort-time=2")
+    assert (options.budget_s, options.time_s) == (None, 2.0)
+
+
 # -- wrong values --------------------------------------------------------------------------------
 
 
@@ -475,6 +516,17 @@ def test_ini_paths_start_at_the_ini_file(
         ("--ort-target=0", "is out of range"),
         ("--ort-workers=0", "0 is too small, the least is 1"),
         ("--ort-workers=1.5", "'1.5' is not a whole number"),
+        ("--ort-budget=5", "'5' has no unit. Write 5m for minutes, or 5s for seconds"),
+        ("--ort-budget=0", "'0' is no time above 0. Write minutes as 10m"),
+        ("--ort-budget=-1", "'-1' is no time above 0"),
+        ("--ort-budget=-1m", "'-1m' is no time above 0"),
+        ("--ort-budget=10x", "'10x' has the unit 'x', which does not fit"),
+        ("--ort-budget=inf", "'inf' is no time above 0"),
+        ("--ort-budget=", "'' is no time above 0"),
+        ("--ort-budget=ten minutes", "'ten minutes' is no time above 0"),
+        ("--ort-budget=1s", "'1s' is too short: one case has three workers"),
+        ("--ort-budget=0m", "'0m' is too short"),
+        ("--ort-budget=25h", "'25h' is too long: a run takes a day at most"),
         ("--ort-fallback=report,strict", "'report,strict' names more than one"),
         ("--ort-fallback=lenient", "'lenient' is not a known value. Known: report, strict"),
         ("--ort-samples=some", "'some' is not a known value"),

@@ -152,14 +152,15 @@ class Gate:
             )
         if self.spares_identical and not is_nonfinite(standard) and identical(pair):
             return spared(result, rules, standard)
+        first_look = profile.plan.looks[0].launches
         if until is not None and not until.allows(1):
-            return out_of_time(result, until.hindrance(0, profile.plan.looks[0].launches))
+            return out_of_time(result, until.hindrance(0, first_look), rules, standard)
         measuring = _Measuring(gate=self, pair=without_spinning(pair), profile=profile, until=until)
         try:
             decided, confirmed = measuring.run()
         except SideFailed as failed:
             if until is not None and failed.failure.kind == "timeout" and until.is_over:
-                return out_of_time(result, until.hindrance(0, profile.plan.looks[0].launches))
+                return out_of_time(result, until.hindrance(0, first_look), rules, standard)
             other = self._at_other_sizes(pair, failed)
             if other is None:
                 return with_outcome(_failed(result, failed, measuring))

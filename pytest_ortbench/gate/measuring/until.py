@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.gate import GateResult, Hindrance
+from pytest_ortbench.gate.numbers.metrics import MetricSide, limit_verdicts
 from pytest_ortbench.gate.numbers.outcome import with_outcome
+from pytest_ortbench.gate.numbers.rules import CaseRules
 
 #: A worker whose deadline has come says so about so long before or behind it.
 _TOLD_S = 1.0
@@ -44,9 +46,20 @@ class Until:
         )
 
 
-def out_of_time(result: GateResult, hindrance: Hindrance) -> GateResult:
-    """Return the verdict on a pair of which no launch was made: it decides nothing."""
-    undecided = replace(
-        result, verdict="inconclusive", cause=hindrance.cause, reason=hindrance.reason
+def out_of_time(
+    result: GateResult, hindrance: Hindrance, rules: CaseRules, standard: MetricSide | None
+) -> GateResult:
+    """Return the verdict on a pair of which no launch was made: it decides nothing.
+
+    Absolute limits are held all the same, where the contender was measured.
+    """
+    limits = () if standard is None else tuple(limit_verdicts(rules, standard.summary))
+    return with_outcome(
+        replace(
+            result,
+            verdict="inconclusive",
+            cause=hindrance.cause,
+            reason=hindrance.reason,
+            metrics=limits,
+        )
     )
-    return with_outcome(undecided)
