@@ -12,8 +12,10 @@ from tests.environment import FORGOTTEN
 from tests.providers.conftest import tests_cache
 
 ROOT = Path(__file__).parents[1]
-#: PyTorch with its exporter; the build for CPUs where the index has one under this version.
-TORCH = ("torch==2.13.0", "onnxscript")
+#: PyTorch; the build for CPUs where the index has one under this version.
+PYTORCH = "torch==2.13.0"
+#: PyTorch with its exporter.
+TORCH = (PYTORCH, "onnxscript")
 
 
 def interpreter_beside(packages: Sequence[str], *, extras: str = "cpu") -> str:

@@ -11,6 +11,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
+from pytest_ortbench.core.model_spec import PYTHON
 from pytest_ortbench.core.provider_kinds import CPU
 
 #: What identifies a case in a document: (case id, runtime label).
@@ -122,10 +123,6 @@ class Runtime:
     plugins: dict[str, str] = field(default_factory=dict)
 
 
-#: How a file of operators ends that is no library.
-PYTHON_SUFFIX = ".py"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionConfig:
     """Session options under ONNX Runtime's own field names; ``None`` leaves its default.
@@ -154,7 +151,7 @@ class SessionConfig:
     @property
     def python_operators(self) -> tuple[str, ...]:
         """Paths of Python files that define operators."""
-        return tuple(path for path in self.custom_ops if PurePath(path).suffix == PYTHON_SUFFIX)
+        return tuple(path for path in self.custom_ops if PurePath(path).suffix.lower() == PYTHON)
 
 
 #: Where the size of a symbol may come from.

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.heavy
+pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
 RUNTIME = "onnxruntime+lightgbm+xgboost+onnxmltools+skl2onnx+scikit-learn"
 CODE = """

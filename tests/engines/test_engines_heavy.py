@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.beside_packages import ROOT, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
@@ -25,10 +31,19 @@ _LEAST_DB_OF_OTHERS = 90.0
 
 Rows = dict[tuple[str, str], Any]
 
+#: What runs a model in the engines.
+CLASSES = {
+    "openvino-native": "openvino_native.worker:OpenVino",
+    "tract": "tract.worker:Tract",
+    "mnn": "mnn.worker:Mnn",
+    "iree": "iree.worker:Iree",
+    "jax": "jax.worker:Jax",
+}
+
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    """Give the rows of one run of pytest, by model and engine."""
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Give the document of one run of pytest."""
     folder = tmp_path_factory.mktemp("engines")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["--pyargs", "pytest_ortbench.suites", "-k", "test_latency"]
@@ -38,12 +53,47 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     command += ["--ort-threads=1", "--ort-time=1", "--ort-workers=1", "--ort-timeout=900"]
     command += ["--ort-no-results", "--ort-json=run.json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    document = folder / "run.json"
-    assert document.is_file(), done.stdout + done.stderr
-    cases = json.loads(document.read_text(encoding="utf-8"))["cases"]
+    path = folder / "run.json"
+    assert path.is_file(), done.stdout + done.stderr
+    written: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return written
+
+
+@pytest.fixture(scope="module")
+def rows(document: dict[str, Any]) -> Rows:
+    """Give the rows of the run, by model and engine."""
     return {
-        (case["case"]["model"]["name"], case["case"]["provider"]["alias"]): case for case in cases
+        (case["case"]["model"]["name"], case["case"]["provider"]["alias"]): case
+        for case in document["cases"]
     }
+
+
+def write_model(path: Path) -> None:
+    """Write two convolutions and a head, with two outputs."""
+    draw = np.random.default_rng(0)
+
+    def weights(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(draw.normal(0, 0.2, shape).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["a"], pads=[1] * 4),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "second"], ["c"], pads=[1] * 4),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("MatMul", ["e", "head"], ["y"]),
+        helper.make_node("Softmax", ["y"], ["p"]),
+    ]
+    tensor = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [tensor("x", TensorProto.FLOAT, [1, 3, 32, 32])],
+        [tensor("p", TensorProto.FLOAT, [1, 10]), tensor("y", TensorProto.FLOAT, [1, 10])],
+        [weights("first", 16, 3, 3, 3), weights("second", 16, 16, 3, 3), weights("head", 16, 10)],
+    )
+    opset = helper.make_opsetid("", 17)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
 
 
 def test_most_cells_hold_numbers(rows: Rows) -> None:
@@ -77,3 +127,29 @@ def test_what_is_compiled_ahead_has_a_size(rows: Rows, model: str, engine: str) 
         pytest.skip(f"{engine} does not run {model}")
     (measurement,) = row["measurements"]
     assert measurement["startup"]["compiled_bytes"] > 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_callers_get_the_answers_to_their_own_questions(
+    document: dict[str, Any], engine: str, tmp_path: Path
+) -> None:
+    case = next(
+        case
+        for case in document["cases"]
+        if case["case"]["provider"]["alias"] == engine and case["measurements"]
+    )
+    write_model(tmp_path / "net.onnx")
+    asked = {
+        "target": f"pytest_ortbench.engines.{CLASSES[engine]}",
+        "model": str(tmp_path / "net.onnx"),
+        "inputs": {"x": [1, 3, 32, 32]},
+        "outputs": ["p", "y"],
+        "threads": 2,
+    }
+    python = case["measurements"][0]["runtime"]["executable"]
+    program = str(ROOT / "tests" / "engines" / "several_callers.py")
+    done = run_beside(python, program, json.dumps(asked), folder=tmp_path)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["differ"], "one answer for all questions would tell nothing"
+    assert (found["wrong"], found["errors"]) == (0, [])
+    assert found["stay"], "the next inference wrote over what the caller holds"

@@ -119,3 +119,20 @@ def test_what_cannot_be_exported_is_named(made: tuple[Path, str]) -> None:
     assert "Svd" in printed
     assert "Lambda" in printed
     assert "Traceback" not in printed
+
+
+def test_callers_of_one_interpreter_get_the_answers_to_their_own_questions(
+    made: tuple[Path, str],
+) -> None:
+    folder, python = made
+    asked = {
+        "target": "pytest_ortbench.engines.tflite.worker:TensorFlowLite",
+        "source": str(folder / "net.tflite"),
+        "inputs": {"image": [1, 32, 32, 3]},
+        "outputs": ["output_0"],
+        "threads": 2,
+    }
+    program = str(ROOT / "tests" / "engines" / "several_callers.py")
+    done = run_beside(python, program, json.dumps(asked), folder=folder)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["wrong"], found["errors"], found["stay"], found["differ"]) == (0, [], True, True)

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.store.documents import load
-from tests.beside_packages import TORCH, interpreter_beside, run_beside
+from tests.beside_packages import ROOT, TORCH, interpreter_beside, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
@@ -265,3 +265,23 @@ def test_a_failed_export_is_a_refusal_on_one_line(
     assert (failure["kind"], failure["phase"]) == (kind, "export")
     assert "\n" not in failure["message"] + failure["hint"]
     assert failure["hint"]
+
+
+@pytest.mark.parametrize(
+    "target", ["torch.worker.eager:Eager", "torch_script.worker:Scripted"], ids=["eager", "script"]
+)
+def test_callers_get_the_answers_to_their_own_questions(target: str, tmp_path: Path) -> None:
+    source = tmp_path / "net.py"
+    source.write_text(NETS)
+    asked = {
+        "target": f"pytest_ortbench.engines.{target}",
+        "source": str(source),
+        "function": "build",
+        "inputs": {"image": [1, 3, 32, 32]},
+        "outputs": ["scores"],
+        "threads": 2,
+    }
+    program = str(ROOT / "tests" / "engines" / "several_callers.py")
+    done = run_beside(interpreter_beside(TORCH), program, json.dumps(asked), folder=tmp_path)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["wrong"], found["errors"], found["stay"], found["differ"]) == (0, [], True, True)

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.passes.generation.declaration import PASS
-from tests.beside_packages import interpreter_beside, run_beside
+from tests.beside_packages import PYTORCH, interpreter_beside, run_beside
 from tests.generation import making
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
-#: ``torch`` is the build for CPUs where the index has one under this version.
 PACKAGES = (
-    "torch==2.13.0",
+    PYTORCH,
     "transformers",
     "onnxruntime-genai",
     "onnx",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
@@ -45,7 +46,7 @@ class Mnn(Engine):
     _nn: Any = None  # the package has no types
     _expr: Any = None
     _converted: Path | None = None
-    _own: tempfile.TemporaryDirectory[str] | None = None
+    _own: OwnFolder | None = None
 
     def load(self) -> str:
         """Import ``MNN``, and return its version."""
@@ -84,7 +85,7 @@ class Mnn(Engine):
     def close(self) -> None:
         """Let go of what was converted."""
         if self._own is not None:
-            self._own.cleanup()
+            self._own.close()
             self._own = None
 
     def _inference(self, module: Any) -> Inference:
@@ -93,19 +94,24 @@ class Mnn(Engine):
         computed = [(item.name, _COMPUTED_IN[item.type]) for item in self.task.inputs]
         feeding = [(name, type_, kinds[type_]) for name, type_ in computed]
         given = [NUMPY_TYPES[item.type] for item in self.task.outputs]
+        # A module serves one caller at a time. Others lose nothing by waiting: *seen*, MNN holds
+        # the interpreter while it computes.
+        lock = Lock()
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             values = [
                 const(feeds[name].astype(type_, copy=False), list(feeds[name].shape), layout, kind)
                 for name, type_, kind in feeding
             ]
-            results = forward(values)
-            if len(results) != len(given):
-                raise EngineRefusal("MNN returned no outputs: an operator failed", kind="error")
-            return [
-                result.read().astype(type_, copy=False)
-                for result, type_ in zip(results, given, strict=True)
-            ]
+            with lock:
+                results = forward(values)
+                if len(results) != len(given):
+                    raise EngineRefusal("MNN returned no outputs: an operator failed", kind="error")
+                # What it reads is memory of the module, which the next inference writes over.
+                return [
+                    result.read().astype(type_)
+                    for result, type_ in zip(results, given, strict=True)
+                ]
 
         return infer
 
@@ -127,8 +133,8 @@ class Mnn(Engine):
     def _place(self) -> Path:
         if self.task.folder is not None:
             return self.task.folder
-        self._own = tempfile.TemporaryDirectory(prefix="ortbench-mnn-")
-        return Path(self._own.name)
+        self._own = OwnFolder("mnn")
+        return self._own.path
 
 
 def conversion_refusal(log: str, status: int) -> str:

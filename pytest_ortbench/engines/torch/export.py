@@ -51,6 +51,8 @@ def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
     except (EngineRefusal, MemoryError):
         raise
     except Exception as error:
+        # The exporters run the user's own forward, and so raise whatever that raises, beside errors
+        # of their own of a dozen classes. All of it is told, none is taken for a defect of ours.
         raise exporter_refusal(error, exporter, opset, entry.path) from error
     notes = () if exporter == settings.get("exporter", "dynamo") else (_SCRIPTED_NOTE,)
     return Made(exporter=EXPORTERS[exporter], versions=_versions(exporter), notes=notes)

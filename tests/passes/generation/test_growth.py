@@ -21,7 +21,12 @@ from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.passes.generation.facts import ContextGrowth, GenerationCheck
 from pytest_ortbench.passes.generation.questions import CheckGeneration
-from pytest_ortbench.passes.generation.worker.growth import grow, why_not_seen
+from pytest_ortbench.passes.generation.worker.growth import (
+    ModelFailedError,
+    ToldDecoder,
+    grow,
+    why_not_seen,
+)
 from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.worker.memory import Resident
 from tests.launch.cases import case_of
@@ -95,6 +100,24 @@ def test_sizes_are_read_at_even_lengths() -> None:
     # What the process took before is no peak of these tokens.
     assert growth.peak_bytes == growth.resident_bytes
     assert (growth.source, growth.reason) == ("fake", "")
+
+
+def test_what_a_model_raises_is_told_from_a_defect_of_ours() -> None:
+    class Full(FakeDecoder):
+        def read(self, ids: NDArray[np.int64]) -> int:
+            error = f"[ONNXRuntimeError] : 2 : no room for {ids.size}\nat node 7"
+            raise RuntimeError(error)
+
+    class Unwatched(FakeSource):
+        def reset_peak(self) -> None:
+            raise AttributeError("no such method")
+
+    full, fine = ToldDecoder(Full(10)), ToldDecoder(FakeDecoder(10))
+    with pytest.raises(ModelFailedError) as caught:
+        grow(full, draw, longest=18, source=FakeSource(FakeDecoder(10)))
+    assert str(caught.value) == "RuntimeError: [ONNXRuntimeError] : 2 : no room for 2"
+    with pytest.raises(AttributeError):
+        grow(fine, draw, longest=18, source=Unwatched(FakeDecoder(10)))
 
 
 @pytest.mark.parametrize(

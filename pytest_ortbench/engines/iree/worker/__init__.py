@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
@@ -49,7 +49,7 @@ class Iree(Engine):
     _runtime: Any = None  # the package has no types for what is used here
     _device: Any = None
     _compiled: Path | None = None
-    _own: tempfile.TemporaryDirectory[str] | None = None
+    _own: OwnFolder | None = None
 
     def load(self) -> str:
         """Import the runtime, tell it its number of threads, and return its version."""
@@ -106,7 +106,7 @@ class Iree(Engine):
         """Let go of the device, and of what was compiled."""
         self._device = None
         if self._own is not None:
-            self._own.cleanup()
+            self._own.close()
             self._own = None
 
     def _inference(self, function: Any) -> Inference:
@@ -160,8 +160,8 @@ class Iree(Engine):
     def _place(self) -> Path:
         if self.task.folder is not None:
             return self.task.folder
-        self._own = tempfile.TemporaryDirectory(prefix="ortbench-iree-")
-        return Path(self._own.name)
+        self._own = OwnFolder("iree")
+        return self._own.path
 
 
 def sizes_of(inputs: Sequence[EngineTensor]) -> dict[str, list[int]]:

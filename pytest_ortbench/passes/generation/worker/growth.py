@@ -12,9 +12,10 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.passes.generation.facts import ContextGrowth
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.generation.decoding import cache_bytes
@@ -74,19 +75,61 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
         return ContextGrowth(
             reason=f"a context of {room} tokens is too short to watch the cache grow"
         )
+    draw = Prompts(case, seed=2).draw
     try:
-        growing = measured.unused_decoder(longest)
-        draw = Prompts(case, seed=2).draw
+        growing = ToldDecoder(_told(lambda: measured.unused_decoder(longest)))
         growing.read(draw(prompt_tokens))
         for _ in range(_WARM):
             growing.read(draw(1))
         return grow(growing, draw, longest=longest, source=best_source())
-    except Exception as error:  # noqa: BLE001 - native errors have no common base class
+    except ModelFailedError as error:
         # No request went so far; what was found out before stays.
-        lines = str(error).splitlines() or [""]
-        return ContextGrowth(
-            reason=f"a later step of decoding failed: {type(error).__name__}: {lines[0]}"
-        )
+        return ContextGrowth(reason=f"a later step of decoding failed: {error}")
+
+
+class ModelFailedError(Exception):
+    """The model could not be opened, or could not read a token; says why in one line."""
+
+
+_T = TypeVar("_T")
+
+
+def _told(step: Callable[[], _T]) -> _T:
+    """Carry out a step of the model's, whose errors are told from those of whoever drives it."""
+    try:
+        return step()
+    except Exception as error:
+        # Native errors have no common base class.
+        raise ModelFailedError(class_and_line(error)) from error
+
+
+class ToldDecoder:
+    """A decoder whose errors are told from those of whoever drives it.
+
+    Args:
+        decoder: What is driven.
+    """
+
+    def __init__(self, decoder: GrowingDecoder) -> None:
+        self._decoder = decoder
+
+    @property
+    def past(self) -> int:
+        """Tokens of a sequence in the cache."""
+        return self._decoder.past
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the bound cache."""
+        return self._decoder.cache_bytes
+
+    def read(self, ids: Ids) -> int:
+        """Run the model on the next tokens of each sequence.
+
+        Raises:
+            ModelFailedError: if it can't.
+        """
+        return _told(lambda: self._decoder.read(ids))
 
 
 def why_not_seen(case: Case) -> str:

@@ -1,0 +1,64 @@
+"""MNN and IREE without their packages: whose outputs are, and what a killed worker leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.core.own_folder import OWNER
+from pytest_ortbench.engines.iree.worker import Iree
+from pytest_ortbench.engines.mnn.worker import Mnn
+from pytest_ortbench.engines.seam import EngineTask, EngineTensor
+
+TASK = EngineTask(
+    path=Path("net.onnx"),
+    inputs=(EngineTensor(name="x", type="tensor(float)", shape=(1, 4)),),
+    outputs=(EngineTensor(name="y", type="tensor(float)"),),
+    threads=1,
+)
+
+
+class Variable:
+    """A value of MNN: what it reads is memory of the module."""
+
+    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
+        self.memory = memory
+
+    def read(self) -> np.ndarray[Any, Any]:
+        return self.memory[:]
+
+
+class Module:
+    """A module that doubles, and has one place for its output."""
+
+    def __init__(self) -> None:
+        self.memory = np.zeros((1, 4), np.float32)
+
+    def forward(self, values: Sequence[np.ndarray[Any, Any]]) -> list[Variable]:
+        self.memory[:] = 2 * values[0]
+        return [Variable(self.memory)]
+
+
+def test_outputs_of_mnn_stay_when_the_next_inference_runs() -> None:
+    engine = Mnn(TASK)
+    engine._expr = SimpleNamespace(
+        const=lambda values, _shape, _layout, _kind: values, NCHW=0, float="f", int="i"
+    )
+    infer = engine._inference(Module())
+    ones, threes = (np.full((1, 4), value, np.float32) for value in (1, 3))
+    (first,) = infer({"x": ones})
+    (second,) = infer({"x": threes})
+    assert (first.tolist(), second.tolist()) == ([[2.0] * 4], [[6.0] * 4])
+
+
+@pytest.mark.parametrize("engine", [Mnn(TASK), Iree(TASK)])
+def test_what_is_compiled_lies_in_a_folder_that_says_whose_it_is(engine: Mnn | Iree) -> None:
+    place = engine._place()
+    assert (place / OWNER).is_file()
+    engine.close()
+    assert not place.exists()
