@@ -72,7 +72,7 @@ HANDED_ON = {
     "pytest_ortbench.plugin.judging.Judge.settle": "likewise",
     "pytest_ortbench.plugin.judging.Judging._settled_of": "looks up what a judge said",
     "pytest_ortbench.plugin.measured.Measured.hold": "checks its case against limits",
-    "pytest_ortbench.passes.fidelity.fixture.export_judgement": "hands on what judge_export says",
+    "pytest_ortbench.passes.export_check.fixture.export_judgement": "what judge_export says",
     "pytest_ortbench.plugin.measured.Measured.judgements": "those in the summary of its case",
 }
 

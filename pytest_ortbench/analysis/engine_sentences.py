@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.ranked import Factor
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for, name_of, sentences
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
+from pytest_ortbench.core.nearness import NEAR_DB
 from pytest_ortbench.core.units import format_amount, significant
 
 #: Where a reason is cut, for the same cause.
@@ -104,8 +105,10 @@ def _agreement(agreement: Agreement | None, role: str) -> str:
         numbers = "" if agreement.sqnr_db is None else f", and numbers to {_ratio(agreement)}"
         return f"{rows}{agreement_words(agreement.rows)}{numbers}{drawn}"
     if role == "framework":
-        exactly = "exact" if agreement.sqnr_db is None else f"exact to {_ratio(agreement)}"
-        return f"the export is {exactly}{drawn}"
+        if agreement.sqnr_db is None:
+            return f"the export is exact{drawn}"
+        word = "is exact" if agreement.sqnr_db >= NEAR_DB else "agrees with its source"
+        return f"the export {word} to {_ratio(agreement)}{drawn}"
     if agreement.sqnr_db is None:
         return f"all outputs equal those of the reference{drawn}"
     return f"the outputs of both agree with the reference to {_ratio(agreement)}{drawn}"

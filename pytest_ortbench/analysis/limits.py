@@ -56,13 +56,15 @@ def samples_for_limits(limits: Sequence[Limit]) -> int:
 def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
     """Check a case against every limit, in the order given.
 
-    Those on where nodes ran say nothing of an engine or framework, which has no providers.
+    Those on where nodes ran say nothing of an engine or framework, which has no providers, and
+    those on the file nothing of the framework that it was exported from.
     """
     provider = summary.case.provider
     return [
         _outcome(limit, summary)
         for limit in limits
-        if provider.is_execution_provider or limit.metric.name not in OF_PROVIDERS
+        if (provider.is_execution_provider or limit.metric.name not in OF_PROVIDERS)
+        and not (provider.role == "framework" and limit.metric.is_of_files)
     ]
 
 

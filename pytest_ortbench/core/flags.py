@@ -35,8 +35,8 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "UNJUDGED",
         "bars",
-        "accuracy, placement, warm-up or the labelled task could not be judged for lack of "
-        "evidence",
+        "accuracy, placement, warm-up, the labelled task or the export could not be judged for "
+        "lack of evidence",
         "The last lines name it and the reason; real inputs (--ort-inputs) or labels "
         "(--ort-dataset) often help.",
     ),

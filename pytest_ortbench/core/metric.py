@@ -57,6 +57,8 @@ class Metric:
         rate: Metric that tells how fast samples of a percentile come; empty for latency's own.
         counted: What a rate counts, ``items`` or ``requests``; empty for other units.
         reach: The values that it can have.
+        is_of_files: Whether it tells of a model's file, so that the row of the framework that the
+            file was exported from has none.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Metric:
     is_yes_or_no: bool = False
     rate: str = ""
     reach: Reach = ANY
+    is_of_files: bool = False
 
     def possible(self, near: float) -> tuple[float, ...]:
         """Return values that tell whether some or all that it can have keep a bound."""
@@ -87,6 +90,7 @@ def metric(
     is_yes_or_no: bool = False,
     rate: str = "",
     reach: Reach | None = None,
+    is_of_files: bool = False,
 ) -> Metric:
     """Return a metric; the arguments are its fields in their order.
 
@@ -104,4 +108,5 @@ def metric(
         is_yes_or_no=is_yes_or_no,
         rate=rate,
         reach=reach,
+        is_of_files=is_of_files,
     )

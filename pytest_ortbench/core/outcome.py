@@ -17,7 +17,7 @@ from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.passes.energy.facts import Energy
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
+from pytest_ortbench.passes.export_check.facts import ExportCheck
 from pytest_ortbench.passes.generation.facts import GenerationCheck
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
@@ -449,7 +449,7 @@ class CaseResult:
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
         generation: What a language model writes, if it was looked at.
-        fidelity: The model against the source that it was exported from, if there is one.
+        export_check: The model against the source that it was exported from, if there is one.
         failure: Why there is no number; kept beside measurements that finished before it.
         flags: Reasons to trust the number less.
         started_at: UTC, ISO 8601.
@@ -473,7 +473,7 @@ class CaseResult:
     stages: Stages | None = None
     task: TaskAccuracy | None = None
     generation: GenerationCheck | None = None
-    fidelity: ExportCheck | None = None
+    export_check: ExportCheck | None = None
     failure: Failure | None = None
     flags: tuple[Flag, ...] = ()
     started_at: str = ""

@@ -29,7 +29,7 @@ NAMES = (
     "processes",
     "task",
     "generation",
-    "fidelity",
+    "export_check",
 )
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db
+from pytest_ortbench.passes.export_check.facts import ExportCheck
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.verdict import export_sqnr_db
 from pytest_ortbench.schema.document import decode_run
 from tests.beside_packages import TORCH, interpreter_beside, run_beside
 
@@ -104,9 +104,9 @@ def checked(folder: Path, name: str) -> tuple[CaseResult, ExportCheck]:
     document = folder / "run.json"
     assert document.is_file(), done.stdout + done.stderr
     (result,) = decode_run(document.read_bytes(), "run.json").cases
-    assert result.fidelity is not None
-    assert result.fidelity.reason == ""
-    return result, result.fidelity
+    assert result.export_check is not None
+    assert result.export_check.reason == ""
+    return result, result.export_check
 
 
 def flagged(result: CaseResult) -> bool:

@@ -49,6 +49,11 @@ def test_the_classic_claim_in_one_sentence() -> None:
         assert part in line
 
 
+def test_only_a_near_export_is_called_exact() -> None:
+    far = replace(CLASSIC, accuracy=make_accuracy(sqnr_db=62.0))
+    assert "the export agrees with its source to 62.0 dB" in line_of(make_result(), far)
+
+
 def test_what_is_slower_is_called_slower() -> None:
     fast = make_engine_result(median_ns=1_000_000, memory=make_memory(peak_bytes=10_000_000))
     line = line_of(make_result(), fast)

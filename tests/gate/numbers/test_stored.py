@@ -17,7 +17,7 @@ from pytest_ortbench.gate.numbers.metrics import MetricSide, judge_metrics
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules
 from pytest_ortbench.gate.numbers.stored import gate_runs
 from pytest_ortbench.gate.numbers.undecided import undecided
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import (
@@ -326,8 +326,10 @@ def test_what_is_wrong_or_unknown_on_both_sides_is_not_the_same(accuracy, nonfin
     assert (verdict.verdict, verdict.reason) == ("informs", reason)
 
 
-def exported(fidelity: ExportCheck | None) -> CaseResult:
-    return dataclasses.replace(with_accuracy(make_accuracy(sqnr_db=None)), fidelity=fidelity)
+def exported(export_check: ExportCheck | None) -> CaseResult:
+    return dataclasses.replace(
+        with_accuracy(make_accuracy(sqnr_db=None)), export_check=export_check
+    )
 
 
 def test_a_judgement_of_the_export_that_got_lost_is_not_the_same():

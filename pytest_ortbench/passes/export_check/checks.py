@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_ortbench.core.nearness import differs_whole, holds_whole
 from pytest_ortbench.core.outcome import CaseResult, OutputAccuracy
-from pytest_ortbench.passes.fidelity.facts import (
+from pytest_ortbench.passes.export_check.facts import (
     CheckedSizes,
     ExportCheck,
     FirstDifference,
@@ -110,20 +110,20 @@ def _check(check: ExportCheck) -> Iterator[tuple[str, str]]:
 
 
 def _result(result: CaseResult) -> Iterator[tuple[str, str]]:
-    check = result.fidelity
+    check = result.export_check
     if check is None:
         return
     model = result.case.model
     if check.choices and (model.exported_from is None or result.case.provider.role == "framework"):
-        yield "fidelity", "must be null: the case runs no file that was exported from a source"
+        yield "export_check", "must be null: the case runs no file that was exported from a source"
     names = {info.name for info in model.outputs}
     for number, confusion in enumerate(check.confusions):
         for field in ("output", "source_output"):
             if getattr(confusion, field) not in names:
-                yield f"fidelity.confusions[{number}].{field}", "must be an output of the model"
+                yield f"export_check.confusions[{number}].{field}", "must be an output of the model"
         if confusion.output == confusion.source_output:
             yield (
-                f"fidelity.confusions[{number}].source_output",
+                f"export_check.confusions[{number}].source_output",
                 "must be another output than the file's",
             )
 

@@ -15,17 +15,18 @@ _METRICS = (
         "higher",
         "Smallest signal to noise ratio of the exported file's outputs against those of its "
         "source in its framework, over inputs of several sizes.",
+        is_of_files=True,
     ),
 )
 
 PASS = Pass(
-    name="fidelity",
-    result_field="fidelity",
+    name="export_check",
+    result_field="export_check",
     measure=".run:measure",
     lacking=".facts:ExportCheck",
     own_cases=".planning:has_source",
     looks_at_failed=True,
-    phase=Phase(name="fidelity", doing="comparing the export with its source", rank=70),
+    phase=Phase(name="export-check", doing="comparing the export with its source", rank=70),
     questions=(
         (".questions:AskFile", ".worker.file:ask_file"),
         (".questions:AskSource", ".worker.source:ask_source"),

@@ -22,7 +22,7 @@ from pytest_ortbench.core.accuracy import OutputAccuracy, ReferenceSpread
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.nearness import NEAR_DB
 from pytest_ortbench.core.precision import SQNR_FLOOR_DB, Floor, precision_of
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
+from pytest_ortbench.passes.export_check.facts import ExportCheck
 
 #: As near as this an fp32 export is in order where the file can't be run in float64, so that its
 #: spread says little of rounding: the 1e-5 that converters promise.

@@ -16,16 +16,16 @@ from pytest_ortbench.core.accuracy import OutputAccuracy, ReferenceSpread, Sprea
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.evidence import differing_whole, left_out
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.rounding import inner_near_db
-from pytest_ortbench.passes.fidelity.numbers.verdict import judge_export
-from pytest_ortbench.passes.fidelity.report import check_sentences
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, Confusion, ExportCheck
+from pytest_ortbench.passes.export_check.numbers.evidence import differing_whole, left_out
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.rounding import inner_near_db
+from pytest_ortbench.passes.export_check.numbers.verdict import judge_export
+from pytest_ortbench.passes.export_check.report import check_sentences
 from pytest_ortbench.worker.accuracy import Collected
 from pytest_ortbench.worker.sample_file import Sample
-from tests.passes.fidelity.answered import checked, network, right
-from tests.results_factory import make_case, make_result
+from tests.passes.export_check.answered import checked, network, right
+from tests.results_factory import make_case, make_engine_result, make_result
 
 MODEL = replace(
     make_case().model,
@@ -71,12 +71,12 @@ def spread(db: float, *names: str, reason: str = "") -> ReferenceSpread:
 
 def summary_of(check: ExportCheck) -> Summary:
     result = make_result(case=replace(make_case(), model=MODEL))
-    return summarise(replace(result, fidelity=check))
+    return summarise(replace(result, export_check=check))
 
 
 def judged(check: ExportCheck) -> Judgement:
     result = make_result(case=replace(make_case(), model=MODEL))
-    judgement = judge_export(replace(result, fidelity=check))
+    judgement = judge_export(replace(result, export_check=check))
     assert judgement is not None
     return judgement
 
@@ -318,6 +318,14 @@ def test_an_exact_export_keeps_every_limit_from_below() -> None:
     assert summary_of(check).infinite.keys() == {"export_sqnr"}
     assert limit_of(check).is_good
     assert limit_of(check, "export_sqnr <= 200 dB").is_bad
+
+
+def test_a_limit_on_the_export_says_nothing_of_the_framework() -> None:
+    limit = parse_limit("export_sqnr >= 110 dB", place="")
+    framework = make_engine_result(alias="torch", title="PyTorch", role="framework")
+    assert check_limits([limit], summarise(framework)) == []
+    (engine,) = check_limits([limit], summarise(make_engine_result()))
+    assert engine.judgement.is_unjudged
 
 
 # Outputs that are another one.

@@ -21,10 +21,10 @@ from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.source import Source
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db, judge_export
-from tests.passes.fidelity.answered import checked, network, right
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.verdict import export_sqnr_db, judge_export
+from tests.passes.export_check.answered import checked, network, right
 from tests.results_factory import make_case, make_result
 
 MODEL = make_case().model
@@ -43,7 +43,7 @@ def spread(db: float | None, *trials: str) -> ReferenceSpread:
 
 
 def result_of(check: ExportCheck) -> CaseResult:
-    result = replace(make_result(), fidelity=check)
+    result = replace(make_result(), export_check=check)
     return replace(result, flags=flags_of(result))
 
 

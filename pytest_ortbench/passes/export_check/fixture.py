@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.passes.fidelity.numbers.verdict import judge_export
+from pytest_ortbench.passes.export_check.numbers.verdict import judge_export
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.judgement import Judgement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.passes.fidelity.facts import (
+from pytest_ortbench.passes.export_check.facts import (
     CheckedSizes,
     Confusion,
     FirstDifference,
@@ -96,7 +96,7 @@ class SourceAnswered:
         version: Version of the framework.
         fixed: What became of each trial.
         confusions: Outputs of the file that are another output of the source.
-        repeats: As of an :class:`~pytest_ortbench.passes.fidelity.facts.ExportCheck`.
+        repeats: As of an :class:`~pytest_ortbench.passes.export_check.facts.ExportCheck`.
         rebuilds: Likewise.
         again_reason: Likewise.
         parts: Parts whose values were written, in their order; empty where nothing differs, or

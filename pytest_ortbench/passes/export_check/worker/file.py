@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ortbench.core.errors import first_line
-from pytest_ortbench.passes.fidelity.questions import AskFile, FileAnswered
-from pytest_ortbench.passes.fidelity.worker.sets import feeds_of, magnitudes_of
+from pytest_ortbench.passes.export_check.questions import AskFile, FileAnswered
+from pytest_ortbench.passes.export_check.worker.sets import feeds_of, magnitudes_of
 from pytest_ortbench.worker.reference import reference_session
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
 from pytest_ortbench.worker.state import WorkerState
@@ -15,7 +15,7 @@ from pytest_ortbench.worker.state import WorkerState
 def ask_file(question: AskFile, state: WorkerState) -> FileAnswered:
     """Run the file on every choice of sizes, and write what it was fed and answered."""
     state.import_runtime()
-    state.enter("fidelity")
+    state.enter("export-check")
     case = question.case
     session = reference_session(case)
     names = tuple(output.name for output in session.get_outputs())

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from pytest_ortbench.passes.fidelity.facts import FirstDifference
-from pytest_ortbench.passes.fidelity.questions import SourcePart
-from pytest_ortbench.passes.fidelity.worker.first_difference import (
+from pytest_ortbench.passes.export_check.facts import FirstDifference
+from pytest_ortbench.passes.export_check.questions import SourcePart
+from pytest_ortbench.passes.export_check.worker.first_difference import (
     first_difference_of,
     nodes_of_parts,
     paths_of,

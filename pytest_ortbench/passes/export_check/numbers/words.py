@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.units import counted, significant
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.evidence import differing_whole, quoted
-from pytest_ortbench.passes.fidelity.numbers.faults import ExportFault
+from pytest_ortbench.passes.export_check.facts import ExportCheck
+from pytest_ortbench.passes.export_check.numbers.evidence import differing_whole, quoted
+from pytest_ortbench.passes.export_check.numbers.faults import ExportFault
 
 #: Outputs of whole values that a sentence names.
 _NAMED = 4
@@ -39,7 +39,7 @@ def _how(fault: ExportFault) -> str:
         return f"{which}: NaN or infinity where the source has none"
     if worst.sqnr_db is None:
         return f"{which}: only {worst.agree} of {worst.rows} values are the source's"
-    near = f"{significant(worst.sqnr_db, 3)} dB"
+    near = ratio_words(worst.sqnr_db)
     if fault.is_drawn:
         return (
             f"{which}: only {near} from the source's; the file gives other outputs for the same "
@@ -50,6 +50,12 @@ def _how(fault: ExportFault) -> str:
 
 def _listed(sizes: Sequence[int]) -> str:
     return ", ".join(map(str, sizes))
+
+
+def ratio_words(sqnr_db: float) -> str:
+    """Return a ratio with three digits, but no tiny ones: ``-0.00001`` is said as ``0 dB``."""
+    # Adding zero takes the sign of a zero away.
+    return f"{significant(round(sqnr_db, 1) + 0.0, 3)} dB"
 
 
 def difference_words(check: ExportCheck | None) -> str:

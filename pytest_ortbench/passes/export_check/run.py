@@ -18,17 +18,17 @@ from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.native_text import readable
 from pytest_ortbench.launch.reference import reference_case
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, FirstDifference
-from pytest_ortbench.passes.fidelity.numbers.evidence import spread_decides
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.rounding import inner_near_db
-from pytest_ortbench.passes.fidelity.planning import (
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck, FirstDifference
+from pytest_ortbench.passes.export_check.numbers.evidence import spread_decides
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.rounding import inner_near_db
+from pytest_ortbench.passes.export_check.planning import (
     SizedInputs,
     has_source,
     other_fixed_sizes,
     sizes_to_check,
 )
-from pytest_ortbench.passes.fidelity.questions import (
+from pytest_ortbench.passes.export_check.questions import (
     AskFile,
     AskSource,
     FileAnswered,
@@ -55,10 +55,10 @@ def measure(result: CaseResult, means: Means) -> ExportCheck:
         return ExportCheck(reason="it was exported from no source here")
     known = next(
         (
-            other.fidelity
+            other.export_check
             for other in means.results
-            if other.fidelity is not None
-            and not other.fidelity.interrupted
+            if other.export_check is not None
+            and not other.export_check.interrupted
             and other.case.model.digest == case.model.digest
             and other.case.model.exported_from == case.model.exported_from
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.passes.fidelity.questions import SizeChoice
+from pytest_ortbench.passes.export_check.questions import SizeChoice
 from pytest_ortbench.worker.accuracy import MAGNITUDES
 from pytest_ortbench.worker.inputs import make_feeds, scales, varies
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.nearness import is_compared, is_repeated, nearness_db
 from pytest_ortbench.engines.seam import InnerValue
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, FixedSize
-from pytest_ortbench.passes.fidelity.questions import (
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, Confusion, FixedSize
+from pytest_ortbench.passes.export_check.questions import (
     AskSource,
     SizeTrial,
     SourceAnswered,
     SourcePart,
 )
-from pytest_ortbench.passes.fidelity.worker.likeness import figures_of, likeness_db
-from pytest_ortbench.passes.fidelity.worker.sets import feeds_of, magnitudes_of
+from pytest_ortbench.passes.export_check.worker.likeness import figures_of, likeness_db
+from pytest_ortbench.passes.export_check.worker.sets import feeds_of, magnitudes_of
 from pytest_ortbench.worker.accuracy import Collected
 from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.engine_case import EngineCase
@@ -39,7 +39,7 @@ _CLEARLY_DB = 20.0
 
 def ask_source(question: AskSource, measured: MeasuredCase) -> SourceAnswered:
     """Let the source answer what the file was asked, and say how far the file is from it."""
-    measured.enter("fidelity")
+    measured.enter("export-check")
     assert isinstance(measured, EngineCase)
     answered = held_against(question, measured.live(), measured.another, seed=measured.case.seed)
     inner: Sequence[InnerValue] = ()

@@ -8,16 +8,17 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.nearness import NEAR_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
-from pytest_ortbench.core.units import counted, significant
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.registry import engine_kind
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck, FixedSize
-from pytest_ortbench.passes.fidelity.numbers.evidence import left_out, why_unjudged
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.verdict import export_sqnr_db, is_due, is_exact
-from pytest_ortbench.passes.fidelity.numbers.words import (
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck, FixedSize
+from pytest_ortbench.passes.export_check.numbers.evidence import left_out, why_unjudged
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.verdict import export_sqnr_db, is_due, is_exact
+from pytest_ortbench.passes.export_check.numbers.words import (
     difference_words,
     differing_words,
     fault_words,
+    ratio_words,
 )
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
@@ -47,7 +48,7 @@ def export_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """
     lines: list[str] = []
     for result in _one_of_each(shown.run.cases):
-        model, check = result.case.model, result.fidelity
+        model, check = result.case.model, result.export_check
         assert check is not None
         lines += [f"export of {model.name}: {text}" for text in check_sentences(check, model)]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
@@ -57,21 +58,20 @@ def _one_of_each(results: Sequence[CaseResult]) -> list[CaseResult]:
     """Return one case of each model, since a check is the same for all of them."""
     chosen: dict[tuple[str, str], CaseResult] = {}
     for result in results:
-        if result.fidelity is not None and is_due(result):
+        if result.export_check is not None and is_due(result):
             key = (result.case.model.name, result.case.model.digest)
             kept = chosen.get(key)
-            if kept is None or (kept.fidelity is not None and kept.fidelity.reason):
+            if kept is None or (kept.export_check is not None and kept.export_check.reason):
                 chosen[key] = result
     return list(chosen.values())
 
 
 def export_facts(result: CaseResult) -> list[str]:
     """Say how a case compares with its source; nothing where it has none."""
-    if result.fidelity is None or not is_due(result):
+    check = result.export_check
+    if check is None or not is_due(result):
         return []
-    return [
-        f"export: {sentence}" for sentence in check_sentences(result.fidelity, result.case.model)
-    ]
+    return [f"export: {sentence}" for sentence in check_sentences(check, result.case.model)]
 
 
 def check_sentences(check: ExportCheck, model: Model) -> list[str]:
@@ -114,7 +114,7 @@ def _nearness(check: ExportCheck, model: Model) -> str:
     parts = [whole] if whole else []
     if value is not None:
         word = "exact" if value >= NEAR_DB and not whole else "agrees"
-        parts.insert(0, f"{word} to {significant(value, 3)} dB")
+        parts.insert(0, f"{word} to {ratio_words(value)}")
     return "; ".join(parts) or "every value that has no ratio is the source's"
 
 

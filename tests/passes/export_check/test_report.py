@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from pytest_ortbench.core.accuracy import OutputAccuracy
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
-from pytest_ortbench.passes.fidelity.report import check_sentences, export_lines
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.export_check.numbers.words import ratio_words
+from pytest_ortbench.passes.export_check.report import check_sentences, export_lines
 from pytest_ortbench.report.entries import shown_run
 from tests.results_factory import make_case, make_result, make_run
 
@@ -47,6 +48,7 @@ def test_the_word_exact_is_for_what_is_near() -> None:
     assert first(near(139.0), SAME) == "exact to 139 dB"
     assert first(near(105.0)) == "agrees to 105 dB"
     assert first(near(14.0), **lenient) == "agrees to 14.0 dB"
+    assert ratio_words(-0.00001) == "0 dB"
     assert first(SAME) == "every value that has no ratio is the source's"
 
 
@@ -79,7 +81,7 @@ def test_sources_whose_files_are_equal_are_told_one_by_one() -> None:
     cases = [
         replace(make_case(), model=replace(MODEL, name=name, digest="d")) for name in ("a", "b")
     ]
-    results = [replace(make_result(case=case), fidelity=check) for case in cases]
+    results = [replace(make_result(case=case), export_check=check) for case in cases]
     lines = export_lines(shown_run(make_run(results)))
     assert [line.partition(":")[0] for line in lines] == ["", "export of a", "export of b"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.accuracy import OutputAccuracy
 from pytest_ortbench.core.model import Model
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, Confusion, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.evidence import why_open, why_unknown
-from pytest_ortbench.passes.fidelity.numbers.rounding import is_drawn, is_wrong
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, Confusion, ExportCheck
+from pytest_ortbench.passes.export_check.numbers.evidence import why_open, why_unknown
+from pytest_ortbench.passes.export_check.numbers.rounding import is_drawn, is_wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ class ExportOptions:
         metavar="HOW",
         help="compare the outputs of exported models with those of their source, over inputs of "
         "several sizes: auto, or off (default: auto)",
-        reader="pytest_ortbench.passes.fidelity.planning:read_export_check",
+        reader="pytest_ortbench.passes.export_check.planning:read_export_check",
         to="sampling.export_check",
         place=Place(after="sessions", rank=30),
     )

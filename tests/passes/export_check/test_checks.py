@@ -13,7 +13,7 @@ from pytest_ortbench.core.accuracy import OutputAccuracy, ReferenceSpread
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.source import Source
-from pytest_ortbench.passes.fidelity.facts import (
+from pytest_ortbench.passes.export_check.facts import (
     CheckedSizes,
     Confusion,
     ExportCheck,
@@ -21,7 +21,7 @@ from pytest_ortbench.passes.fidelity.facts import (
     FixedSize,
 )
 from pytest_ortbench.schema.meaning import faults_of
-from tests.passes.fidelity.answered import Answer, checked, network, right
+from tests.passes.export_check.answered import Answer, checked, network, right
 from tests.results_factory import make_case, make_engine_result, make_result
 
 EXACT = OutputAccuracy(
@@ -51,7 +51,7 @@ def result_of(check: ExportCheck, **model: Any) -> CaseResult:
     )
     source = Source(path="/net.py", function="build", framework="torch")
     made = replace(case.model, **{"outputs": outputs, "exported_from": source, **model})
-    return replace(make_result(case=replace(case, model=made)), fidelity=check)
+    return replace(make_result(case=replace(case, model=made)), export_check=check)
 
 
 def places(value: object) -> list[str]:
@@ -148,13 +148,13 @@ def test_facts_that_can_not_be_true_are_named(fact: object, place: str) -> None:
 
 
 def test_a_check_of_a_file_that_was_exported_from_nothing_is_refused() -> None:
-    assert places(result_of(CHECK, exported_from=None)) == ["$.fidelity"]
-    engine = replace(make_engine_result(), fidelity=replace(CHECK, confusions=()))
-    assert places(engine) == ["$.fidelity"]
+    assert places(result_of(CHECK, exported_from=None)) == ["$.export_check"]
+    engine = replace(make_engine_result(), export_check=replace(CHECK, confusions=()))
+    assert places(engine) == ["$.export_check"]
     framework = result_of(CHECK)
     provider = replace(framework.case.provider, role="framework")
     row = replace(framework, case=replace(framework.case, provider=provider))
-    assert "$.fidelity" in places(row)
+    assert "$.export_check" in places(row)
 
 
 @pytest.mark.parametrize(
@@ -167,4 +167,4 @@ def test_a_check_of_a_file_that_was_exported_from_nothing_is_refused() -> None:
 )
 def test_outputs_that_the_model_lacks_are_no_other_ones(confusion: Confusion, place: str) -> None:
     result = result_of(replace(CHECK, confusions=(confusion,)))
-    assert places(result) == [f"$.fidelity.confusions[0].{place}"]
+    assert places(result) == [f"$.export_check.confusions[0].{place}"]

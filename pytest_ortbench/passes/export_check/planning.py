@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.option_text import OptionText
-from pytest_ortbench.passes.fidelity.facts import FixedSize
+from pytest_ortbench.passes.export_check.facts import FixedSize
 from pytest_ortbench.planning.axes import parse_choices
 from pytest_ortbench.planning.feeds import inputs_at
 from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination

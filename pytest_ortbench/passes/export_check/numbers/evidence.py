@@ -20,8 +20,8 @@ from pytest_ortbench.core.nearness import (
     nearness_db,
 )
 from pytest_ortbench.core.units import counted
-from pytest_ortbench.passes.fidelity.facts import CheckedSizes, ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.rounding import doubt, type_of
+from pytest_ortbench.passes.export_check.facts import CheckedSizes, ExportCheck
+from pytest_ortbench.passes.export_check.numbers.rounding import doubt, type_of
 
 #: Remarks that are told in full.
 _TOLD = 4

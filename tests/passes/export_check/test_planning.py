@@ -13,7 +13,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.source import Source
-from pytest_ortbench.passes.fidelity.planning import (
+from pytest_ortbench.passes.export_check.planning import (
     has_source,
     other_fixed_sizes,
     read_export_check,

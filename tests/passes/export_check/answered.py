@@ -11,9 +11,9 @@ import numpy as np
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.model import TensorInfo, ValueHint
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.questions import AskSource, SizeChoice
-from pytest_ortbench.passes.fidelity.worker.source import held_against
+from pytest_ortbench.passes.export_check.facts import ExportCheck
+from pytest_ortbench.passes.export_check.questions import AskSource, SizeChoice
+from pytest_ortbench.passes.export_check.worker.source import held_against
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
 

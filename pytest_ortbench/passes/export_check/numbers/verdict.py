@@ -8,14 +8,14 @@ from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.nearness import holds_whole, is_compared
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.evidence import (
+from pytest_ortbench.passes.export_check.facts import ExportCheck
+from pytest_ortbench.passes.export_check.numbers.evidence import (
     checked_outputs,
     why_unjudged,
     why_unknown,
 )
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.numbers.words import (
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.words import (
     difference_words,
     differing_words,
     fault_words,
@@ -27,12 +27,12 @@ _METRICS = ("export_sqnr",)
 
 def is_due(result: CaseResult) -> bool:
     """Whether a result has to answer what a source does: an ONNX file's, not the framework's."""
-    return result.fidelity is not None and result.case.provider.role != "framework"
+    return result.export_check is not None and result.case.provider.role != "framework"
 
 
 def judge_export(result: CaseResult) -> Judgement | None:
     """Judge whether a case answers what its source does; ``None`` where nobody asked."""
-    check = result.fidelity
+    check = result.export_check
     if check is None or not is_due(result):
         return None
     faults = export_faults(check, result.case.model)
@@ -47,7 +47,7 @@ def wrong_export(result: CaseResult) -> str:
     judgement = judge_export(result)
     if judgement is None or not judgement.is_bad:
         return ""
-    where = difference_words(result.fidelity)
+    where = difference_words(result.export_check)
     return f"{judgement.reason}; {where}" if where else judgement.reason
 
 
@@ -59,7 +59,7 @@ def export_sqnr_db(check: ExportCheck) -> float | None:
 
 def add_export(collector: Collector, result: CaseResult) -> None:
     """Add how near the outputs are to the source's."""
-    check = result.fidelity
+    check = result.export_check
     if check is None or not is_due(result):
         reason = "it was exported from no source here, or nobody compared it with that"
         collector.reject(_METRICS, reason)

@@ -18,9 +18,9 @@ from typing import Any
 from pytest_ortbench.convert.by_node import inner_graph, some_at_a_time
 from pytest_ortbench.core.nearness import is_compared
 from pytest_ortbench.core.own_folder import OwnFolder
-from pytest_ortbench.passes.fidelity.facts import FirstDifference
-from pytest_ortbench.passes.fidelity.questions import FindFirstDifference, SourcePart
-from pytest_ortbench.passes.fidelity.worker.likeness import figures_of, likeness_db
+from pytest_ortbench.passes.export_check.facts import FirstDifference
+from pytest_ortbench.passes.export_check.questions import FindFirstDifference, SourcePart
+from pytest_ortbench.passes.export_check.worker.likeness import figures_of, likeness_db
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.sample_file import open_samples
 from pytest_ortbench.worker.state import WorkerState
@@ -34,7 +34,7 @@ _FUSED = 3
 def find_first_difference(question: FindFirstDifference, state: WorkerState) -> FirstDifference:
     """Run the file with its inner values as outputs, and compare them with the source's parts."""
     state.import_runtime()
-    state.enter("fidelity")
+    state.enter("export-check")
     sample = next(iter(open_samples(Path(question.path)).samples()))
     values = dict(zip((part.path for part in question.parts), sample.outputs, strict=True))
     with OwnFolder("first-difference") as folder:
@@ -152,7 +152,7 @@ def first_difference_of(
         difference = FirstDifference(
             reason="no node of the file says which part of the source it comes from"
             if not compared
-            else "every part that could be compared agrees"
+            else "every part that could be compared agrees, so the cause stands outside of them"
         )
     return replace(difference, compared=compared, matched=matched)
 

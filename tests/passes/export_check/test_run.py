@@ -15,9 +15,9 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
-from pytest_ortbench.passes.fidelity.facts import ExportCheck
-from pytest_ortbench.passes.fidelity.numbers.faults import export_faults
-from pytest_ortbench.passes.fidelity.run import measure
+from pytest_ortbench.passes.export_check.facts import ExportCheck
+from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.run import measure
 from pytest_ortbench.planning.feeds import resolve_inputs
 from tests.launch.cases import case_of
 from tests.results_factory import make_result
@@ -117,9 +117,9 @@ def test_wrong_exports_are_named_and_the_right_one_is_not_accused(
 
 def test_a_model_is_checked_once_for_all_its_cases(tmp_path: Path) -> None:
     case = exported(tmp_path, "right")
-    known = CaseResult(case=case, status="measured", fidelity=ExportCheck(framework="python"))
+    known = CaseResult(case=case, status="measured", export_check=ExportCheck(framework="python"))
     other = replace(case, batch=8)
 
     nobody: Any = object()  # whoever starts something fails
     means = Means(launcher=nobody, results=(known,))
-    assert measure(make_result(case=other), means) is known.fidelity
+    assert measure(make_result(case=other), means) is known.export_check
