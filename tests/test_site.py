@@ -129,3 +129,13 @@ def test_a_guide_shows_what_to_write_at_its_top(path: Path) -> None:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     first = next(at for at, line in enumerate(lines) if line.startswith("```"))
     assert first <= 6 or path.name in _READ_FIRST
+
+
+def test_anchors_in_the_readme_are_headings_of_their_pages() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    anchored = re.findall(r"\]\((\S+\.md)#([\w-]+)\)", text)
+    assert anchored
+    for page, anchor in anchored:
+        headings = re.findall(r"^#+ (.+)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in slugs, page
