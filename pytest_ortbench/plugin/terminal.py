@@ -186,8 +186,10 @@ def _write_annotations(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.gate.report.lines import gate_lines
+    from pytest_ortbench.plugin.next_commands import next_lines
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines, detail_lines
+    from pytest_ortbench.report.escape import encodable
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -227,6 +229,9 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
         reporter.write_line(f"left out for want of time: {', '.join(bench.out_of_time)}")
     if bench.left_out:
         reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
+    if reporter.verbosity >= 0:
+        for line in next_lines(bench):
+            reporter.write_line(encodable(line, encoding))
 
 
 def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:

@@ -7,6 +7,7 @@ from pytest_ortbench.analysis.engine_sentences import answer_sentences
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
+from pytest_ortbench.report.threads import thread_lines
 from pytest_ortbench.report.weights import weight_lines
 
 
@@ -36,6 +37,7 @@ def answer_lines(
         lines.append(f"and {len(model_answers) - models} further models: see the page")
     return [
         *lines,
+        *thread_lines(shown, encoding=encoding),
         *weight_lines(shown, encoding=encoding),
         *unjudged_lines(shown, encoding=encoding),
     ]

@@ -1,0 +1,243 @@
+"""What a run suggests to do next, from its evidence alone: fields decide, and words explain."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.judgements import is_barred
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.analysis.thread_counts import CHOSEN
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.precision import precision_of
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import format_amount
+
+#: Suggestions of one run.
+MOST = 3
+
+#: An interval that is wider than this share of its value leaves much open.
+_WIDE = 0.25
+
+#: Processes that are suggested at most, and how many times the present number.
+_MOST_WORKERS, _TIMES = 12, 2
+
+#: A gate makes sense where a number is known about as well as what it is to find.
+_GATED = 0.1
+
+#: Inferences that are quicker leave little to find in a profile by node.
+_PROFILED_S = 0.005
+
+#: Models with fewer weights gain nothing from another precision.
+_LEAST_WEIGHTS = 100_000
+
+#: Files beside a model that hold real inputs by convention.
+_BESIDE = ("{stem}.npz", "{stem}_inputs.npz", "inputs.npz", "test_data_set_0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep:
+    """One suggestion.
+
+    Attributes:
+        kind: ``workers``, ``inputs``, ``threads``, ``profile``, ``precision`` or ``gate``.
+        why: What of the run suggests it, for people.
+        options: What is added to the command line of the run, by flag; empty for a profile.
+        case_id: The case that is profiled; empty for others.
+    """
+
+    kind: str
+    why: str
+    options: dict[str, str] = field(default_factory=dict)
+    case_id: str = ""
+
+
+def next_steps(
+    run: Run,
+    summaries: Sequence[Summary],
+    *,
+    chosen: Collection[str],
+    is_stored: bool,
+    is_profiled_again: bool,
+) -> tuple[NextStep, ...]:
+    """Return at most three suggestions, those first that say most about the numbers at hand.
+
+    Args:
+        run: A finished run.
+        summaries: One for each of its cases, in their order.
+        chosen: Flags of the options that the user has set.
+        is_stored: Whether the run can be found again.
+        is_profiled_again: Whether the console tool plans its cases as this run did.
+    """
+    members = [
+        (result, summary)
+        for result, summary in zip(run.cases, summaries, strict=True)
+        if summary.status == "measured" and result.measurements
+    ]
+    if not members:
+        return ()
+    steps = [
+        *_workers(members, chosen),
+        *_inputs(members, chosen),
+        *_threads(members, chosen),
+        *(_profile(members) if is_profiled_again else ()),
+        *_precision(members, chosen),
+        *(_gate(run, members, chosen) if is_stored else ()),
+    ]
+    return tuple(steps[:MOST])
+
+
+_Members = list[tuple[CaseResult, Summary]]
+
+
+def _workers(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
+    """More processes and seconds, where an interval is wide."""
+    if "--ort-budget" in chosen:
+        return  # it decides on both
+    widths = [(_width(summary), result) for result, summary in members]
+    known = [(width, result) for width, result in widths if width is not None]
+    if not known:
+        return
+    width, result = max(known, key=lambda pair: pair[0])
+    sampling = result.case.sampling
+    workers = min(_MOST_WORKERS, _TIMES * sampling.workers)
+    if width > _WIDE and workers > sampling.workers:
+        yield NextStep(
+            kind="workers",
+            why=f"the interval of {result.case.case_id} spans {100 * width:.0f} % of its value",
+            options={
+                "--ort-workers": str(workers),
+                "--ort-time": f"{sampling.time_s * workers / sampling.workers:g}",
+            },
+        )
+
+
+def _inputs(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
+    """Real inputs that lie beside the model, where drawn ones alone have judged."""
+    if {"--ort-inputs", "--ort-dataset"} & set(chosen):
+        return
+    drawn = [result for result, summary in members if summary.on_drawn_inputs]
+    paths = {result.case.model.path for result, _ in members}
+    if not drawn or len(paths) > 1:
+        return
+    model = Path(drawn[0].case.model.path)
+    for name in _BESIDE:
+        file = model.with_name(name.format(stem=model.stem))
+        if drawn[0].case.model.place and file.exists():
+            yield NextStep(
+                kind="inputs",
+                why=f"accuracy was judged on drawn inputs, and {file.name} lies beside the model",
+                options={"--ort-inputs": str(file)},
+            )
+            return
+
+
+def _threads(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
+    """One thread beside the default, where nobody chose a number."""
+    if "--ort-threads" in chosen:
+        return
+    for result, _ in members:
+        case, first = result.case, result.measurements[0]
+        if (
+            case.provider.is_execution_provider
+            and case.provider.computes_on_host
+            and "threads" not in case.knobs
+            and first.threads > 1
+            and first.threads_source != CHOSEN
+        ):
+            yield NextStep(
+                kind="threads",
+                why=f"{first.threads} threads are the default here; small models are often "
+                "faster with one",
+                options={"--ort-threads": f"1,{first.threads}"},
+            )
+            return
+
+
+def _profile(members: _Members) -> Iterator[NextStep]:
+    """The nodes of the case that takes longest."""
+    candidates = [
+        (summary.quantities[speed_metric(result.case)].value, result)
+        for result, summary in members
+        if speed_metric(result.case) in summary.quantities and _can_be_planned_again(result)
+    ]
+    if not candidates:
+        return
+    seconds, result = max(candidates, key=lambda pair: pair[0])
+    if seconds >= _PROFILED_S and result.profile is None:
+        yield NextStep(
+            kind="profile",
+            why=f"which nodes take the {format_amount(seconds, 's')} of {result.case.case_id}",
+            case_id=result.case.case_id,
+        )
+
+
+def _can_be_planned_again(result: CaseResult) -> bool:
+    """Whether a case is planned again without what the user said besides its id."""
+    case = result.case
+    return (
+        case.generation is None
+        and case.provider.is_execution_provider
+        and not case.provider.options
+        and not case.provider.library
+        and case.runtime.label == "current"
+        and not case.session.custom_ops
+        and not case.session.entries
+        and not any(spec.path for spec in case.inputs)
+        and not case.model.is_made
+        and case.model.exported_from is None
+    )
+
+
+def _precision(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
+    """Another precision, where only the file as it is was measured."""
+    if "--ort-precisions" in chosen:
+        return
+    cases = [result.case for result, _ in members]
+    if any(case.variant.precision != "native" or case.generation is not None for case in cases):
+        return
+    if not all(case.provider.is_execution_provider for case in cases):
+        return
+    if any(
+        case.model.weight_types.get("float", 0) < _LEAST_WEIGHTS
+        or case.model.is_made
+        or precision_of(case.model) != "fp32"
+        for case in cases
+    ):
+        return
+    on_cpu = all(case.provider.name == CPU for case in cases)
+    other, size = ("int8-dynamic", "a quarter") if on_cpu else ("fp16", "half")
+    yield NextStep(
+        kind="precision",
+        why=f"all weights are fp32; in {other} they take about {size} of the size",
+        options={"--ort-precisions": f"fp32,{other}"},
+    )
+
+
+def _gate(run: Run, members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
+    """A gate against this run, where its numbers are good enough for one."""
+    if {"--ort-against", "--ort-baseline"} & set(chosen) or len(members) < len(run.cases):
+        return
+    widths = [_width(summary) for _, summary in members]
+    if any(width is None or width > _GATED for width in widths):
+        return
+    if any(is_barred(result, summary.judgements) for result, summary in members):
+        return
+    if any(result.case.model.is_made for result, _ in members):
+        return
+    yield NextStep(
+        kind="gate",
+        why="the intervals are narrow enough to hold later runs against this one",
+        options={"--ort-baseline": run.run_id},
+    )
+
+
+def _width(summary: Summary) -> float | None:
+    """Return how wide the interval of a case is, as a share of its value."""
+    quantity = summary.quantities.get(speed_metric(summary.case))
+    if quantity is None or quantity.low is None or quantity.high is None or not quantity.value:
+        return None
+    return (quantity.high - quantity.low) / quantity.value

@@ -1,0 +1,112 @@
+"""The commands with which a run ends: what its evidence suggests, as the user would type it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.analysis.next_steps import NextStep, next_steps
+from pytest_ortbench.plugin.options import ROWS
+
+if TYPE_CHECKING:
+    from pytest_ortbench.plugin.bench import Bench
+
+
+def next_lines(bench: Bench) -> list[str]:
+    """Return up to three suggestions, each with the command that carries it out.
+
+    Args:
+        bench: A run that is over.
+    """
+    run = bench.finished
+    if run is None or run.finished_at is None or not run.cases:
+        return []
+    config = bench.config
+    chosen = {row.flag for row in ROWS if row.field in bench.options.places}
+    is_stored = bench.folder is not None
+    # The console tool knows neither of another root nor of another configuration file.
+    is_usual = config.getoption("rootdir") is None and config.getoption("inifilename") is None
+    steps = next_steps(
+        run,
+        bench.shown.summaries,
+        chosen=chosen,
+        is_stored=is_stored,
+        is_profiled_again=is_stored and is_usual,
+    )
+    if not steps:
+        return []
+    arguments = [str(argument) for argument in config.invocation_params.args]
+    folder = config.invocation_params.dir
+    lines = ["next:"]
+    for step in steps:
+        words = (
+            _profile_words(step, run.run_id, bench.options.results, folder)
+            if step.case_id
+            else None
+        )
+        command = words or [*pytest_words(sys.argv[0]), *arguments_with(arguments, step.options)]
+        lines += [f"  {step.why}", f"    {in_shell(command)}"]
+    return lines
+
+
+def arguments_with(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:
+    """Return the arguments of a command line with some options set, whatever they were.
+
+    Args:
+        arguments: As the user wrote them.
+        options: Values by flag.
+    """
+    kept: list[str] = []
+    behind = list(arguments)
+    while behind:
+        argument = behind.pop(0)
+        if argument in options:
+            del behind[:1]  # its value
+        elif argument.partition("=")[0] not in options:
+            kept.append(argument)
+    return [*kept, *(f"{flag}={value}" for flag, value in options.items())]
+
+
+def pytest_words(program: str) -> list[str]:
+    """Return how pytest was started, so that the same one starts again.
+
+    Args:
+        program: As the interpreter was told.
+    """
+    path = Path(program)
+    if path.stem == "__main__" and path.parent.name in ("pytest", "_pytest"):
+        return [_on_path(sys.executable), "-m", "pytest"]
+    if path.stem in ("pytest", "py.test"):
+        return [_on_path(program)]
+    return ["pytest"]
+
+
+def in_shell(words: Sequence[str]) -> str:
+    """Return words as the shell of this machine reads them."""
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
+
+
+def _on_path(program: str) -> str:
+    """Return the name of a program where that is enough to start it, else its path."""
+    name = Path(program).name
+    there = shutil.which(name)
+    is_same = there is not None and Path(there).absolute() == Path(program).absolute()
+    return name if is_same else program
+
+
+def _profile_words(step: NextStep, run_id: str, results: Path, folder: Path) -> list[str]:
+    tool = Path(sys.executable).with_name("ortbench.exe" if os.name == "nt" else "ortbench")
+    start = (
+        [_on_path(str(tool))]
+        if tool.is_file()
+        else [_on_path(sys.executable), "-m", "pytest_ortbench.cli"]
+    )
+    is_default = folder / results == folder / "results"
+    where = [] if is_default else [f"--results={results}"]
+    return [*start, "profile", step.case_id, f"--run={run_id}", *where]
