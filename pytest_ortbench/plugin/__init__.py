@@ -43,7 +43,7 @@ from pytest_ortbench.plugin.model_files import (
     note_passed_over,
     refuse_uncollected,
 )
-from pytest_ortbench.plugin.option_sources import add_options, is_asked_for
+from pytest_ortbench.plugin.option_sources import add_options, is_asked_for, refuse_misspelt
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
 if TYPE_CHECKING:
@@ -111,6 +111,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"Install pytest>={oldest}, or run without the plugin: -p no:ortbench"
         )
     add_options(parser)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(
+    parser: pytest.Parser, args: list[str]
+) -> Generator[None, object, object]:
+    """Refuse a misspelt option of ours before pytest does, which names no other."""
+    outcome = yield
+    refuse_misspelt(parser, args)
+    return outcome
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

@@ -47,10 +47,10 @@ class Bench:
 
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.plugin.marked_tests import (
-            BrokenFiles,
             MarkedLimits,
             MisplacedMarkers,
             Outcomes,
+            ToldFailures,
         )
         from pytest_ortbench.plugin.option_sources import read_options
 
@@ -72,7 +72,7 @@ class Bench:
         self.notes: list[str] = []
         self.outcomes = Outcomes()
         self.complaints = Complaints(config.rootpath, self.name_of)
-        self.broken_files = BrokenFiles(self.outcomes)
+        self.told_failures = ToldFailures(self.outcomes)
         self.misplaced = MisplacedMarkers()
         self.marked_limits = MarkedLimits()
         self.ran = False

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import os
 
     from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.outcome import Failure
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.made_models import MadeModels, Serialised
@@ -91,12 +92,9 @@ class OrtBench(Measured):
             super().skipped(item, at_end)
         fail("", [] if self._made is None else self._made.problems)
 
-    def told_in(self) -> str:
-        """Return the test that failed already for a file that can't be read; empty if none did."""
-        refusal = self._planned.refusal
-        if refusal is None or refusal.kind != "error":
-            return ""
-        told_in = self._bench.broken_files.told_in(self._planned, self._item.nodeid)
+    def told_in(self, failure: Failure) -> str:
+        """Return the test that failed already for the same file or case; empty if none did."""
+        told_in = self._bench.told_failures.told_in(self._planned, failure, self._item.nodeid)
         self._is_told = bool(told_in)
         return told_in
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.core.limits import Limit
+    from pytest_ortbench.core.outcome import Failure
     from pytest_ortbench.planning.matrix import Planned
 
 _NAME = "ortbench"
@@ -85,8 +86,8 @@ class Outcomes:
         )
 
 
-class BrokenFiles:
-    """Knows in which test it was told that a model file can't be measured.
+class ToldFailures:
+    """Knows in which test it was told why a case has no number, or a whole file none.
 
     Args:
         outcomes: What became of each test.
@@ -94,15 +95,25 @@ class BrokenFiles:
 
     def __init__(self, outcomes: Outcomes) -> None:
         self._outcomes = outcomes
-        self._told_in: dict[tuple[str, str], str] = {}
+        self._told_in: dict[tuple[object, ...], str] = {}
 
-    def told_in(self, planned: Planned, nodeid: str) -> str:
-        """Return the other test that failed for the same file and reason; empty if none did.
+    def told_in(self, planned: Planned, failure: Failure, nodeid: str) -> str:
+        """Return the other test that failed for the same reason; empty if none did.
 
+        That of a file that can't be read is one for all its cases; any other is one for its case.
         A test that fails as expected, or is run again, tells nobody.
+
+        Args:
+            planned: The case.
+            failure: Why it has no number.
+            nodeid: The test that is to tell it.
         """
-        assert planned.refusal is not None
-        reason = (planned.case.model.path, planned.refusal.message)
+        of_file = planned.refusal is not None and planned.refusal.kind == "error"
+        reason = (
+            planned.case.model.path if of_file else planned.case.key,
+            failure.kind,
+            failure.message,
+        )
         told_in = self._told_in.get(reason, "")
         if told_in != nodeid and told_in in self._outcomes.failed:
             return told_in

@@ -7,7 +7,7 @@ part of what every project pays that merely has the plugin installed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from pytest_ortbench.core.option_text import OptionText
     from pytest_ortbench.plugin.options import Options
+
+#: How every option of ours begins.
+_OURS = "--ort"
 
 #: A value of each type of ini key, as TOML has it.
 _EXAMPLES: dict[IniType, str] = {
@@ -60,6 +63,32 @@ def is_asked_for(config: pytest.Config) -> bool:
     What stands in ``addopts`` or ``PYTEST_ADDOPTS`` is part of the command line.
     """
     return is_asked_for_now(config) or any(_has_ini_value(config, row.ini) for row in ROWS)
+
+
+def refuse_misspelt(parser: pytest.Parser, arguments: Sequence[str]) -> None:
+    """Refuse an option that begins like ours and that nobody has, with the nearest one.
+
+    Args:
+        parser: Knows the options of all plugins and initial conftest files.
+        arguments: The command line, ``addopts`` included.
+
+    Raises:
+        pytest.UsageError: for the first of them.
+    """
+    flags = {row.flag for row in ROWS if row.flag}
+    names = (argument.partition("=")[0] for argument in arguments)
+    if all(name in flags or not name.startswith(_OURS) for name in names):
+        return  # as nearly always, and it costs nothing
+    import pytest
+
+    from pytest_ortbench.core.errors import nearest
+
+    _, unknown = parser.parse_known_and_unknown_args(list(arguments))
+    for name in (argument.partition("=")[0] for argument in unknown):
+        if name.startswith(_OURS):
+            near = nearest(name.replace("_", "-"), flags, cutoff=0.75)
+            hint = f"Did you mean {near}?" if near else "All stand in docs/reference/options.md"
+            raise pytest.UsageError(f"there is no option {name}. {hint}")
 
 
 def is_asked_for_now(config: pytest.Config) -> bool:

@@ -46,7 +46,8 @@ def test_a_case_is_not_begun_again(
     model_file()
     chosen = "test_latency or test_memory or test_accuracy"
     result = pytester.runpytest("mlp.onnx", "-k", chosen, *QUICK, *DOCUMENT)
-    result.assert_outcomes(failed=3)
+    # The test that it struck, one that tells why there is no number, and one that need not.
+    result.assert_outcomes(failed=2, skipped=1)
     assert len(begun) == 1
     (entry,) = json.loads((pytester.path / "run.json").read_text())["cases"]
     assert (entry["status"], entry["failure"]["phase"]) == ("error", "measure")

@@ -114,3 +114,42 @@ def test_the_thread_of_a_time_limit_ends_no_run_for_a_test_of_ours(
     result = pytester.runpytest("--ort-models=mlp.onnx", "--ort-no-results", "-s", *QUICK)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["*test_ours signal*", "*test_other thread*"])
+
+
+def test_a_case_without_a_number_fails_once_however_many_tests_it_has(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file()
+    command = ("mlp.onnx", "--ort-providers=cpu,migraphx", "--ort-batch-sizes=1,2", *QUICK)
+    result = pytester.runpytest(*command)
+    # Two of the four cases can't be had; of the others all six tests pass.
+    result.assert_outcomes(passed=12, failed=2, skipped=10)
+    assert failed_tests(result) == [
+        f"test_accuracy[mlp/native/migraphx/b{size}]" for size in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("--ort-provider=cpu", "--ort-providers"),
+        ("--ort-batchsizes=1", "--ort-batch-sizes"),
+        ("--ort_time=1", "--ort-time"),
+        ("--ort-limit", "--ort-limits"),
+        ("--ort-xyzzy=1", "docs/reference/options.md"),
+    ],
+)
+def test_a_misspelt_option_is_told_with_the_one_that_was_meant(
+    pytester: pytest.Pytester, written: str, meant: str
+) -> None:
+    result = pytester.runpytest(written)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.startswith("ERROR")]
+    assert written.partition("=")[0] in line
+    assert meant in line
+
+
+def test_an_option_of_a_project_may_begin_like_ours(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--ort-own')")
+    pytester.makepyfile("def test_it(request): assert request.config.getoption('--ort-own') == '1'")
+    pytester.runpytest("--ort-own=1").assert_outcomes(passed=1)
