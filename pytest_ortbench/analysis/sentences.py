@@ -198,14 +198,17 @@ def factor_text(value: float, low: float | None, high: float | None) -> str:
     return with_interval_text(value, low, high, write, write(value))
 
 
-def with_interval(quantity: Quantity, unscaled: str = "") -> str:
+def with_interval(
+    quantity: Quantity, unscaled: str = "", *, beside: Sequence[Quantity] = ()
+) -> str:
     """Return ``3.21 ms [3.18, 3.25]``: value and interval in one unit, named once.
 
     Args:
         quantity: What is said.
         unscaled: Its unit in other words, which takes no prefix: ``tokens/s``.
+        beside: What it is compared with at a glance, and shares its unit with; by default nothing.
     """
-    scale, unit = common_scale([quantity.value], quantity.unit)
+    scale, unit = common_scale([other.value for other in beside or (quantity,)], quantity.unit)
     if unscaled:
         scale, unit = 1.0, unscaled
     digits = digits_for(quantity.value, quantity.low, quantity.high)

@@ -187,6 +187,7 @@ def _write_annotations(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.gate.report.lines import gate_lines
     from pytest_ortbench.plugin.next_commands import next_lines
+    from pytest_ortbench.report.answer_bars import bar_lines
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines, detail_lines
     from pytest_ortbench.report.escape import encodable
@@ -213,6 +214,8 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
         for line in detail_lines(bench.shown, width=_width(reporter), encoding=encoding):
             reporter.write_line(line)
         reporter.write_line("")
+        for line in bar_lines(bench.shown, width=_width(reporter), encoding=encoding):
+            reporter.write_line(line)
     for line in (
         *answer_lines(bench.shown, encoding=encoding),
         *gate_lines(run, encoding=encoding),
