@@ -219,7 +219,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"Suite.istestfunction", "is_suite", "merged_suites"}),
     ),
     "plugin/option_readers.py": ("what users write", frozenset({"_rebase", "read_baseline"})),
-    "plugin/option_sources.py": ("what users write", frozenset({"_text_of"})),
+    "plugin/option_sources.py": ("what users write", frozenset({"_text_of", "refuse_misspelt"})),
     "report/escape.py": ("what a spreadsheet would compute", frozenset({"csv_text"})),
     "report/figures/shortening.py": (
         "names that the product declares for identification: ids, metrics, fields",
