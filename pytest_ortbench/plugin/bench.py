@@ -41,6 +41,16 @@ if TYPE_CHECKING:
 
 _KEY = pytest.StashKey["Bench"]()
 
+#: What shipped tests are about that are collected for every model.
+_METRICS_OF_TESTS: dict[str, tuple[str, ...]] = {
+    "test_accuracy": ("accuracy_sqnr",),
+    "test_latency": ("latency_p50", "latency_p90", "latency_p99"),
+    "test_memory": ("peak_rss",),
+    "test_placement": ("placement",),
+    "test_startup": ("session_create", "first_inference"),
+    "test_throughput": ("throughput",),
+}
+
 
 class Bench:
     """State of one pytest run; :meth:`of` makes it at the first call."""
@@ -83,6 +93,7 @@ class Bench:
         self._ended: set[tuple[str, str]] = set()
         self._made: set[tuple[str, str]] = set()
         self._numbers = count()
+        self._tests: set[str] = set()
 
     @classmethod
     def of(cls, config: pytest.Config) -> Bench:
@@ -155,6 +166,7 @@ class Bench:
         key = planned.case.key
         asked = () if key in self.planned else tuple(asked)
         self.planned.setdefault(key, planned)
+        self._tests.add(getattr(item, "originalname", item.name))
         self.marked_limits.note(item.nodeid, marked)
         limits = (*marked, *asked)
         self.limits += limits
@@ -359,6 +371,15 @@ class Bench:
             skips=tuple(self.collection.skips),
             making=self.making,
         )
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """Metrics that the run is about: those of limits, and of shipped tests that were chosen."""
+        of_limits = {limit.metric.name for limit in self.limits}
+        chosen = self._tests & _METRICS_OF_TESTS.keys()
+        if len(chosen) == len(_METRICS_OF_TESTS):
+            return frozenset(of_limits)  # nobody chose
+        return frozenset(of_limits.union(*(_METRICS_OF_TESTS[name] for name in chosen)))
 
     @property
     def machine(self) -> Machine:

@@ -146,6 +146,7 @@ class RunOptions(CaseOptions):
         metavar="FILE",
         help="write metrics in the Prometheus text format to this file",
         reader="pytest_ortbench.core.option_text:read_output_file",
+        rule="pytest_ortbench.plugin.missing_extras:refuse_without_prometheus",
         writes="file",
     )
     summary: Path | None = option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.plugin.budgeting import plan_lines, spent_line
 from pytest_ortbench.plugin.expected_time import time_words
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
+from pytest_ortbench.plugin.missing_extras import missing_extras
 from pytest_ortbench.plugin.option_sources import is_asked_for_now
 from pytest_ortbench.runtimes.installed import installed
 
@@ -54,6 +55,7 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
             *gate_notes,
             *here.problems(),
             *repair,
+            *missing_extras(bench.planned.values()),
         )
     ]
     refused = [planned for planned in bench.planned.values() if planned.refusal is not None]
@@ -205,6 +207,7 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
             encoding=encoding,
             # Said already when the tests were collected, unless there were too many.
             skips=len(run.skips) > _LISTED_SKIPS,
+            wanted=bench.wanted,
         )
         reporter.write(table)
         for line in precision_lines(bench.shown, width=_width(reporter), encoding=encoding):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from pytest_ortbench.passes.registry import owner_of
 from pytest_ortbench.report.cells import ALL_COLUMNS, COLUMNS
@@ -41,6 +41,37 @@ def case_tables(shown: Sequence[Entry]) -> tuple[CaseTable, ...]:
     if not shown:
         return (CaseTable(name="", columns=COLUMNS, entries=(), groups=()),)
     return tuple(_table(by_owner[name]) for name in sorted(by_owner))
+
+
+def preferring(columns: Sequence[Column], wanted: Collection[str]) -> tuple[Column, ...]:
+    """Return columns so that some keep their place where there is little room, missing ones added.
+
+    Args:
+        columns: Those of a table.
+        wanted: Metrics that somebody asked for.
+    """
+    if not wanted:
+        return tuple(columns)
+    shown = {column.metric for column in columns}
+    more = [
+        column
+        for column in ALL_COLUMNS.values()
+        if column.metric in wanted and column.metric not in shown
+    ]
+    *others, status = columns
+    return (
+        *(_preferred(column) if column.metric in wanted else _behind(column) for column in others),
+        *(replace(column, rank=1, is_detail=False) for column in more),
+        status,
+    )
+
+
+def _preferred(column: Column) -> Column:
+    return replace(column, rank=min(column.rank, 1) if column.rank else 0, is_detail=False)
+
+
+def _behind(column: Column) -> Column:
+    return replace(column, rank=column.rank + 1) if column.rank else column
 
 
 def _table(entries: Sequence[Entry]) -> CaseTable:

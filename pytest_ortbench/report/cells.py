@@ -6,7 +6,7 @@ the unit stands in every cell, so that a line can be copied without its heading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.sentences import agreement_words, digits_for
@@ -24,6 +24,8 @@ from pytest_ortbench.report.legend import all_on_drawn_inputs
 
 #: Below this, most of a number in full would be zeros.
 _TINY = 1e-4
+#: Below this, a number is read with effort in a unit that it shares with others.
+_READABLE = 0.01
 #: What stands for a number that was not measured and whose reason does not fit a cell.
 NOTHING = "–"
 
@@ -59,6 +61,7 @@ COLUMNS: tuple[Column, ...] = (
         "workers have few samples.",
         row="latency_p90_s",
         metric="latency_p90",
+        beside="latency_p50",
         rank=6,
         is_detail=True,
     ),
@@ -68,6 +71,7 @@ COLUMNS: tuple[Column, ...] = (
         about="99th percentile over all workers; n<368 means too few samples for it.",
         row="latency_p99_s",
         metric="latency_p99",
+        beside="latency_p50",
         rank=3,
     ),
     Column(
@@ -139,6 +143,7 @@ _EXTRA: tuple[Column, ...] = (
         about="95th percentile over all workers.",
         row="latency_p95_s",
         metric="latency_p95",
+        beside="latency_p50",
     ),
     Column(
         key="min",
@@ -146,6 +151,7 @@ _EXTRA: tuple[Column, ...] = (
         about="Smallest latency.",
         row="latency_min_s",
         metric="latency_min",
+        beside="latency_p50",
     ),
     Column(
         key="mean",
@@ -153,6 +159,7 @@ _EXTRA: tuple[Column, ...] = (
         about="Mean latency.",
         row="latency_mean_s",
         metric="latency_mean",
+        beside="latency_p50",
     ),
     Column(
         key="import",
@@ -282,16 +289,55 @@ ALL_COLUMNS: dict[str, Column] = {column.key: column for column in (*COLUMNS, *E
 _WITH_INTERVAL = {column.interval_of for column in ALL_COLUMNS.values()} - {""}
 
 
-def texts(group: ModelGroup, columns: Sequence[Column]) -> list[dict[str, str]]:
+def texts(
+    group: ModelGroup, columns: Sequence[Column], groups: Sequence[ModelGroup] = ()
+) -> list[dict[str, str]]:
     """Return the cells of one model's cases, by the key of the column.
 
-    Columns of numbers get one unit and one number of decimals each.
+    Columns of numbers get one unit each, and those of latencies one together.
+
+    Args:
+        group: The model.
+        columns: The columns of its table.
+        groups: All models of the table, which share units where numbers stay readable.
     """
+    scales = _scales(group, columns, groups or (group,))
     made: list[dict[str, str]] = [{} for _ in group.entries]
     for column in columns:
-        for cells, text in zip(made, _column(group, column), strict=True):
+        for cells, text in zip(made, _column(group, column, scales), strict=True):
             cells[column.key] = text
     return made
+
+
+#: A factor, and the name of the unit that it stands for.
+_Scale = tuple[float, str]
+
+
+def _scales(
+    group: ModelGroup, columns: Sequence[Column], groups: Sequence[ModelGroup]
+) -> dict[str, _Scale]:
+    """Return the unit of each kind of number, by the metric that columns of it are read beside."""
+    kinds: dict[str, list[str]] = {}
+    for column in columns:
+        if column.metric:
+            kinds.setdefault(column.beside or column.metric, []).append(column.metric)
+        if column.interval_of:
+            kinds.setdefault(column.interval_of, []).append(column.interval_of)
+    scales = {}
+    for kind, metrics in kinds.items():
+        shared = _scale(_quantities(groups, metrics))
+        own = _quantities((group,), metrics)
+        least = min((abs(quantity.value) for quantity in own if quantity.value), default=0.0)
+        # A model a hundred times as fast as the others is read in its own unit.
+        scales[kind] = shared if least >= _READABLE * shared[0] else _scale(own)
+    return scales
+
+
+def _quantities(groups: Sequence[ModelGroup], metrics: Sequence[str]) -> list[Quantity]:
+    found = (
+        entry.quantity(metric) for group in groups for entry in group.entries for metric in metrics
+    )
+    return [quantity for quantity in found if quantity is not None]
 
 
 def leading_columns(columns: Sequence[Column]) -> set[str]:
@@ -300,7 +346,7 @@ def leading_columns(columns: Sequence[Column]) -> set[str]:
     return {column.key for column in columns if column.metric in metrics}
 
 
-def _column(group: ModelGroup, column: Column) -> list[str]:
+def _column(group: ModelGroup, column: Column, scales: Mapping[str, _Scale]) -> list[str]:
     if column.key == "case":
         return [one_line(label) for label in group.labels]
     special: dict[str, Callable[[Entry], str]] = {
@@ -310,14 +356,14 @@ def _column(group: ModelGroup, column: Column) -> list[str]:
     if column.key in special:
         return [special[column.key](entry) for entry in group.entries]
     if column.interval_of:
-        return _intervals(group, column.interval_of)
+        return _intervals(group, column.interval_of, scales[column.interval_of][0])
     if not column.metric:
         cells = [entry.row[column.row] for entry in group.entries]
         return ["" if cell is None else str(cell) for cell in cells]
     quantities = [entry.quantity(column.metric) for entry in group.entries]
     # A rate keeps one unit in all tables: the heading names it.
     is_rate = METRICS[column.metric].unit == "1/s"
-    factor, unit = (1.0, "") if is_rate else _scale(quantities)
+    factor, unit = (1.0, "") if is_rate else scales[column.beside or column.metric]
     beside_interval = column.metric in _WITH_INTERVAL
     return [
         missing(entry, column)
@@ -333,16 +379,14 @@ def _number(value: float, digits: int) -> str:
     return f"{value:.2e}" if 0 < abs(value) < _TINY else significant(value, digits)
 
 
-def _scale(quantities: Sequence[Quantity | None]) -> tuple[float, str]:
-    known = [quantity for quantity in quantities if quantity is not None]
-    if not known:
+def _scale(quantities: Sequence[Quantity]) -> _Scale:
+    if not quantities:
         return 1.0, ""
-    return common_scale([quantity.value for quantity in known], known[0].unit)
+    return common_scale([quantity.value for quantity in quantities], quantities[0].unit)
 
 
-def _intervals(group: ModelGroup, metric: str) -> list[str]:
+def _intervals(group: ModelGroup, metric: str, factor: float) -> list[str]:
     medians = [entry.quantity(metric) for entry in group.entries]
-    factor, _ = _scale(medians)
     return ["" if quantity is None else _interval(quantity, factor) for quantity in medians]
 
 

@@ -25,7 +25,7 @@ def _headings(columns: Sequence[Column]) -> Iterator[str]:
 def case_rows(table: CaseTable) -> Iterator[str]:
     """Yield a row of the table for each case."""
     for group in table.groups:
-        for cells in texts(group, table.columns):
+        for cells in texts(group, table.columns, table.groups):
             row = [group.model.name, *(cells[column.key] for column in table.columns)]
             yield markdown_row([markdown(cell) for cell in row])
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.case_tables import CaseTable, case_tables
+from pytest_ortbench.report.case_tables import CaseTable, case_tables, preferring
 from pytest_ortbench.report.cells import ALL_COLUMNS, NOTHING, leading_columns, texts
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
@@ -41,6 +41,7 @@ def render_table(
     encoding: str = "utf-8",
     columns: Sequence[str] = (),
     skips: bool = True,
+    wanted: Collection[str] = (),
 ) -> str:
     """Render all cases of a run, model by model, and the legend that they need.
 
@@ -52,6 +53,7 @@ def render_table(
         encoding: Of the stream that the text goes to; what it can't write gets a stand-in.
         columns: Keys of :data:`pytest_ortbench.report.cells.ALL_COLUMNS` to show instead of
             choosing by width; ``case`` is always shown.
+        wanted: Metrics that the run is about: their columns are there, and the last to move.
         skips: Whether to say what was left out; a run that has just said it need not say it again.
 
     Returns:
@@ -63,7 +65,12 @@ def render_table(
     page = _Lines(max(width, 40), encoding)
     asked = _named(columns)
     tables = [
-        _Table(page, table.groups, asked or table.columns, asked=bool(asked))
+        _Table(
+            page,
+            table.groups,
+            asked or preferring(table.columns, wanted),
+            asked=bool(asked),
+        )
         for table in (_together(shown) if asked else case_tables(shown.entries))
     ]
     for index, table in enumerate(tables):
@@ -152,7 +159,7 @@ class _Table:
         self.cells = {
             id(entry): {key: page.plain(text) for key, text in cells.items()}
             for group in groups
-            for entry, cells in zip(group.entries, texts(group, candidates), strict=True)
+            for entry, cells in zip(group.entries, texts(group, candidates, groups), strict=True)
         }
         self.headings = {column.key: page.plain(column.heading) for column in candidates}
         self.candidates = tuple(candidates)

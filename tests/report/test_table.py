@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.table import render_table
 from tests import results_factory as factory
@@ -299,3 +300,24 @@ def test_the_gravest_flag_is_named_in_a_narrow_cell() -> None:
     assert "NONFINITE" in line_with(
         render_table(shown_run(factory.make_run([result])), width=80, color=False), "native/cpu/b1 "
     )
+
+
+def _first_line(wanted: Sequence[str], width: int) -> str:
+    shown = shown_run(factory.make_run([factory.make_result()]))
+    table = render_table(shown, width=width, color=False, wanted=wanted)
+    return table.partition("\n")[0]
+
+
+def test_what_was_asked_for_stays_in_the_first_line_where_there_is_little_room() -> None:
+    assert "accuracy" not in _first_line((), 80)
+    assert "accuracy" in _first_line(("accuracy_sqnr",), 80)
+    assert "create" in _first_line(("session_create", "first_inference"), 80)
+    assert "p95" in _first_line(("latency_p95",), 120)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_everything_asked_for_at_once_makes_no_line_too_long(width: int) -> None:
+    wanted = tuple(column.metric for column in ALL_COLUMNS.values() if column.metric)
+    shown = shown_run(factory.make_run([factory.make_result()]))
+    table = render_table(shown, width=width, color=False, wanted=wanted)
+    assert max(map(len, table.splitlines())) <= width

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.load.numbers.plan import plan_load
 from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
@@ -30,11 +31,13 @@ def refuse_loads_beyond_timeout(
 
 
 def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
-    """Refuse bounds of tokens where no case of a run writes any.
+    """Refuse loads without a generator, and bounds of tokens where no case of a run writes any.
 
     Raises:
-        UsageError: for the first of the loads.
+        UsageError: if the generator is not installed, or for the first of the loads.
     """
+    if options.load and cases and all(case.runtime.label == "current" for case in cases):
+        refuse_without("mlperf_loadgen", "load", place=options.place_of("load"))
     nearest = next((case for case in cases if case.generation is not None), None)
     for text in options.load:
         spec = parse_load(text, place="load")

@@ -253,7 +253,9 @@ def _rows(group: ModelGroup, table: CaseTable, anchors: Mapping[int, str]) -> li
             flags=entry.flags if entry.measured else (),
             failure=anchors.get(id(entry), ""),
         )
-        for entry, cells in zip(group.entries, texts(group, table.columns), strict=True)
+        for entry, cells in zip(
+            group.entries, texts(group, table.columns, table.groups), strict=True
+        )
     ]
 
 
