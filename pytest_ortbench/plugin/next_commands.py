@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.next_steps import NextStep, next_steps
 from pytest_ortbench.plugin.options import ROWS
+from pytest_ortbench.report.escape import encodable
 
 if TYPE_CHECKING:
     from pytest_ortbench.plugin.bench import Bench
 
 
-def next_lines(bench: Bench) -> list[str]:
+def next_lines(bench: Bench, *, encoding: str) -> list[str]:
     """Return up to three suggestions, each with the command that carries it out.
 
     Args:
         bench: A run that is over.
+        encoding: Of the stream that the lines go to.
     """
     run = bench.finished
     if run is None or run.finished_at is None or not run.cases:
@@ -52,7 +54,7 @@ def next_lines(bench: Bench) -> list[str]:
         )
         command = words or [*pytest_words(sys.argv[0]), *arguments_with(arguments, step.options)]
         lines += [f"  {step.why}", f"    {in_shell(command)}"]
-    return lines
+    return [encodable(line, encoding) for line in lines]
 
 
 def arguments_with(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:

@@ -192,7 +192,6 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     from pytest_ortbench.report.answer_bars import bar_lines
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines, detail_lines
-    from pytest_ortbench.report.escape import encodable
     from pytest_ortbench.report.precisions import precision_lines
     from pytest_ortbench.report.table import render_table
 
@@ -236,8 +235,8 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     if bench.left_out:
         reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
     if reporter.verbosity >= 0:
-        for line in next_lines(bench):
-            reporter.write_line(encodable(line, encoding))
+        for line in next_lines(bench, encoding=encoding):
+            reporter.write_line(line)
 
 
 def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.headline import certainty_of, headline
 from pytest_ortbench.analysis.sentences import with_interval
-from pytest_ortbench.analysis.variant_bars import Bar, BatchBars, Rank
+from pytest_ortbench.analysis.variant_bars import BatchBars, Rank, VariantBar
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
@@ -114,12 +114,12 @@ def _aligned(texts: Sequence[str]) -> list[str]:
     return [text.ljust(longest) for text in texts]
 
 
-def _beside(bar: Bar, *, is_alone: bool) -> str:
+def _beside(bar: VariantBar, *, is_alone: bool) -> str:
     mark = _MARKS.get(bar.rank, "")
     return bar.reason or ("only one ranked" if is_alone and mark else mark)
 
 
-def _whole(bars: Sequence[Bar]) -> float:
+def _whole(bars: Sequence[VariantBar]) -> float:
     """Return the time that a bar of full length stands for."""
     quantities = [bar.quantity for bar in bars if bar.quantity is not None]
     longest = max((quantity.value for quantity in quantities), default=0.0)
@@ -127,7 +127,7 @@ def _whole(bars: Sequence[Bar]) -> float:
     return max(longest, min(max(ends, default=0.0), longest * _LONGEST))
 
 
-def _ink_of(bar: Bar, whole: float, room: int, ink: _Ink) -> str:
+def _ink_of(bar: VariantBar, whole: float, room: int, ink: _Ink) -> str:
     """Return a bar of so many characters, blanks behind it."""
     quantity = bar.quantity
     if quantity is None or not whole:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.engine_sentences import answer_sentences
+from pytest_ortbench.analysis.sentences import factor_text, with_interval
+from pytest_ortbench.analysis.thread_counts import SlowerThreads, slower_threads
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
-from pytest_ortbench.report.threads import thread_lines
 from pytest_ortbench.report.weights import weight_lines
 
 
@@ -68,3 +70,26 @@ def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     reasons = [f"{of} of {named(names)}: {why}" for (of, why), names in by_reason.items()]
     counted = f"{len(cases)} of {measured} case{'s' if measured > 1 else ''} could not be judged"
     return [encodable(one_line(f"{counted}: {'; '.join(reasons)}"), encoding)]
+
+
+def thread_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
+    """Say of each case where the most threads are slower than fewer.
+
+    Args:
+        shown: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    members = ((entry.result, entry.summary) for entry in shown.entries)
+    return [
+        encodable(one_line(_thread_line(remark)), encoding) for remark in slower_threads(members)
+    ]
+
+
+def _thread_line(remark: SlowerThreads) -> str:
+    default = ", which nobody chose," if remark.is_default else ""
+    few = counted(remark.fewer, "thread")
+    return (
+        f"{remark.case_id}: {few} {'is' if remark.fewer == 1 else 'are'} faster than "
+        f"{remark.more}{default} {factor_text(remark.factor, remark.low, remark.high)}: "
+        f"{with_interval(remark.faster)} against {with_interval(remark.slower)}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_ortbench.analysis.headline import Certainty
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.answer_bars import bar_lines
 from pytest_ortbench.report.entries import shown_run
@@ -34,7 +35,7 @@ def test_the_recommended_one_is_marked_and_comes_first() -> None:
     lines = _run(_threads(1, 30_000_000), _threads(2, 10_000_000))
     assert lines[1].split()[0].endswith("threads:2")
     assert lines[1].endswith("recommended")
-    assert "clear lead" in lines[0]
+    assert Certainty.CLEAR.value in lines[0]
 
 
 def test_what_is_not_ranked_is_grey_with_one_word() -> None:
