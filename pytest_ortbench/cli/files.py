@@ -32,11 +32,11 @@ def writing(place: Path | None, *, option: str, what: str = "") -> Iterator[None
         ) from error
 
 
-def save(text: str, path: Path) -> None:
-    """Write ``text`` as UTF-8; folders that are missing are made.
+def save(content: str | bytes, path: Path) -> None:
+    """Write bytes, or a text as UTF-8; folders that are missing are made.
 
     Raises:
         DocumentError: if it can't be written.
     """
     with writing(path, option="--output"):
-        replace_file(path, text.encode())
+        replace_file(path, content.encode() if isinstance(content, str) else content)

@@ -12,9 +12,11 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.compare import load_facts, machine_and_run
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
+from pytest_ortbench.fleet.report.cards import comparison_sheet
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.answers import answer_lines
+from pytest_ortbench.report.cards.sheet import run_sheet
 from pytest_ortbench.report.entries import ShownRun, shown_run
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import resolve_run
@@ -32,6 +34,7 @@ MOST_PAGES = 10
         "ortbench report",
         "ortbench report latest --output=report.html",
         "ortbench report lab-1/run.json lab-2/run.json --output=machines.html",
+        "ortbench report --one-page --output=decision.pdf",
     )
 )
 @click.argument("runs", metavar="[RUN...]", nargs=-1)
@@ -43,13 +46,20 @@ MOST_PAGES = 10
     "document, a comparison in the current folder. The pages of several RUNs go beside their "
     "comparison.",
 )
+@click.option(
+    "--one-page",
+    is_flag=True,
+    help="Write a PDF of exactly one page instead: the answer for each model, for whoever decides.",
+)
 @results_option
-def command(runs: tuple[str, ...], output: Path | None, results: Path) -> int:
+def command(runs: tuple[str, ...], output: Path | None, one_page: bool, results: Path) -> int:
     """Write the HTML report of RUN, the newest finished one if none is named; of several RUNs
     their comparison, and beside it the report of each: comparison-NAME.html.
 
     A page is one file that needs no network. ortbench compare has more to choose from.
     """
+    if one_page:
+        return _sheet(runs, output, results)
     if len(runs) < 2:
         return _one(runs[0] if runs else "latest", output, results)
     from pytest_ortbench.fleet.report.figures import pictures
@@ -76,6 +86,26 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
     save(render_html(shown), path)
     tell(answer_lines(shown, models=MODELS))
     say(f"report: {path}")
+    return ExitCode.FINE
+
+
+def _sheet(runs: Sequence[str], output: Path | None, results: Path) -> int:
+    """Write the page for whoever decides."""
+    from pytest_ortbench.report.figures.sheet import sheet_pdf
+
+    if len(runs) > 1:
+        path = output or Path(COMPARISON).with_suffix(".pdf")
+        page = comparison_sheet(build_view(load_facts(runs, results)))
+    else:
+        spec = runs[0] if runs else "latest"
+        run = load_run(spec, results)
+        if not run.cases:
+            warn("ortbench: the run holds no case")
+            return ExitCode.NOTHING
+        path = output or _beside(resolve_run(spec, results)).with_suffix(".pdf")
+        page = run_sheet(shown_run(run))
+    save(sheet_pdf(page), path)
+    say(f"page: {path}")
     return ExitCode.FINE
 
 

@@ -18,6 +18,7 @@ from pytest_ortbench.fleet.report.view import (
 from pytest_ortbench.report.cards.bars import Bars, BarText, draw_bars
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.cards.sentence import sentence_of
+from pytest_ortbench.report.cards.sheet import READING, Sheet
 from pytest_ortbench.report.escape import one_line
 
 #: Models that have a card, and workloads of each; the tables have the rest.
@@ -45,6 +46,18 @@ def comparison_cards(view: ComparisonView) -> list[AnswerCard]:
     ]
     of_all = [told for about_one in leads.values() for told in about_one]
     return [_overall_card(cases if cases.common else best, view, of_all), *models]
+
+
+def comparison_sheet(view: ComparisonView) -> Sheet:
+    """Gather the one printed page of a comparison."""
+    return Sheet(
+        title=view.title,
+        facts=" · ".join(
+            filter(None, (f"{len(view.runs)} runs", f"baseline {view.baseline}", view.shared))
+        ),
+        cards=tuple(comparison_cards(view)),
+        note=f"{READING} {view.counts}",
+    )
 
 
 def _overall_card(matrix: Matrix, view: ComparisonView, leads: Sequence[Told]) -> AnswerCard:

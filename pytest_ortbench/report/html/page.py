@@ -14,6 +14,7 @@ from pytest_ortbench.gate.report.lines import GateRow
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.answers import unjudged_lines
 from pytest_ortbench.report.blocks import pass_sections, pass_sentences, pass_tables
+from pytest_ortbench.report.cards.answer_cards import answer_card
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.case_tables import CaseTable, case_tables
 from pytest_ortbench.report.cells import texts
@@ -22,7 +23,6 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
-from pytest_ortbench.report.html.answer_cards import answer_card
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable
