@@ -145,8 +145,21 @@ def draw() -> None:
             taken = folder / f"{shot}.png"
             _take(browser, (folder / page).as_uri(), taken, width, height, dark=dark)
             _shrink(taken, PICTURES / f"{shot}.png")
+        _draw_sheet(runs[0], folder / "one-page.png")
+        _shrink(folder / "one-page.png", PICTURES / "one-page.png")
         for figure in FIGURES:
             _shrink(folder / "plots" / f"{figure}.png", PICTURES / f"figure-{figure}.png")
+
+
+def _draw_sheet(run: Path, path: Path) -> None:
+    """Draw the page for whoever decides as a picture, which a site can show."""
+    sys.path.insert(0, str(ROOT))
+    from pytest_ortbench.report.cards.sheet import run_sheet
+    from pytest_ortbench.report.entries import shown_run
+    from pytest_ortbench.report.figures.sheet import draw_sheet
+    from pytest_ortbench.store.documents import load
+
+    draw_sheet(run_sheet(shown_run(load(run)))).savefig(path, dpi=110)
 
 
 def _tool(folder: Path, *arguments: object) -> None:

@@ -40,7 +40,7 @@ _FILLS = {"best": COLOURS[2], "plain": COLOURS[5], "doubt": COLOURS[4], "faint":
 def sheet_pdf(sheet: Sheet) -> bytes:
     """Draw a sheet as a PDF of exactly one page; the same sheet gives the same bytes."""
     data = io.BytesIO()
-    _figure(sheet).savefig(data, format="pdf", metadata={"CreationDate": None})
+    draw_sheet(sheet).savefig(data, format="pdf", metadata={"CreationDate": None})
     return data.getvalue()
 
 
@@ -62,7 +62,8 @@ def fitting(cards: Sequence[AnswerCard]) -> tuple[AnswerCard, ...]:
     return tuple(kept)
 
 
-def _figure(sheet: Sheet) -> Figure:
+def draw_sheet(sheet: Sheet) -> Figure:
+    """Draw a sheet as a figure of the size of A4."""
     made = Figure(
         figsize=(_WIDTH / _POINTS_PER_INCH, _HEIGHT / _POINTS_PER_INCH), facecolor="white"
     )
