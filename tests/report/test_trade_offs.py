@@ -139,7 +139,7 @@ def threads() -> list[CaseResult]:
 def test_scaling_against_the_first_point() -> None:
     shown = shown_run(factory.make_run(threads())).entries
     (course,) = courses(shown)
-    assert (course.knob, course.label) == ("threads", "native/cpu/b1")
+    assert (course.knob, course.parts[:3]) == ("threads", ("native", "cpu", "b1"))
     assert [count for count, _ in course.points] == [1, 2, 4]
     figure = drawn(scaling(shown))
     shares = next(line for line in figure.axes[1].lines if len(line.get_xdata()) == 3)

@@ -11,10 +11,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.report.entries import Entry, by_model
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.differing import differing
 from pytest_ortbench.report.figures.identity import Identity
 from pytest_ortbench.report.figures.slo import Slo, percentile_words
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -25,14 +27,63 @@ PANEL_IN = 2.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Cases that differ in nothing but the batch size, by batch size."""
+    """Cases that differ in nothing but the batch size, by batch size.
+
+    Attributes:
+        entries: The cases.
+        parts: What they have in common: precision, provider, and so on.
+    """
 
     entries: tuple[Entry, ...]
+    parts: tuple[str, ...] = ()
 
     @property
     def best(self) -> float:
         """Highest throughput along the line."""
         return max(_of(entry, "throughput").value for entry in self.entries)
+
+
+class _Looks:
+    """How lines look: by provider and precision where these tell them all apart.
+
+    Where lines differ in something else (threads, sizes), each has a look of its own, and the
+    legend of its panel names it by what varies.
+    """
+
+    def __init__(self, lines: Sequence[Line], identity: Identity) -> None:
+        self._identity = identity
+        self._lines = list(lines)
+        looks = {
+            (identity.colour(e), identity.marker(e)) for line in lines for e in line.entries[:1]
+        }
+        self.are_named = len(looks) < len(lines)
+
+    def colour(self, line: Line) -> str:
+        if not self.are_named:
+            return self._identity.colour(line.entries[0])
+        return style.COLOURS[self._lines.index(line) % len(style.COLOURS)]
+
+    def dash(self, line: Line) -> style.Dash:
+        if not self.are_named:
+            return self._identity.dash(line.entries[0])
+        return style.DASHES[self._lines.index(line) % len(style.DASHES)]
+
+    def marker(self, line: Line) -> str:
+        if not self.are_named:
+            return self._identity.marker(line.entries[0])
+        return style.MARKERS[self._lines.index(line) % len(style.MARKERS)]
+
+    def legend(self, axes: Axes) -> None:
+        """Name the lines to the right of a panel, if the legend of the figure can't."""
+        if not self.are_named:
+            return
+        handles: list[Artist] = []
+        for line in self._lines:
+            handle = style.mark("", self.colour(line), self.marker(line))
+            handle.set(linestyle=self.dash(line), color=self.colour(line), linewidth=1.1)
+            handles.append(handle)
+        labels = differing([line.parts for line in self._lines])
+        style.legend_beside(axes, (handles, [style.drawable(label, 30) for label in labels]))
 
 
 def batches(shown: Sequence[Entry], *, slo: Slo | None = None) -> Figure | None:
@@ -59,9 +110,11 @@ def batches(shown: Sequence[Entry], *, slo: Slo | None = None) -> Figure | None:
     for (name, lines), (left, right) in zip(rows, grid, strict=True):
         kept = sorted(lines, key=lambda line: -line.best)[:LINES]
         left_out += len(lines) - len(kept)
-        drawn += [entry for line in kept for entry in line.entries]
-        _against_batch(left, name, kept, identity, metric, slo)
-        _against_latency(right, kept, identity, metric, slo)
+        looks = _Looks(kept, identity)
+        _against_batch(left, name, kept, looks, metric, slo)
+        _against_latency(right, kept, looks, metric, slo)
+        looks.legend(right)
+        drawn += [] if looks.are_named else [entry for line in kept for entry in line.entries]
     style.heading(made, "Batch size", identity.handles(drawn, lines=True))
     without = sum(entry.measured and entry.quantity(metric) is None for entry in shown)
     style.note(made, _notes(models, left_out, without, metric, slo))
@@ -121,8 +174,8 @@ def lines_of(members: Sequence[Entry], metric: str = "latency_p50") -> tuple[Lin
         )
         groups.setdefault(key, []).append(entry)
     return tuple(
-        Line(entries=tuple(sorted(group, key=lambda entry: entry.result.case.batch)))
-        for group in groups.values()
+        Line(entries=tuple(sorted(group, key=lambda entry: entry.result.case.batch)), parts=parts)
+        for parts, group in groups.items()
         if len({entry.result.case.batch for entry in group}) > 1
     )
 
@@ -139,7 +192,7 @@ def _against_batch(
     axes: Axes,
     name: str,
     lines: Sequence[Line],
-    identity: Identity,
+    looks: _Looks,
     metric: str,
     slo: Slo | None,
 ) -> None:
@@ -156,14 +209,13 @@ def _against_batch(
     style.dress(axes, grid="both")
     style.scale_axis(axes, "y", [scale.of(value) for value in values])
     for line in lines:
-        first = line.entries[0]
         sizes = [entry.result.case.batch for entry in line.entries]
         medians = [_of(entry, metric) for entry in line.entries]
         axes.plot(
             sizes,
             [scale.of(quantity.value) for quantity in medians],
-            color=identity.colour(first),
-            linestyle=identity.dash(first),
+            color=looks.colour(line),
+            linestyle=looks.dash(line),
             linewidth=1.1,
         )
         for size, quantity in zip(sizes, medians, strict=True):
@@ -171,10 +223,10 @@ def _against_batch(
                 axes.plot(
                     [size, size],
                     [scale.of(quantity.low), scale.of(quantity.high)],
-                    color=identity.colour(first),
+                    color=looks.colour(line),
                     linewidth=2.2,
                 )
-        _marks(axes, line, sizes, [scale.of(quantity.value) for quantity in medians], identity)
+        _marks(axes, line, sizes, [scale.of(quantity.value) for quantity in medians], looks)
     _limit(axes, "y", slo, scale)
     _batch_axis(axes, sorted({e.result.case.batch for line in lines for e in line.entries}))
     style.title(axes, name, limit=44)
@@ -182,15 +234,15 @@ def _against_batch(
 
 
 def _marks(
-    axes: Axes, line: Line, across: Sequence[float], up: Sequence[float], identity: Identity
+    axes: Axes, line: Line, across: Sequence[float], up: Sequence[float], looks: _Looks
 ) -> None:
     """Draw the cases of a line: what is not ranked is open, here as everywhere."""
     for entry, x, y in zip(line.entries, across, up, strict=True):
-        colour = identity.colour(entry)
+        colour = looks.colour(line)
         axes.plot(
             [x],
             [y],
-            marker=identity.marker(entry),
+            marker=looks.marker(line),
             markersize=4.5,
             markeredgecolor=colour,
             markerfacecolor="white" if entry.barred else colour,
@@ -213,7 +265,7 @@ def _batch_axis(axes: Axes, sizes: Sequence[int]) -> None:
 
 
 def _against_latency(
-    axes: Axes, lines: Sequence[Line], identity: Identity, metric: str, slo: Slo | None
+    axes: Axes, lines: Sequence[Line], looks: _Looks, metric: str, slo: Slo | None
 ) -> None:
     latencies = [_of(entry, metric).value for line in lines for entry in line.entries]
     latencies += [] if slo is None else [slo.latency_s]
@@ -223,17 +275,16 @@ def _against_latency(
     style.scale_axis(axes, "x", [scale.of(value) for value in latencies])
     style.scale_axis(axes, "y", rates)
     for line in lines:
-        first = line.entries[0]
         across = [scale.of(_of(entry, metric).value) for entry in line.entries]
         up = [_of(entry, "throughput").value for entry in line.entries]
         axes.plot(
             across,
             up,
-            color=identity.colour(first),
-            linestyle=identity.dash(first),
+            color=looks.colour(line),
+            linestyle=looks.dash(line),
             linewidth=1.1,
         )
-        _marks(axes, line, across, up, identity)
+        _marks(axes, line, across, up, looks)
     _limit(axes, "x", slo, scale)
     style.axis_label(axes, "x", f"latency {percentile_words(metric)}", scale.name)
     style.axis_label(axes, "y", "throughput", "items/s")

@@ -11,6 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.figures import style
+from pytest_ortbench.report.figures.differing import differing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,19 +29,19 @@ class Course:
     Attributes:
         knob: The knob.
         model: Name of the model.
-        label: What they have in common.
+        parts: What they have in common: precision, provider, batch size, and so on.
         points: Value of the knob and throughput, ascending.
     """
 
     knob: str
     model: str
-    label: str
+    parts: tuple[str, ...]
     points: tuple[tuple[int, Quantity], ...]
 
 
 def courses(shown: Sequence[Entry]) -> tuple[Course, ...]:
     """Group measured cases that differ in one knob alone; groups of one are left out."""
-    rates: dict[tuple[object, ...], dict[int, Quantity]] = {}
+    rates: dict[tuple[str, str, tuple[str, ...]], dict[int, Quantity]] = {}
     for entry in shown:
         case = entry.result.case
         rate = entry.quantity("throughput")
@@ -50,16 +51,20 @@ def courses(shown: Sequence[Entry]) -> tuple[Course, ...]:
                 continue
             rest = [f"{name}:{other}" for name, other in case.knobs.items() if name != knob]
             dims = [f"{name}:{size}" for name, size in case.dims.items()]
-            label = "/".join(
-                [case.variant.precision, case.provider.described, f"b{case.batch}", *dims, *rest]
+            parts = (
+                case.variant.precision,
+                case.provider.described,
+                f"b{case.batch}",
+                *dims,
+                *rest,
+                case.runtime.label,
+                case.io,
             )
-            key = (knob, case.model.name, label, case.runtime.label, case.io)
+            key = (knob, case.model.name, parts)
             rates.setdefault(key, {})[int(value)] = rate
     return tuple(
-        Course(
-            knob=str(knob), model=str(model), label=str(label), points=tuple(sorted(points.items()))
-        )
-        for (knob, model, label, *_), points in rates.items()
+        Course(knob=knob, model=model, parts=parts, points=tuple(sorted(points.items())))
+        for (knob, model, parts), points in rates.items()
         if len(points) > 1
     )
 
@@ -83,7 +88,7 @@ def scaling(shown: Sequence[Entry]) -> Figure | None:
         for axes in (left, right):
             _counts(axes, sorted({count for member in kept for count, _ in member.points}), knob)
         style.title(left, model)
-        left.legend(loc="best", frameon=False, prop=style.font(style.NOTE_PT), handlelength=1.2)
+        style.legend_beside(right, left.get_legend_handles_labels())
     style.heading(made, "Scaling")
     notes = [
         "Left: throughput with its interval; dashed: the first point times as many. Right: its "
@@ -107,7 +112,8 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
         if end is not None
     ]
     style.scale_axis(axes, "y", ends)
-    for index, course in enumerate(lines):
+    labels = differing([course.parts for course in lines])
+    for index, (course, label) in enumerate(zip(lines, labels, strict=True)):
         colour = style.COLOURS[index]
         counts = [count for count, _ in course.points]
         rates = [rate.value for _, rate in course.points]
@@ -125,7 +131,7 @@ def _throughput(axes: Axes, lines: Sequence[Course]) -> None:
             marker=style.MARKERS[index],
             markersize=4,
             linewidth=1.2,
-            label=style.drawable(course.label, 30),
+            label=style.drawable(label, 30),
         )
         for count, rate in course.points:
             if rate.low is not None and rate.high is not None:

@@ -226,6 +226,26 @@ def heading(made: Figure, text: str, handles: Sequence[Artist] = (), *, columns:
     )
 
 
+def legend_beside(axes: Axes, named: tuple[list[Artist], list[str]]) -> None:
+    """Write the legend of lines to the right of a panel, where it covers none of them.
+
+    Args:
+        axes: The panel at the right.
+        named: Lines, and what each is called.
+    """
+    handles, labels = named
+    axes.legend(
+        handles,
+        labels,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        frameon=False,
+        prop=font(NOTE_PT),
+        handlelength=1.8,
+        borderaxespad=0.2,
+    )
+
+
 def note(made: Figure, sentences: Sequence[str]) -> None:
     """Write what the figure leaves out or needs to be read, below it."""
     if sentences:
