@@ -18,6 +18,7 @@ from pytest_ortbench.fleet.report.view import build_view
 from pytest_ortbench.report.answers import answer_lines
 from pytest_ortbench.report.cards.sheet import run_sheet
 from pytest_ortbench.report.entries import ShownRun, shown_run
+from pytest_ortbench.report.figures.sheet import sheet_pdf
 from pytest_ortbench.report.html import render_html
 from pytest_ortbench.store.documents import resolve_run
 
@@ -91,8 +92,6 @@ def _one(spec: str, output: Path | None, results: Path) -> int:
 
 def _sheet(runs: Sequence[str], output: Path | None, results: Path) -> int:
     """Write the page for whoever decides."""
-    from pytest_ortbench.report.figures.sheet import sheet_pdf
-
     if len(runs) > 1:
         path = output or Path(COMPARISON).with_suffix(".pdf")
         page = comparison_sheet(build_view(load_facts(runs, results)))
