@@ -66,7 +66,7 @@ def command(source: str, output: Path, runtimes: str) -> int:
     say(f"{output}: {format_amount(model.size_bytes, 'bytes')}, {source} exported by {by}")
     say(f"  takes {_tensors(model.inputs)}")
     say(f"  gives {_tensors(model.outputs)}")
-    for note in kept.source.notes:
+    for note in kept.notes:
         say(f"  {note}")
     return ExitCode.FINE
 

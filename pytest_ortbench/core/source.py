@@ -20,7 +20,6 @@ class Source:
         files: Absolute paths of everything that ``digest`` is over.
         example: Path of a ``.npz`` file with the example inputs by the names that the ONNX file
             gives them; empty where inputs are drawn.
-        notes: What a reader should know of the export.
     """
 
     path: str
@@ -31,7 +30,6 @@ class Source:
     versions: dict[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     example: str = ""
-    notes: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -53,7 +51,7 @@ class Exported:
         contents: SHA-256 of everything that was read of the source, by its absolute path.
         example: Name of the file of example inputs, empty for none.
         example_digest: Its SHA-256.
-        notes: As of a source.
+        notes: What a reader should know of the export.
     """
 
     file: str
@@ -75,7 +73,9 @@ class KeptExport:
     Attributes:
         path: The ONNX file.
         source: What it was exported from.
+        notes: What a reader should know of the export.
     """
 
     path: Path
     source: Source
+    notes: tuple[str, ...] = ()

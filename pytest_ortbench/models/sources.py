@@ -168,4 +168,4 @@ def read_source(source: SourceSpec, *, name: str, export: Export | None) -> Mode
         )
     kept = export(source.path, source.function)
     model = read_model(kept.path, name=name, source=f"export:{name}")
-    return replace(model, exported_from=kept.source, notes=(*model.notes, *kept.source.notes))
+    return replace(model, exported_from=kept.source, notes=(*model.notes, *kept.notes))

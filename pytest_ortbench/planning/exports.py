@@ -279,6 +279,5 @@ def _kept(folder: Path, record: Exported, path: Path, function: str) -> KeptExpo
         versions=record.versions,
         files=tuple(record.contents),
         example=str(folder / record.example) if record.example else "",
-        notes=record.notes,
     )
-    return KeptExport(path=folder / record.file, source=source)
+    return KeptExport(path=folder / record.file, source=source, notes=record.notes)

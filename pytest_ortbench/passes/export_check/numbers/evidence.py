@@ -81,7 +81,7 @@ def why_unjudged(check: ExportCheck, model: Model) -> str:
         output.name for output in checked_outputs(check) if output.name not in compared
     )
     if names:
-        return f"no value of {quoted(names)} could be compared: all are NaN, infinite or absent"
+        return f"no value of {quoted(names)} could be compared: all are empty, NaN or infinite"
     return ""
 
 
