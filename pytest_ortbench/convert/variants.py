@@ -7,25 +7,20 @@ import hashlib
 import importlib.metadata
 import json
 import platform
-import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
-from pytest_ortbench.core.own_folder import OwnFolder, sweep
-from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.models.kept_folders import KeptFolders, files_are_whole
 from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.schema.model_questions import Convert
-from pytest_ortbench.schema.wire import from_plain, to_plain
+from pytest_ortbench.schema.wire import to_plain
 
 #: Version of the conversions themselves: another one makes every file again.
 CONVERSIONS = 3
@@ -33,7 +28,6 @@ CONVERSIONS = 3
 #: Name of the folder of made variants in the user's cache.
 VARIANTS_FOLDER = "variants"
 
-_RECORD = "variant.json"
 _CHUNK = 1 << 20
 
 
@@ -87,58 +81,44 @@ class Variants:
 
     def _obtain(self, key: str, conversion: Conversion, timeout_s: float) -> Converted | Failure:
         deadline = time.monotonic() + timeout_s
-        others = other_writers(self.folder.parent) or other_writers(self.folder)
-        if others:
-            return Failure(
-                kind="unavailable",
-                phase="convert",
-                message=f"{others}, and what is converted is kept there",
-                hint="Name a folder of your own in ORTBENCH_CACHE",
-            )
+        refusal = self._folders.refusal()
+        if refusal is not None:
+            return refusal
         try:
             stored = self._stored(key)
             if stored is not None:
                 return stored
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with self._locked(key, timeout_s):
+            with self._folders.locked(
+                self.folder / key,
+                timeout_s=timeout_s,
+                what="making this variant",
+                hint="Raise --ort-timeout",
+            ):
                 # Another process may have been faster.
                 return self._stored(key) or self._make(key, conversion, deadline)
         except WorkerError as error:
             return error.failure
         except OSError as error:
-            return Failure(
-                kind="error",
-                phase="convert",
-                message=f"the cache {self.folder} can't be used ({error.strerror or error})",
-                hint="Free space there, or name another folder in ORTBENCH_CACHE",
-            )
+            return self._folders.unusable(error)
+
+    @property
+    def _folders(self) -> KeptFolders[Converted]:
+        return KeptFolders(
+            root=self.folder,
+            kind="variant",
+            record=Converted,
+            phase="convert",
+            kept="what is converted is kept there",
+        )
 
     def _stored(self, key: str) -> Converted | None:
-        """What an earlier conversion left, if all of it is still there and still the same.
-
-        The record is a file that anybody may have changed: files outside of its folder are none of
-        it, whatever it says, and neither are those that links lead to.
-        """
+        """What an earlier conversion left, if all of it is still there and still the same."""
         folder = self.folder / key
-        if other_writers(folder):
-            return None
-        try:
-            plain = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-            record = from_plain(Converted, plain)
-            names = (record.file, *record.external_files)
-            if not all(_is_within(folder, name) for name in names):
-                return None
-            external = tuple((name, folder / name) for name in sorted(record.external_files))
-            digest = file_digest(folder / record.file, external)
-        except (OSError, ValueError):
-            return None
-        return record if digest == record.digest else None
+        record = self._folders.read(folder)
+        return record if record is not None and files_are_whole(folder, record) else None
 
     def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
-        sweep(self.folder)
-        with OwnFolder("variant", self.folder) as scratch:
-            draft = scratch / key
-            draft.mkdir()
+        def fill(draft: Path) -> Converted:
             # The tools need onnx, which this interpreter has and a made runtime need not have; and
             # what they leave in memory must not be there when something is measured.
             question = Convert(conversion=conversion, folder=str(draft))
@@ -146,41 +126,13 @@ class Variants:
             made = self.launcher.ask(question, deadline=deadline, label=label)
             if variant_key(conversion) != key:
                 raise WorkerError(_other_calibration())
-            record = json.dumps(to_plain(made), indent=1)
-            (draft / _RECORD).write_text(record, encoding="utf-8")
-            target = self.folder / key
-            if target.is_symlink():
-                target.unlink()
-            elif target.exists():
-                shutil.rmtree(target)
-            draft.rename(target)
+            return made
+
+        folder, _ = self._folders.make(self.folder, fill, lambda _: key)
         kept = self._stored(key)
         if kept is None:
-            raise WorkerError(_not_as_said(target))
+            raise WorkerError(_not_as_said(folder))
         return kept
-
-    @contextmanager
-    def _locked(self, key: str, timeout_s: float) -> Iterator[None]:
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(self.folder / f"{key}.lock", timeout=timeout_s):
-                yield
-        except Timeout:
-            raise WorkerError(
-                Failure(
-                    kind="timeout",
-                    phase="convert",
-                    message=f"another process has been making this variant for {timeout_s:.0f} s",
-                    hint="Raise --ort-timeout",
-                )
-            ) from None
-
-
-def _is_within(folder: Path, name: str) -> bool:
-    """Whether a name of a record is that of a file in its own folder, reached without a link."""
-    path = folder / name
-    return path.is_file() and path.resolve() == folder.parent.resolve() / folder.name / name
 
 
 def _not_as_said(folder: Path) -> Failure:

@@ -70,12 +70,8 @@ class Planner:
         )
         self._runtimes = tuple(self._candidates.equip(runtime) for runtime in runtimes)
         self._notify = notify
-        self._exports = Exports(
-            launcher=launcher,
-            folder=cache_folder() / EXPORTS_FOLDER,
-            runtimes=self._runtimes,
-            notify=notify,
-        )
+        self._exports_by: dict[tuple[tuple[str, str], ...], Exports] = {}
+        self._exports = self._exports_with({})
         self._failures = failures or {}
         self._custom_ops: tuple[str, ...] = ()
         self._models: dict[tuple[str, ...], Resolved] = {}
@@ -107,7 +103,7 @@ class Planner:
         """
         self._candidates.check(request.provider_options)
         self._custom_ops = request.custom_ops
-        self._exports.settings = request.exporter
+        self._exports = self._exports_with(request.exporter)
         if request.made:
             resolved = self._made(request)
         else:
@@ -156,6 +152,19 @@ class Planner:
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
         return self._exports.obtain(source.path, source.function)
+
+    def _exports_with(self, settings: Mapping[str, str]) -> Exports:
+        """Return what exports under settings of the user's: the same for all plans with these."""
+        key = tuple(sorted(settings.items()))
+        if key not in self._exports_by:
+            self._exports_by[key] = Exports(
+                launcher=self._launcher,
+                folder=cache_folder() / EXPORTS_FOLDER,
+                runtimes=self._runtimes,
+                notify=self._notify,
+                settings=settings,
+            )
+        return self._exports_by[key]
 
     def check_options(self, options: Mapping[str, Mapping[str, str]], *, place: str) -> None:
         """Check provider options by alias.
