@@ -30,22 +30,21 @@ def split_decoder(
     return _write(folder, onnx.load_from_string(model_bytes(TINY, name=name)), one_token, suffix)
 
 
-def split_translation(folder: Path, *, with_encoder: bool = True) -> Path:
+def split_translation(folder: Path, *, one_token: bool = True) -> Path:
     """Write a decoder of translation in two files, and return that of the later steps.
 
     The first step makes keys and values of what the encoder said; later ones take them.
 
     Args:
         folder: Made if it is missing.
-        with_encoder: Whether the encoder lies beside them.
+        one_token: Whether a later step takes one token, and declares so.
     """
     writer = GraphWriter("translation", version=1)
     translation_decoder(writer)
-    later = _write(folder, onnx.load_from_string(writer.serialise()), one_token=True, suffix="")
-    if with_encoder:
-        reader = GraphWriter("translation", version=1)
-        translation_encoder(reader)
-        (folder / ENCODER).write_bytes(reader.serialise())
+    later = _write(folder, onnx.load_from_string(writer.serialise()), one_token, suffix="")
+    reader = GraphWriter("translation", version=1)
+    translation_encoder(reader)
+    (folder / ENCODER).write_bytes(reader.serialise())
     return later
 
 

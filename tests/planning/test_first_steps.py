@@ -21,20 +21,20 @@ from tests.worker.decoder_cases import CURRENT
 pytestmark = pytest.mark.live
 
 
-def planned(root: Path, *specs: str, **asked: object) -> list[Planned]:
+def planned(root: Path, *specs: str, new: int = 3, **asked: object) -> list[Planned]:
     request = PlanRequest(
         models=specs,
         generate="only",
         prompt_tokens=(4,),
-        new_tokens=(3,),
+        new_tokens=(new,),
         **asked,  # type: ignore[arg-type]  # fields of a request by name
     )
     models = resolve(specs, families(root), root=root, notify=lambda _: None).models
     return list(build_plan(request, models, [CURRENT]).entries)
 
 
-def only(root: Path, spec: str = LATER, **asked: object) -> Planned:
-    (entry,) = planned(root, spec, **asked)
+def only(root: Path, spec: str = LATER, *, new: int = 3, **asked: object) -> Planned:
+    (entry,) = planned(root, spec, new=new, **asked)
     return entry
 
 

@@ -20,6 +20,8 @@ from pytest_ortbench.passes.generation.worker.check import check_generation
 from pytest_ortbench.passes.generation.worker.reference import write_continuation
 from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase
+from pytest_ortbench.worker.generation.requests import SessionEngine
+from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.state import WorkerState
 from tests.generation.folders import TINY, model_bytes
 from tests.generation.splitting import FIRST, LATER, split_decoder, split_translation
@@ -77,6 +79,41 @@ def test_a_translation_in_two_files_is_that_of_one(tmp_path: Path) -> None:
     (request,) = ask(opened(cases[0]), TimeBlock(iterations=1)).requests
     assert request.encoder_ns
     assert len(request.steps_ns) == 3
+
+
+class Speaker:
+    """An encoder that says the same each time, and other things than what is drawn."""
+
+    def __init__(self, case: Case) -> None:
+        feeds = make_feeds((*case.inputs, *case.first_inputs), seed=case.seed)
+        self._said = {
+            name: value if "int" in str(np.asarray(value).dtype) else np.asarray(value) * -2
+            for name, value in feeds.items()
+            if name in case.model.hears
+        }
+
+    def listen(self) -> int:
+        return 1
+
+    def said(self) -> dict[str, object]:
+        return self._said
+
+
+def heard_text(case: Case, before: list[int], prompt: list[int]) -> list[list[int]]:
+    engine = SessionEngine(opened(case).scorer().decoder, case, Speaker(case))
+    if before:
+        engine.fill(np.array([before]))
+    engine.request(np.array([prompt]), 3)
+    return engine.written.tolist()
+
+
+@pytest.mark.parametrize("spec", [LATER, "builtin:translation_decoder", "builtin:speech_decoder"])
+def test_tokens_before_the_prompt_listened_to_the_same_encoder(spec: str, tmp_path: Path) -> None:
+    """They and the prompt together are one longer prompt."""
+    split_translation(tmp_path, one_token=False)
+    before, prompt = [3, 4, 5, 6, 7], [5, 6, 7, 8]
+    deep = heard_text(only(tmp_path, spec, depths=(5,)).case, before, prompt)
+    assert deep == heard_text(only(tmp_path, spec, new=9).case, [], [*before, *prompt])
 
 
 @pytest.mark.parametrize("kind", ["decoder", "translation"])

@@ -139,7 +139,7 @@ class GeneratingCase(RequestCase):
         self.session, _ = create(self.case.variant.path, self.uncaptured, options)
         return self._decoder(self.session, length)
 
-    def scorer(self, length: int | None = None) -> Scorer:
+    def scorer(self, length: int | None = None) -> SessionScorer:
         """Return what scores tokens with a cache of its own.
 
         Args:

@@ -175,7 +175,13 @@ class SessionEngine:
         self._written: list[Ids] = []
 
     def fill(self, ids: Ids) -> None:
-        """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
+        """Read tokens ``[batch, depth]`` that stand before every prompt from now on.
+
+        What an encoder says is the same in every request, and they were written listening to it.
+        """
+        if self._encoder is not None:
+            self._encoder.listen()
+            self._decoder.hear(self._encoder.said())
         self._decoder.fill(ids)
 
     def request(
