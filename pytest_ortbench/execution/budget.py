@@ -39,14 +39,15 @@ LEAST_LAUNCHES, MOST_LAUNCHES = 8, 20
 WORKER_S, ONCE_S = 1.0, 2.0
 
 #: A part may take so many times its least before it is ended, even where nothing is left over;
-#: and as much is kept for others from what goes on and on.
-_PATIENCE = 1.5
-#: The same while nothing like it was measured yet.
-_PATIENCE_AT_FIRST = 3.0
+#: more while nothing like it was measured yet.
+_PATIENCE, _PATIENCE_AT_FIRST = 2.0, 3.0
+#: So many times the least of others is kept from what goes on and on, while it is a guess.
+_KEPT_AT_FIRST = 1.5
 #: By this share of the whole the last part may end late, rather than lose what it has measured.
 _GRACE = 0.05
 #: What is expected to take more than is left is tried all the same if so much of it is.
-_TRIED_SHARE = 0.6
+#: A pass takes what it takes.
+_TRIED_SHARE, _TRIED_SHARE_OF_EXTRAS = 0.6, 0.93
 #: So much of the least of others is not given to what decides less.
 _KEPT_SHARE = 0.15
 #: The most that a part may take is known less well than its least, and ends by itself.
@@ -96,8 +97,8 @@ def divide(wants: Sequence[Want], left_s: float) -> list[float]:
     for index in by_rank:
         # It may take less than was expected of it, and the time is nobody else's.
         free_s = left_s - _kept_for(wants, given, wants[index].rank)
-        is_tried = not given[index] and not wants[index].is_extra
-        if is_tried and _TRIED_SHARE * wants[index].least <= free_s:
+        share = _TRIED_SHARE_OF_EXTRAS if wants[index].is_extra else _TRIED_SHARE
+        if not given[index] and share * wants[index].least <= free_s:
             given[index] = free_s
             left_s -= free_s
     if any(not own and not want.is_extra for own, want in zip(given, wants, strict=True)):
@@ -331,8 +332,12 @@ class Budget:
         wants = dict(zip(self._parts, self.wants(), strict=True))
         plan = self.plan()
         given_s = plan.pop(part.place)
-        others_s = sum(wants[place].least for place, given in plan.items() if given)
-        most_s = self.left_s - _PATIENCE * others_s
+        others_s = sum(
+            wants[place].least * (1.0 if self._parts[place].kind in self._taken else _KEPT_AT_FIRST)
+            for place, given in plan.items()
+            if given
+        )
+        most_s = self.left_s - others_s
         if given_s:
             patience = _PATIENCE if part.kind in self._taken else _PATIENCE_AT_FIRST
             most_s = max(given_s, most_s, patience * wants[part.place].least)
@@ -373,11 +378,14 @@ class Budget:
         workers = len(result.measurements)
         if workers:
             timed_s = sum(own.samples.wall_ns for own in result.measurements) * 1e-9 / workers
+            as_given = with_sampling(result.case, workers, timed_s)
+            if result.budget is not None:
+                # What a last block takes beyond the time that was asked for is learned, too.
+                timed_s = result.budget.timed_s / workers
             is_known = _reference_of(part) in self._referred
             guess = self.expected(part, workers, timed_s, has_reference=is_known)
             if part.kind not in self._taken:
                 self._guessed.append((wall_s, guess.total_s))
-            as_given = with_sampling(result.case, workers, timed_s)
             self.costs.learn(replace(result, case=as_given))
             known = self.expected(part, workers, timed_s, has_reference=is_known)
             self._note(part, wall_s, known.total_s)

@@ -82,7 +82,7 @@ class BudgetPace:
         case: The case.
         turn: What its budget gives it.
         clock: That of the budget.
-        timed_s: What the workers are timed for, by now.
+        timed_s: What the next worker is timed for.
     """
 
     case: Case
@@ -92,17 +92,21 @@ class BudgetPace:
     _deadline: float = 0.0
     _began: float = 0.0
     _beside_s: list[float] = field(default_factory=list)
+    _asked_s: float = 0.0
 
     def begin(self) -> None:
         """As for any pace."""
         self._deadline = min(self.turn.at_most, self.clock() + self.case.sampling.timeout_s)
-        self._beside_s.clear()  # of other sizes, if these are the second ones
+        # What there is now is of other sizes, if these are the second ones.
+        self._beside_s.clear()
+        self._asked_s = 0.0
 
     def next_worker(self, done: Sequence[Measurement]) -> NextWorker | None:
         """As for any pace."""
         now = self.clock()
         if done:
-            self._beside_s.append(now - self._began - done[-1].samples.wall_ns * 1e-9)
+            # Of the time that was asked for: what a last block took longer comes again.
+            self._beside_s.append(now - self._began - self.timed_s)
         left_s = self.turn.until - now
         if len(done) >= MOST_WORKERS:
             return None
@@ -120,6 +124,7 @@ class BudgetPace:
             if self.turn.is_tight or self._is_outrun(done):
                 self.timed_s = LEAST_TIMED_S
         self._began = now
+        self._asked_s += self.timed_s
         # Where inferences are long, each worker has its share of what may still be taken.
         expected = self.turn.expected
         is_slow = expected is not None and expected.timed_s > 1.5 * LEAST_WORKERS * LEAST_TIMED_S
@@ -138,7 +143,9 @@ class BudgetPace:
         if expected is None:
             return 0.0
         if self._beside_s:
-            return max(0.0, self._beside_s[0] - expected.first_s)
+            # What only the first one does is known less well than that it takes some time.
+            least_s = self._beside_s[0] / 2
+            return max(least_s, self._beside_s[0] - expected.first_s)
         return expected.worker_s
 
     def _is_outrun(self, done: Sequence[Measurement]) -> bool:
@@ -154,6 +161,6 @@ class BudgetPace:
         return BudgetShare(
             given_s=self.turn.given_s,
             workers=len(done),
-            timed_s=self.timed_s * len(done),
+            timed_s=self._asked_s,
             outrun=self._is_outrun(done),
         )

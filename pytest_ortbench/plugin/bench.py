@@ -347,7 +347,13 @@ class Bench:
         from pytest_ortbench.store.resume import resumable
 
         cases = [planned.case for planned in self.planned.values()]
-        return resumable(self.options.results, self._header.plan, cases, others=bool(self.making))
+        return resumable(
+            self.options.results,
+            self._header.plan,
+            cases,
+            others=bool(self.making),
+            with_less=self.options.budget_s is not None,
+        )
 
     @cached_property
     def folder(self) -> RunFolder | None:

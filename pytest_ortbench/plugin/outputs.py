@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.plugin import ci_files
 from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
-from pytest_ortbench.plugin.expected_time import figures_take_s
+from pytest_ortbench.plugin.expected_time import canary_takes_s, figures_take_s
 from pytest_ortbench.plugin.terminal import relative_to
 
 if TYPE_CHECKING:
@@ -67,7 +67,10 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
 
 
 def _canary(bench: Bench, *, stopped: bool) -> tuple[Canary | None, bool]:
-    """Measure the canary unless the run was stopped; say whether it is now."""
+    """Measure the canary unless the run was stopped or lacks time; say whether it is stopped."""
+    if not stopped and bench.folder is not None and _lacks_time(bench, canary_takes_s(bench)):
+        bench.out_of_time.append("canary")
+        return None, False
     if not stopped:
         try:
             return bench.measure_canary(), False
@@ -103,9 +106,7 @@ def _write(
     if output.later and stopped:
         _leave_out(bench, output)
         return "skipped"
-    budget = bench.budget
-    lacks_time = budget is not None and not budget.has_time_for(figures_take_s(bench))
-    if output.later and not output.asked_for and lacks_time:
+    if output.later and not output.asked_for and _lacks_time(bench, figures_take_s(bench)):
         bench.out_of_time.append(_made_later(bench, output))
         return "out of time"
     # The numbers are more than their files: the table is printed whatever happens here.
@@ -132,6 +133,11 @@ def _write(
         bench.errors.append(f"{text}. {DEFECT}")
         return "failed"
     return "written"
+
+
+def _lacks_time(bench: Bench, seconds: float) -> bool:
+    """Whether the budget of the run has no time for something that takes so long."""
+    return bench.budget is not None and not bench.budget.has_time_for(seconds)
 
 
 def _leave_out(bench: Bench, output: _Output) -> None:

@@ -65,13 +65,21 @@ class Resumable:
     foreign: str = ""
 
 
-def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = False) -> Resumable:
+def resumable(
+    root: Path,
+    plan: str,
+    cases: Iterable[Case],
+    *,
+    others: bool = False,
+    with_less: bool = False,
+) -> Resumable:
     """Return the measured cases of the interrupted runs of a plan, and whose they are.
 
     Runs count from the newest back to the last one that was complete (a resumed run may have been
-    interrupted again), which counts itself if it died while plots were made of it; where two have
-    the same case, the newer one does. A case that failed is not among them: it is worth another
-    try. Nor is one that is not as it is planned now.
+    interrupted again), which counts itself if it died while plots were made of it; one whose budget
+    had no time for some cases is not complete. Where two have the same case, the newer one does. A
+    case that failed is not among them: it is worth another try. Nor is one that is not as it is
+    planned now.
 
     Args:
         root: The results folder.
@@ -79,6 +87,7 @@ def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = Fa
         cases: The planned cases; they stand in the results instead of the stored ones.
         others: Whether tests make further models while they run: cases of such models are among
             the results as they were stored, and whoever plans one compares it with its own.
+        with_less: Whether results count that had less time than usual, because of a budget.
     """
     planned = {case.key: case for case in cases}
     results: dict[tuple[str, str], CaseResult] = {}
@@ -87,24 +96,28 @@ def resumable(root: Path, plan: str, cases: Iterable[Case], *, others: bool = Fa
     for stored in stored_runs:
         if not plan or stored.plan != plan:
             continue
-        if stored.complete and stored.settled:
-            break
         try:
             run = load(stored.path)
         except DocumentError:
+            if stored.complete and stored.settled:
+                break
             # Its head could be read and its cases can't: then there is nothing to take from it.
             continue
+        is_complete = stored.complete and not any(result.lacks_time for result in run.cases)
+        if is_complete and stored.settled:
+            break
         fresh = [
             taken
             for result in run.cases
             if result.status == "measured"
             and result.case.key not in results
+            and (with_less or result.budget is None)
             and (taken := _fitting(result, planned, others=others)) is not None
         ]
         results.update((result.case.key, result) for result in fresh)
         if fresh:
             runs.append(run.run_id)
-        if stored.complete:
+        if is_complete:
             break
     return Resumable(results=results, runs=tuple(runs), foreign=foreign_note(stored_runs))
 

@@ -138,7 +138,7 @@ def test_what_takes_more_than_is_left_is_tried_if_most_of_it_is():
 
 def test_further_passes_come_after_the_numbers_of_all_cases():
     energy = Want(least=15.0, usual=15.0, most=15.0, rank=CONTENDER, is_extra=True)
-    assert divide([energy, WANT], 24.0) == [0.0, 24.0]
+    assert divide([energy, WANT], 22.0) == [0.0, 22.0]
     assert divide([energy, WANT], 30.0) == [15.0, 15.0]
 
 
@@ -253,7 +253,7 @@ def test_contenders_have_more_workers_or_longer_ones_than_others(
         share = run.measure(case).budget
         assert share is not None
         timed[rank] += share.timed_s
-    assert timed[CONTENDER] > 1.5 * timed[OTHER]
+    assert timed[CONTENDER] > 1.1 * timed[OTHER]
 
 
 def test_a_case_that_hangs_takes_the_time_of_no_other_s_least(

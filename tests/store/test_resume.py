@@ -6,6 +6,7 @@ import os
 import pytest
 
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.outcome import BudgetShare
 from pytest_ortbench.store.folder import RunFolder
 from pytest_ortbench.store.resume import plan_fingerprint, resumable, taken_over
 from tests.schema.full_run import CASE, CRASHED, MEASURED, RUN
@@ -99,6 +100,22 @@ def test_a_complete_run_that_died_during_its_plots_is_taken_and_nothing_older(tm
     stored(tmp_path, 3, result(1, wall_s=7.0), result(4))
     stored(tmp_path, 4, result(1), result(2), finished=True, expected=2, settled=False)
     assert batches(taken(tmp_path).results) == {1: 1.0, 2: 1.0}
+
+
+def test_a_complete_run_whose_budget_had_no_time_for_some_cases_is_gone_on_with(tmp_path):
+    without = dataclasses.replace(CRASHED, case=result(4).case, budget=BudgetShare(given_s=0.0))
+    stored(tmp_path, 1, result(1), finished=True, expected=1)
+    stored(tmp_path, 2, result(2), without, finished=True, expected=2)
+    assert batches(taken(tmp_path).results) == {2: 1.0}
+
+
+def test_what_had_less_time_counts_where_there_is_a_budget_again(tmp_path):
+    less = dataclasses.replace(result(1), budget=BudgetShare(given_s=5.0, workers=3, timed_s=0.75))
+    stored(tmp_path, 1, less, result(2))
+    cases = [result(batch).case for batch in (1, 2)]
+    assert batches(resumable(tmp_path, PLAN, cases).results) == {2: 1.0}
+    found = resumable(tmp_path, PLAN, cases, with_less=True)
+    assert batches(found.results) == {1: 1.0, 2: 1.0}
 
 
 def test_unreadable_runs_are_passed_over(tmp_path):
