@@ -211,7 +211,7 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="version",
         heading="version",
-        about="Version of the engine or framework.",
+        about="Version of the engine or framework that runs the model in place of ONNX Runtime.",
         row="engine_version",
         right=False,
     ),

@@ -30,12 +30,12 @@ class GenerationOptions:
         flag="--ort-engines",
         kind="list",
         metavar="NAME",
-        help="what generates: session (this package's loop on an ONNX Runtime session), genai "
-        "(onnxruntime-genai, for a folder with genai_config.json) (default: what fits the "
+        help="the generation engine: session (this package's loop on an ONNX Runtime session), "
+        "genai (onnxruntime-genai, for a folder with genai_config.json) (default: what fits the "
         "model)",
         reader="pytest_ortbench.passes.generation.planning:read_engines",
         to="request.engines",
-        keyword=Keyword(help="what generates, 'session' or 'genai'", takes="texts"),
+        keyword=Keyword(help="the generation engine, 'session' or 'genai'", takes="texts"),
         place=Place(after="sessions", rank=11),
     )
     prompt_tokens: tuple[int, ...] = option(

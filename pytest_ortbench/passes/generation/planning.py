@@ -32,7 +32,7 @@ def read_generate(written: OptionText) -> str:
 
 def read_engines(written: OptionText) -> tuple[str, ...]:
     """Read what generates."""
-    return parse_choices(_items(written), ENGINES, place=written.place, what="engine")
+    return parse_choices(_items(written), ENGINES, place=written.place, what="generation engine")
 
 
 def read_tokens(written: OptionText) -> tuple[int, ...]:

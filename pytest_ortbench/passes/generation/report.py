@@ -37,7 +37,7 @@ _ASKED = (
     Column(
         key="engine",
         heading="engine",
-        about="What generates: this package's loop on an ONNX Runtime session, or "
+        about="The generation engine: this package's loop on an ONNX Runtime session, or "
         "onnxruntime-genai.",
         row="engine",
         right=False,
