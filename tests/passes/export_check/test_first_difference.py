@@ -90,3 +90,20 @@ def test_nodes_without_a_path_leave_the_question_open() -> None:
     difference = differing({"a": VALUES["conv"]}, chain)
     assert difference.reason
     assert differing(RIGHT).reason
+
+
+@pytest.mark.parametrize("value", [np.full((2, 4), np.nan, "float32"), np.empty((0, 4), "float32")])
+def test_a_part_that_says_nothing_neither_agrees_nor_differs(value: object) -> None:
+    values = {**VALUES, "norm": value}
+    nodes = nodes_of_parts(CHAIN, values)
+    given = {**RIGHT, "b": value, "c": VALUES["act"] * np.float32(2)}
+    difference = first_difference_of(PARTS, values, nodes, given, CHAIN, near_db=120.0)
+    assert (difference.module, difference.after) == ("act", "conv")
+    assert (difference.compared, difference.matched) == (3, 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_only_the_file_lacks_differ(value: float) -> None:
+    difference = differing({**RIGHT, "b": np.full((2, 4), value, "float32")})
+    assert (difference.module, difference.sqnr_db) == ("norm", None)
+    assert (difference.compared, difference.matched) == (4, 3)

@@ -9,16 +9,21 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.export_check.facts import ExportCheck
 from pytest_ortbench.passes.export_check.numbers.faults import export_faults
+from pytest_ortbench.passes.export_check.numbers.verdict import judge_export
+from pytest_ortbench.passes.export_check.questions import FindFirstDifference
 from pytest_ortbench.passes.export_check.run import measure
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.schema.model_questions import MeasureSpread
 from tests.launch.cases import case_of
 from tests.results_factory import make_result
 
@@ -123,3 +128,35 @@ def test_a_model_is_checked_once_for_all_its_cases(tmp_path: Path) -> None:
     nobody: Any = object()  # whoever starts something fails
     means = Means(launcher=nobody, results=(known,))
     assert measure(make_result(case=other), means) is known.export_check
+
+
+_KILLED = "it was killed"
+
+
+class Dying:
+    """A launcher whose workers die where the file is run again, or its nodes are looked at."""
+
+    def __init__(self, launcher: ProcessLauncher) -> None:
+        self._launcher = launcher
+
+    def open(self, *asked: Any, **named: Any) -> Any:
+        return self._launcher.open(*asked, **named)
+
+    def ask(self, question: Any, **named: Any) -> Any:
+        if isinstance(question, MeasureSpread | FindFirstDifference):
+            raise WorkerError(Failure(kind="crash", phase="accuracy", message=_KILLED))
+        return self._launcher.ask(question, **named)
+
+
+def test_a_check_stands_where_the_file_can_not_be_run_again(
+    launcher: ProcessLauncher, tmp_path: Path
+) -> None:
+    case = exported(tmp_path, "epsilon")
+    dying: Any = Dying(launcher)
+    check = measure(make_result(case=case), Means(launcher=dying))
+    assert check.spread == ReferenceSpread(reason=_KILLED)
+    assert check.samples > 8
+    assert export_faults(check, case.model) == ()
+    judgement = judge_export(replace(make_result(case=case), export_check=check))
+    assert judgement is not None
+    assert judgement.is_unjudged
