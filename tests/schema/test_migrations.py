@@ -149,7 +149,7 @@ def test_a_plan_of_version_1_goes_on() -> None:
 @pytest.mark.parametrize(
     ("reason", "decided_by", "cause"),
     [
-        ("only its absolute limits were checked", "", "limits"),
+        ("only its absolute limits were held", "", "limits"),
         ("input x: float [1] → float [2]", "floor", "inputs"),
         ("io: end-to-end → device", "typical", "inputs"),
         ("io: end-to-end → device", "", "workload"),
@@ -157,13 +157,13 @@ def test_a_plan_of_version_1_goes_on() -> None:
         ("status: measured → crash", "", "status"),
         ("status of the contender: crash: it died → there", "floor", "status"),
         ("machine cpu: A → B", "", "machine"),
-        ("the machine is shared (virtualisation: x), where times of two runs …", "", "shared"),
-        ("canary: ×1.200 of the baseline's time, so the machine itself changed", "", "canary"),
-        ("the time limit was reached after 5 launches of 8 (--ort-timeout=3)", "floor", "time"),
-        ("no launch ended within --ort-timeout=3: baseline: late", "floor", "time"),
-        ("the regression is not significant among 30 cases", "floor", "suite"),
+        ("machine is shared (virtualisation: x), where times of two runs …", "", "shared"),
+        ("canary: ×1.200 of the baseline's, so the machine itself changed", "", "canary"),
+        ("its time was over after 5 launches of 8 (--ort-timeout=3)", "floor", "time"),
+        ("not one launch fitted into --ort-timeout=3: baseline: late", "floor", "time"),
+        ("the regression does not stand among 30 cases", "floor", "suite"),
         (
-            "measured again with another seed, it was not slower by the margin or more",
+            "measured again with another seed, it was not slower by the margin",
             "floor",
             "unconfirmed",
         ),
@@ -177,7 +177,7 @@ def test_a_plan_of_version_1_goes_on() -> None:
         ("no median: n<36", "", "median"),
         ("flagged STEAL", "stored", "flags"),
         ("THROTTLED: for 1 s in 3 s", "floor", "flags"),
-        ("the recorded noise of both runs is too large for the margin", "stored", "noise"),
+        ("the recorded noise of both runs does not allow the margin", "stored", "noise"),
         ("", "floor", ""),
         ("a sentence of nobody", "floor", ""),
     ],
@@ -201,7 +201,7 @@ def test_why_there_is_no_verdict_is_a_field(reason: str, decided_by: str, cause:
 )
 def test_a_verdict_has_no_cause(extra: dict[str, Any], cause: str) -> None:
     document = document_of(INTERRUPTED)
-    reason = "the recorded noise of both runs is too large for the margin"
+    reason = "the recorded noise of both runs does not allow the margin"
     verdict = {"case_id": "c", "runtime": "r", "baseline": "b", "reason": reason, **extra}
     document["gate"] = [verdict]
     assert read(document).gate[0].cause == cause
