@@ -7,6 +7,7 @@ from __future__ import annotations
 
 #: Modules that read nothing but texts of others, and whose.
 WHOLE_MODULES: dict[str, str] = {
+    "cli/adoption/repository.py": "output of git, names of files",
     "convert/check.py": "messages of ONNX Runtime",
     "convert/failure.py": "messages of tools that convert",
     "convert/half.py": "types of operators, as the standard spells them",
@@ -74,6 +75,11 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
+    "cli/comment.py": (
+        "a word of the user, comments of others",
+        frozenset({"first_line_of", "_earlier"}),
+    ),
+    "core/model_spec.py": ("names of models", frozenset({"is_by_name"})),
     "passes/profile/worker/operators.py": (
         "types as ONNX Runtime spells them",
         frozenset({"profile_operators"}),

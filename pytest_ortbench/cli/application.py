@@ -29,6 +29,8 @@ class CommandEntry(NamedTuple):
 
 
 _OWN: dict[str, CommandEntry] = {
+    "quick": CommandEntry("quick", "Measure a model, and open the page of what was found."),
+    "init": CommandEntry("init", "Write a suite and a CI job for the models of a repository."),
     "doctor": CommandEntry(
         "doctor", "What is installed, which providers run, what makes this noisy."
     ),
@@ -47,6 +49,7 @@ _OWN: dict[str, CommandEntry] = {
     "trend": CommandEntry("trend", "Where latency changed over many stored runs."),
     "gate": CommandEntry("gate", "Compare two stored runs for regressions; test the gate itself."),
     "accept": CommandEntry("accept", "Accept a regression or a removal that is meant."),
+    "comment": CommandEntry("comment", "A run's summary as the one comment on a pull request."),
     "accuracy": CommandEntry("accuracy", "Where a precision goes wrong, node by node."),
     "schema": CommandEntry(
         "schema", "The JSON Schema of run documents; check documents against it."

@@ -33,6 +33,11 @@ def is_model_file(path: PurePath) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
+def is_by_name(spec: str) -> bool:
+    """Whether a specification names a model of the zoo or a built one, and no file."""
+    return spec.startswith(SCHEMES)
+
+
 def function_file(spec: str) -> str:
     """Return the Python file of ``FILE.py:FUNCTION``; empty for what is not written so."""
     file, colon, _ = spec.rpartition(":")

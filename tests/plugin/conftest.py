@@ -84,4 +84,4 @@ def drawn_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     from pytest_ortbench.execution import execution as engine
     from tests.results_factory import make_result
 
-    monkeypatch.setattr(engine, "measure", lambda case, *_: make_result(case=case))
+    monkeypatch.setattr(engine, "measure", lambda case, *_, **__: make_result(case=case))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,10 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.undecided import undecided
 from pytest_ortbench.gate.report.lines import gate_naming, runtimes_of
+
+#: A whole revision of git, and the digits of it that are shown.
+_REVISION = re.compile(r"\b[0-9a-f]{40}\b")
+_DIGITS = 12
 
 Outcome = Literal["failed", "nothing", "interrupted", "undecided", "passed", "partly", "measured"]
 
@@ -97,6 +102,11 @@ def gate_complaints(
         for texts, fails in ((result.failures, True), (result.warnings, strict))
         for text in texts
     ]
+
+
+def _short(side: str) -> str:
+    """The other side; a revision with as many digits as people read."""
+    return _REVISION.sub(lambda match: match[0][:_DIGITS], side)
 
 
 def _about(result: GateResult, text: str) -> str:

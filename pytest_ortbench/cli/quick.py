@@ -1,0 +1,111 @@
+"""``ortbench quick``: one call that measures a model and opens the page of what was found."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.adoption.writing import RESULTS, is_free
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+
+#: What pytest ends with when tests failed; another number than 0 is a call that went wrong.
+_TESTS_FAILED = 1
+_INTERRUPTED = 2
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench quick model.onnx",
+        "ortbench quick model.onnx --budget=5m --no-open",
+        "ortbench quick zoo:silero-vad --output=page.html",
+    ),
+)
+@click.argument("model")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYTEST...]")
+@click.option("--budget", default="2m", show_default=True, help="Time that the run may take.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the page here; by default ortbench-MODEL.html in the current folder.",
+)
+@click.option("--no-open", is_flag=True, help="Only say where the page is.")
+def command(
+    model: str, arguments: tuple[str, ...], budget: str, output: Path | None, no_open: bool
+) -> int:
+    """Measure MODEL, a file or a name such as zoo:silero-vad, and open the page of the run.
+
+    It is the same run as 'pytest MODEL', with the same table and document. What follows '--' goes
+    to pytest: '-- --ort-threads=1,2'.
+    """
+    page = output or Path(f"ortbench-{_name_of(model)}.html")
+    earlier = _written_at(page)
+    call = _call(model, page, budget, arguments)
+    # The interpreter of this tool, whatever 'pytest' is on the path.
+    ended = subprocess.run(call, check=False).returncode
+    if _written_at(page) == earlier:
+        warn("ortbench: no page was written; what went wrong stands above")
+        return ExitCode.INTERRUPTED if ended == _INTERRUPTED else ExitCode.NOTHING
+    path = page.resolve()
+    if not no_open and _has_display(os.environ) and webbrowser.open(path.as_uri()):
+        say(f"opened: {path}")
+    else:
+        say(f"open it with a browser: {path}")
+    return ExitCode.LIMIT_FAILED if ended == _TESTS_FAILED else ExitCode.FINE
+
+
+def _call(model: str, page: Path, budget: str, arguments: tuple[str, ...]) -> list[str]:
+    """The call of pytest; settings of a project that are about its own tests do not count."""
+    # Pytest takes brackets and colons in an argument for a test of the file.
+    is_plain = Path(model).exists() and not set(model) & set("[:")
+    named = [model] if is_plain else ["--pyargs", "pytest_ortbench.suites", f"--ort-models={model}"]
+    own = {argument.partition("=")[0] for argument in arguments}
+    set_here = []
+    if not own & {"--ort-time", "--ort-workers", "--ort-budget"}:
+        set_here.append(f"--ort-budget={budget}")
+    if not own & {"--ort-results", "--ort-no-results"} and not is_free(Path(RESULTS[0])):
+        set_here.append(f"--ort-results={RESULTS[1]}")
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        *named,
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        f"--ort-html={page}",
+        *set_here,
+        *arguments,
+    ]
+
+
+def _name_of(model: str) -> str:
+    """A model's name as a part of the name of a file."""
+    name = re.sub(r"[^\w.+-]+", "-", Path(model).stem or model).strip("-.")
+    return name or "model"
+
+
+def _written_at(page: Path) -> int | None:
+    """When a page was written; ``None`` if it is not there."""
+    try:
+        return page.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def _has_display(environment: Mapping[str, str]) -> bool:
+    """Whether a browser could show something to whoever called."""
+    if environment.get("CI"):
+        return False
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
