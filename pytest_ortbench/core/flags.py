@@ -114,7 +114,7 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "LOW-N",
         "notes",
-        "there are there are fewer samples than the printed percentiles need",
+        "there are fewer samples than the printed percentiles need",
         "Raise --ort-time.",
     ),
     flag_kind(
