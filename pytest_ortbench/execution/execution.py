@@ -223,7 +223,7 @@ class Execution:
     def _at_pace(self, case: Case, pace: BudgetPace | None) -> CaseResult:
         if pace is not None:
             pace.case = case
-        return measure(case, self.launcher, self._scratch_folder(), pace=pace)
+        return measure(case, self.launcher, self._scratch_folder(), pace)
 
     def _with_file(self, earlier: CaseResult, planned: Planned) -> CaseResult:
         """The result of an earlier run with the file that its case has now, for a pass.

@@ -55,9 +55,9 @@ def measure(
     case: Case,
     launcher: Launcher,
     scratch: Path,
+    pace: Pacing | None = None,
     *,
     reference_runtime: Runtime | None = None,
-    pace: Pacing | None = None,
 ) -> CaseResult:
     """Measure one case in fresh workers.
 
@@ -65,9 +65,9 @@ def measure(
         case: What to measure, prepared: its variant's file exists.
         launcher: Starts the workers.
         scratch: Folder for reference outputs, shared by the cases of a run.
-        reference_runtime: Where the reference runs; ``None`` takes the case's own runtime.
         pace: Says how many workers there are, and how long each times; ``None`` takes what the
             case asks for.
+        reference_runtime: Where the reference runs; ``None`` takes the case's own runtime.
 
     Returns:
         The result, with ``failure`` set if a worker failed; it never raises for one. What the
