@@ -35,12 +35,12 @@ def load_source(source: Source) -> LoadedSource:
         WorkerError: with the place in the user's file, if it can't be loaded.
     """
     try:
-        return loaded(Path(source.path), source.function)[0]
+        return load_named(Path(source.path), source.function)[0]
     except WorkerError as error:
         raise WorkerError(replace(error.failure, phase="session")) from error
 
 
-def loaded(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
+def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     """Load a source, and say which framework it belongs to.
 
     Args:
@@ -81,10 +81,10 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
             SHAPE,
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
-    entry = LoadedSource(
+    loaded = LoadedSource(
         path=path, function=function, model=model, example=example, settings=dict(settings or {})
     )
-    return entry, kind
+    return loaded, kind
 
 
 def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
@@ -108,7 +108,7 @@ def _is_entry(value: object, module: ModuleType) -> bool:
     return inspect.isfunction(value) and value.__module__ == module.__name__
 
 
-def files_read(entry: LoadedSource) -> list[Path]:
+def files_read(loaded: LoadedSource) -> list[Path]:
     """Return every file whose content decides on the export, as far as that can be known.
 
     The file itself (of a folder all in it), modules beside it that were imported, and what the
@@ -117,18 +117,18 @@ def files_read(entry: LoadedSource) -> list[Path]:
     Raises:
         WorkerError: for a named file that is not there.
     """
-    files = [entry.path]
-    if entry.path.is_dir():
-        files = sorted(file for file in entry.path.rglob("*") if file.is_file())
-    if entry.function:
-        files += _modules_beside(entry.path)
-    for name in entry.settings.get("files", ()):
-        file = (entry.path.parent / str(name)).absolute()
+    files = [loaded.path]
+    if loaded.path.is_dir():
+        files = sorted(file for file in loaded.path.rglob("*") if file.is_file())
+    if loaded.function:
+        files += _modules_beside(loaded.path)
+    for name in loaded.settings.get("files", ()):
+        file = (loaded.path.parent / str(name)).absolute()
         if not file.is_file():
             raise export_error(
-                f"{entry.path.name}:{entry.function} names the file {str(name)!r}, which is not "
+                f"{loaded.path.name}:{loaded.function} names the file {str(name)!r}, which is not "
                 "there",
-                f"Paths in 'files' start at {entry.path.parent}",
+                f"Paths in 'files' start at {loaded.path.parent}",
             )
         files.append(file)
     return list(dict.fromkeys(files))
@@ -197,13 +197,13 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
 
 
 def exported_by(
-    kind: EngineKind, entry: LoadedSource, path: Path, settings: Mapping[str, str]
+    kind: EngineKind, loaded: LoadedSource, path: Path, settings: Mapping[str, str]
 ) -> Any:
     """Have a framework's exporter write the ONNX file of a source, and return what it made.
 
     Args:
         kind: The framework.
-        entry: The source, loaded.
+        loaded: The source.
         path: The file to write.
         settings: What the user set for the exporter.
 
@@ -218,8 +218,8 @@ def exported_by(
                 if kind.exporter_options
                 else "Leave --ort-exporter out",
             )
-    with_place = _with_place(entry.path, entry.function, kind)
-    return with_place(import_named(kind.exporter), entry, path, settings)
+    with_place = _with_place(loaded.path, loaded.function, kind)
+    return with_place(import_named(kind.exporter), loaded, path, settings)
 
 
 def export_error(message: str, hint: str = "", kind: str = "error") -> WorkerError:

@@ -11,7 +11,7 @@ from pytest_ortbench.core.source import Exported
 from pytest_ortbench.engines.entry import Made
 from pytest_ortbench.schema.source_questions import ExportSource, InstalledVersions, ReadVersions
 from pytest_ortbench.worker.array_archive import write_arrays
-from pytest_ortbench.worker.entry import export_error, exported_by, files_read, loaded
+from pytest_ortbench.worker.entry import export_error, exported_by, files_read, load_named
 from pytest_ortbench.worker.state import WorkerState
 
 #: Names of what is made.
@@ -28,10 +28,10 @@ def export_source(question: ExportSource, state: WorkerState) -> Exported:
     """
     state.enter("export")
     folder = Path(question.folder)
-    entry, kind = loaded(Path(question.path), question.function)
-    contents = {str(path): file_digest(path) for path in files_read(entry)}
+    loaded, kind = load_named(Path(question.path), question.function)
+    contents = {str(path): file_digest(path) for path in files_read(loaded)}
     target = folder / MODEL
-    made = exported_by(kind, entry, target, question.settings)
+    made = exported_by(kind, loaded, target, question.settings)
     if not isinstance(made, Made) or not target.is_file():
         raise export_error(f"the exporter of {kind.title} wrote no file")
     contents.update((str(path), file_digest(path)) for path in made.files)

@@ -16,7 +16,7 @@ from pytest_ortbench.engines.tensorflow.worker.conversion import name_dimensions
 from pytest_ortbench.engines.tensorflow.worker.files import first_sentence
 from pytest_ortbench.engines.tflite.worker import TensorFlowLite
 from pytest_ortbench.models.sources import source_at
-from pytest_ortbench.worker.entry import exported_by, loaded
+from pytest_ortbench.worker.entry import exported_by, load_named
 
 
 def alias_of(path: Path) -> str:
@@ -25,7 +25,7 @@ def alias_of(path: Path) -> str:
 
 
 def exported(path: Path, target: Path) -> None:
-    source, kind = loaded(path, "")
+    source, kind = load_named(path, "")
     exported_by(kind, source, target, {})
 
 

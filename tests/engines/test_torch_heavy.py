@@ -110,14 +110,14 @@ from pathlib import Path
 import onnx
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.schema.wire import to_plain
-from pytest_ortbench.worker.entry import exported_by, loaded
+from pytest_ortbench.worker.entry import exported_by, load_named
 
 def sizes(item):
     return [dim.dim_param or str(dim.dim_value) for dim in item.type.tensor_type.shape.dim]
 
 try:
-    entry, kind = loaded(Path("net.py"), sys.argv[1])
-    exported_by(kind, entry, Path("made.onnx"), json.loads(sys.argv[2]))
+    loaded, kind = load_named(Path("net.py"), sys.argv[1])
+    exported_by(kind, loaded, Path("made.onnx"), json.loads(sys.argv[2]))
 except WorkerError as error:
     told = {"failure": to_plain(error.failure)}
 else:

@@ -12,25 +12,25 @@ from pytest_ortbench.engines.seam import EngineRefusal
 _SHAPE = "Return (callable, {input: array}, {'onnx': 'net.onnx'}), or a model of a framework"
 
 
-def export_callable(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
+def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Copy the named file, or write its bytes.
 
     Raises:
         EngineRefusal: if the function returned something else, or the file is not there.
     """
-    if not callable(entry.model):
-        name = f"{type(entry.model).__module__}.{type(entry.model).__qualname__}"
+    if not callable(loaded.model):
+        name = f"{type(loaded.model).__module__}.{type(loaded.model).__qualname__}"
         raise EngineRefusal(
             f"it returned a {name.removeprefix('builtins.')}, which is neither a model of a "
             "framework that is known nor callable",
             kind="error",
             hint=_SHAPE,
         )
-    onnx = entry.settings.get("onnx")
+    onnx = loaded.settings.get("onnx")
     read: tuple[Path, ...] = ()
     if onnx is None:
         raise EngineRefusal(
-            f"it returned a callable of {type(entry.model).__qualname__}, which nothing can "
+            f"it returned a callable of {type(loaded.model).__qualname__}, which nothing can "
             "export, and names no ONNX file that does the same",
             kind="error",
             hint=_SHAPE,
@@ -38,19 +38,19 @@ def export_callable(entry: LoadedSource, path: Path, _settings: Mapping[str, str
     if isinstance(onnx, bytes):
         path.write_bytes(onnx)
     else:
-        named = (entry.path.parent / Path(onnx)).absolute()
+        named = (loaded.path.parent / Path(onnx)).absolute()
         if not named.is_file():
             raise EngineRefusal(
                 f"it names the ONNX file {str(onnx)!r}, which is not there",
                 kind="error",
-                hint=f"Paths start at {entry.path.parent}",
+                hint=f"Paths start at {loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)
-    if entry.example is not None and not isinstance(entry.example, Mapping):
+    if loaded.example is not None and not isinstance(loaded.example, Mapping):
         raise EngineRefusal(
-            f"its example inputs are a {type(entry.example).__qualname__}, and no dictionary",
+            f"its example inputs are a {type(loaded.example).__qualname__}, and no dictionary",
             kind="error",
             hint=_SHAPE,
         )
-    return Made(exporter="named by the entry function", feeds=entry.example or {}, files=read)
+    return Made(exporter="named by the entry function", feeds=loaded.example or {}, files=read)

@@ -17,11 +17,11 @@ from pytest_ortbench.worker.exporting import versions_of
 PACKAGES = ("tensorflow", "tensorflow-cpu", "keras", "tf2onnx", "onnx")
 
 
-def export_tensorflow(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
+def export_tensorflow(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Write the ONNX file of a Keras model, a SavedModel or a function.
 
     Args:
-        entry: The source, loaded.
+        loaded: The source.
         path: The file to write.
 
     Raises:
@@ -31,15 +31,15 @@ def export_tensorflow(entry: LoadedSource, path: Path, _settings: Mapping[str, s
     import tf2onnx
 
     tensorflow = imported()
-    function = traced(entry)
+    function = traced(loaded)
     try:
         graph = _converted(tensorflow, function)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
             f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
         ) from error
-    write_converted(graph, path, entry.path.name, entry.dynamic)
-    return made(_feeds(tensorflow, entry, function))
+    write_converted(graph, path, loaded.path.name, loaded.dynamic)
+    return made(_feeds(tensorflow, loaded, function))
 
 
 def made(feeds: Mapping[str, Any]) -> Made:
@@ -72,11 +72,11 @@ def _converted(tensorflow: Any, function: Served) -> Any:
         )
 
 
-def _feeds(tensorflow: Any, entry: LoadedSource, function: Served) -> dict[str, Any]:
+def _feeds(tensorflow: Any, loaded: LoadedSource, function: Served) -> dict[str, Any]:
     """Return the example inputs under the names of the ONNX file."""
-    if entry.example is None:
+    if loaded.example is None:
         return {}
-    example = entry.example
+    example = loaded.example
     arrays = [
         item.numpy() if hasattr(item, "numpy") else item
         for item in tensorflow.nest.flatten(example)

@@ -17,11 +17,11 @@ from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, impo
 _MARK = b"TFL3"
 
 
-def export_tflite(entry: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
+def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
     """Write the ONNX file of a ``.tflite`` file, under the names of its signature.
 
     Args:
-        entry: The source, loaded.
+        loaded: The source.
         path: The file to write.
 
     Raises:
@@ -32,7 +32,7 @@ def export_tflite(entry: LoadedSource, path: Path, _settings: Mapping[str, str])
     import tf2onnx
     from tf2onnx.tfonnx import process_tf_graph
 
-    data = entry.path.read_bytes()
+    data = loaded.path.read_bytes()
     if data[4:8] != _MARK:
         raise EngineRefusal("it is no file of TensorFlow Lite")
     try:
@@ -42,14 +42,14 @@ def export_tflite(entry: LoadedSource, path: Path, _settings: Mapping[str, str])
     try:
         graph = process_tf_graph(
             None,
-            tflite_path=str(entry.path),
+            tflite_path=str(loaded.path),
             tensors_to_rename=names,
         )
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
             f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
         ) from error
-    write_converted(graph, path, entry.path.name, entry.dynamic)
+    write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made({})
 
 

@@ -25,11 +25,11 @@ _OPERATOR = re.compile(
 _ADVICE = re.compile(r"^- (.+)$", re.MULTILINE)
 
 
-def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
+def export_module(loaded: LoadedSource, path: Path, settings: Mapping[str, str]) -> Made:
     """Write the ONNX file of a model.
 
     Args:
-        entry: The model and example inputs.
+        loaded: The model and example inputs.
         path: Where the file goes; large weights lie beside it.
         settings: ``exporter`` (``dynamo`` or ``torchscript``), ``opset``, and ``inputs``, sizes of
             what is fed to a program that does not say it.
@@ -40,20 +40,20 @@ def export_module(entry: LoadedSource, path: Path, settings: Mapping[str, str]) 
     import torch
     from torch.onnx import _constants  # nothing public says which opset is the default
 
-    program = _with_examples(program_of(entry), settings)
+    program = _with_examples(program_of(loaded), settings)
     exporter = _exporter(program, settings)
     opset = _opset(settings) or int(_constants.ONNX_DEFAULT_OPSET)
     write = _by_dynamo if exporter == "dynamo" else _by_torchscript
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of PyTorch's own parts, to its own developers
-            write(entry, program, path, opset)
+            write(loaded, program, path, opset)
     except (EngineRefusal, MemoryError):
         raise
     except Exception as error:
         # The exporters run the user's own forward, and so raise whatever that raises, beside errors
         # of their own of a dozen classes. All of it is told, none is taken for a defect of ours.
-        raise exporter_refusal(error, exporter, opset, entry.path) from error
+        raise exporter_refusal(error, exporter, opset, loaded.path) from error
     notes = () if exporter == settings.get("exporter", "dynamo") else (_SCRIPTED_NOTE,)
     return Made(exporter=EXPORTERS[exporter], versions=_versions(exporter), notes=notes)
 
@@ -117,14 +117,14 @@ def _zeros(text: str) -> Any:
     return torch.zeros([int(part) for part in parts], dtype=dtype)
 
 
-def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:
+def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -> None:
     import torch
 
     if program.is_exported:
         made = torch.onnx.export(
             program.model,
-            input_names=entry.names,
-            output_names=entry.outputs,
+            input_names=loaded.names,
+            output_names=loaded.outputs,
             opset_version=opset,
             dynamo=True,
             verbose=False,
@@ -134,9 +134,9 @@ def _by_dynamo(entry: LoadedSource, program: Program, path: Path, opset: int) ->
             program.module(),
             _in_order(program),
             kwargs=dict(program.keywords) or None,
-            input_names=entry.names,
-            output_names=entry.outputs,
-            dynamic_shapes=_dynamic_shapes(entry, program),
+            input_names=loaded.names,
+            output_names=loaded.outputs,
+            dynamic_shapes=_dynamic_shapes(loaded, program),
             opset_version=opset,
             dynamo=True,
             verbose=False,
@@ -159,17 +159,17 @@ def _in_order(program: Program) -> tuple[Any, ...]:
     return arguments
 
 
-def _by_torchscript(entry: LoadedSource, program: Program, path: Path, opset: int) -> None:
+def _by_torchscript(loaded: LoadedSource, program: Program, path: Path, opset: int) -> None:
     import torch
 
-    tensors, names = _tensors(program), entry.names or _parameters(program)
-    axes = {name: _axes(name, given, rank) for name, given, rank in _asked_axes(entry, program)}
+    tensors, names = _tensors(program), loaded.names or _parameters(program)
+    axes = {name: _axes(name, given, rank) for name, given, rank in _asked_axes(loaded, program)}
     torch.onnx.export(
         program.module() if program.is_scripted else _flat(program),
         tuple(tensors),
         path,
         input_names=names,
-        output_names=entry.outputs,
+        output_names=loaded.outputs,
         dynamic_axes=axes,
         opset_version=opset,
         dynamo=False,
@@ -236,12 +236,12 @@ def _places(leaves: Sequence[Any]) -> list[int]:
     return [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
 
-def _asked_axes(entry: LoadedSource, program: Program) -> list[tuple[str, Mapping[int, str], int]]:
+def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mapping[int, str], int]]:
     """Name, open dimensions and rank of each input; nothing where all dimensions are fixed."""
-    dynamic = entry.dynamic
+    dynamic = loaded.dynamic
     if not dynamic:
         return []
-    tensors, names = _tensors(program), entry.names or _parameters(program) or []
+    tensors, names = _tensors(program), loaded.names or _parameters(program) or []
     unknown = [name for name in dynamic if name not in names]
     if unknown or len(names) != len(tensors):
         raise EngineRefusal(
@@ -256,11 +256,11 @@ def _asked_axes(entry: LoadedSource, program: Program) -> list[tuple[str, Mappin
     ]
 
 
-def _dynamic_shapes(entry: LoadedSource, program: Program) -> Any:
+def _dynamic_shapes(loaded: LoadedSource, program: Program) -> Any:
     """The open dimensions as torch.export takes them: in the structure of the arguments."""
     from torch.utils import _pytree
 
-    asked = _asked_axes(entry, program)
+    asked = _asked_axes(loaded, program)
     if not asked:
         return None
     leaves, structure = _pytree.tree_flatten((program.arguments, dict(program.keywords)))

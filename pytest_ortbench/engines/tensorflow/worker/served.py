@@ -46,11 +46,11 @@ class Served:
         return self.function(*tensors)
 
 
-def traced(entry: LoadedSource, *, jit_compile: bool = False) -> Served:
+def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
     """Return what an application calls of a source.
 
     Args:
-        entry: The source, loaded.
+        loaded: The source.
         jit_compile: Whether XLA compiles the function.
 
     Raises:
@@ -58,21 +58,23 @@ def traced(entry: LoadedSource, *, jit_compile: bool = False) -> Served:
     """
     tensorflow = imported()
     try:
-        if hasattr(entry.model, "signatures") and not hasattr(entry.model, "layers"):
-            return _renamed(entry, _of_signature(tensorflow, entry, jit_compile))
-        if hasattr(entry.model, "structured_input_signature"):
-            return _renamed(entry, _of_concrete(tensorflow, entry.model, entry.model, jit_compile))
-        if hasattr(entry.model, "layers"):
-            return _renamed(entry, _of_keras(tensorflow, entry, jit_compile))
-        return _renamed(entry, _of_function(tensorflow, entry, jit_compile))
+        if hasattr(loaded.model, "signatures") and not hasattr(loaded.model, "layers"):
+            return _renamed(loaded, _of_signature(tensorflow, loaded, jit_compile))
+        if hasattr(loaded.model, "structured_input_signature"):
+            return _renamed(
+                loaded, _of_concrete(tensorflow, loaded.model, loaded.model, jit_compile)
+            )
+        if hasattr(loaded.model, "layers"):
+            return _renamed(loaded, _of_keras(tensorflow, loaded, jit_compile))
+        return _renamed(loaded, _of_function(tensorflow, loaded, jit_compile))
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(f"TensorFlow can't trace the model: {first_sentence(error)}") from error
 
 
-def _of_signature(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Served:
     """Return one signature of a SavedModel: the one asked for, the default, or its only one."""
-    signatures = {name: entry.model.signatures[name] for name in entry.model.signatures}
-    asked = entry.settings.get(SIGNATURE)
+    signatures = {name: loaded.model.signatures[name] for name in loaded.model.signatures}
+    asked = loaded.settings.get(SIGNATURE)
     name = _DEFAULT if asked is None else str(asked)
     chosen = signatures.get(name)
     if chosen is None and asked is None and len(signatures) == 1:
@@ -84,7 +86,7 @@ def _of_signature(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Se
             hint="Choose one in a function that is named as net.py:build: "
             "return tensorflow.saved_model.load(FOLDER), None, {'signature': NAME}",
         )
-    return _of_concrete(tensorflow, chosen, entry.model, jit_compile)
+    return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
 
 
 def _of_concrete(tensorflow: Any, function: Any, owner: Any, jit_compile: bool) -> Served:
@@ -117,11 +119,11 @@ def _of_concrete(tensorflow: Any, function: Any, owner: Any, jit_compile: bool) 
     )
 
 
-def _of_keras(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+def _of_keras(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Served:
     """Return the model as a function of the batch, in inference."""
     import keras
 
-    model = entry.model
+    model = loaded.model
     if keras.backend.backend() != "tensorflow":
         raise EngineRefusal(
             f"Keras runs on {keras.backend.backend()} here, not on TensorFlow",
@@ -138,7 +140,7 @@ def _of_keras(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served
             for tensor, name in zip(declared, _distinct(names), strict=True)
         ]
     else:
-        structure, specs = _of_example(tensorflow, entry, batched=True)
+        structure, specs = _of_example(tensorflow, loaded, batched=True)
 
     def infer(*tensors: Any) -> Any:
         return model(tensorflow.nest.pack_sequence_as(structure, tensors), training=False)
@@ -154,9 +156,9 @@ def _of_keras(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served
     )
 
 
-def _of_function(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Served:
+def _of_function(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Served:
     """Return a function, or a module that can be called, for its own signature or the example."""
-    model = entry.model
+    model = loaded.model
     if not callable(model):
         raise EngineRefusal(f"the model can't be called: it is of type {type(model).__name__}")
     given = getattr(model, "input_signature", None)
@@ -165,7 +167,7 @@ def _of_function(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Ser
     structure, specs = (
         (tuple(given), list(given))
         if given is not None
-        else _of_example(tensorflow, entry, batched=False)
+        else _of_example(tensorflow, loaded, batched=False)
     )
     positional = structure if isinstance(structure, (tuple, list)) else (structure,)
 
@@ -188,33 +190,33 @@ def _of_function(tensorflow: Any, entry: LoadedSource, jit_compile: bool) -> Ser
     )
 
 
-def _of_example(tensorflow: Any, entry: LoadedSource, *, batched: bool) -> tuple[Any, list[Any]]:
+def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tuple[Any, list[Any]]:
     """Return the structure of the example inputs, and a specification of each array of it."""
-    if entry.example is None:
+    if loaded.example is None:
         raise EngineRefusal(
             "the model does not say what it is fed",
             hint="Name a function that returns it with example inputs: return model, (array,)",
         )
-    structure = entry.example
+    structure = loaded.example
     if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:
         structure = structure[0]
     elif isinstance(structure, tuple) and batched:
         structure = list(structure)
     arrays = [tensorflow.convert_to_tensor(item) for item in tensorflow.nest.flatten(structure)]
-    names = entry.names or _distinct(["input"] * len(arrays))
+    names = loaded.names or _distinct(["input"] * len(arrays))
     if len(names) != len(arrays):
         raise EngineRefusal(f"{len(names)} names are given for {len(arrays)} example inputs")
     specs = []
     for name, array in zip(names, arrays, strict=True):
-        opened = (entry.dynamic or {}).get(name, {0: "batch"} if batched else {})
+        opened = (loaded.dynamic or {}).get(name, {0: "batch"} if batched else {})
         shape = [None if axis in opened else size for axis, size in enumerate(array.shape)]
         specs.append(tensorflow.TensorSpec(shape, array.dtype, name=name))
     return structure, specs
 
 
-def _renamed(entry: LoadedSource, made: Served) -> Served:
+def _renamed(loaded: LoadedSource, made: Served) -> Served:
     """Return a function under the names that the user gives its inputs and outputs."""
-    inputs, outputs = entry.names, entry.outputs
+    inputs, outputs = loaded.names, loaded.outputs
     for given, own, kind in ((inputs, made.inputs, "inputs"), (outputs, made.outputs, "outputs")):
         if given is not None and len(given) != len(own):
             raise EngineRefusal(f"{len(given)} names are given for {len(own)} {kind}")

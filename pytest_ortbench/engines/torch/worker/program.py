@@ -59,11 +59,11 @@ class Program:
         return self.model.eval().to(device)
 
 
-def program_of(entry: LoadedSource) -> Program:
+def program_of(loaded: LoadedSource) -> Program:
     """Return what a source gave as a program.
 
     Args:
-        entry: A model; its example inputs are one tensor, several in order, or a dict by name, and
+        loaded: A model; its example inputs are one tensor, several in order, or a dict by name, and
             arrays of numpy count as tensors.
 
     Raises:
@@ -72,7 +72,7 @@ def program_of(entry: LoadedSource) -> Program:
     import torch
     from torch.utils import _pytree
 
-    model, example = entry.model, entry.example
+    model, example = loaded.model, loaded.example
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
         raise EngineRefusal(
             f"{type(model).__name__} is no model of PyTorch",
@@ -83,7 +83,7 @@ def program_of(entry: LoadedSource) -> Program:
         example = model.example_inputs
     arguments, keywords = _examples(example)
     arguments, keywords = _pytree.tree_map(_as_tensor, (arguments, keywords))
-    names = tuple(entry.names or ())
+    names = tuple(loaded.names or ())
     return Program(model=model, arguments=arguments, keywords=keywords, names=names)
 
 
