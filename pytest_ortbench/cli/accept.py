@@ -37,9 +37,9 @@ _HEADER = ["case", "metric", "accepted", "until", "state", "reason"]
     )
 )
 @click.argument("case", required=False)
-@click.option("--metric", metavar="METRIC", help="This only: a metric, answers, removed, …")
+@click.option("--metric", metavar="METRIC", help="Accept only this: a metric, answers, removed, …")
 @click.option("--reason", metavar="TEXT", help="Why it is accepted; it is shown in every run.")
-@click.option("--until", metavar="DATE", help="The last day on which it holds: 2027-01-31.")
+@click.option("--until", metavar="DATE", help="The last day on which it is valid: 2027-01-31.")
 @click.option(
     "--worse-by",
     metavar="SHARE",
@@ -92,7 +92,7 @@ def _asked(
     """
     if case is None or not case.strip():
         raise UsageError(
-            "no case is named" if case is None else f"{case!r} names no case",
+            "no case was given" if case is None else f"{case!r} does not name a case",
             place="ortbench accept",
             hint="Write: ortbench accept CASE --reason=TEXT; 'ortbench show' lists the cases",
         )
@@ -119,7 +119,7 @@ def _one_line(text: str) -> str:
 def _refuse_past(last: date) -> None:
     if last < accepted.today():
         raise UsageError(
-            f"{last.isoformat()} is over: today is {accepted.today().isoformat()}",
+            f"{last.isoformat()} is in the past: today is {accepted.today().isoformat()}",
             place="--until",
             hint="Name today or a later day, or leave it out",
         )
@@ -152,7 +152,7 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     if not failing:
         if not asked.metric:
             raise UsageError(
-                f"nothing of {asked.case} failed a gate in {run.run_id}",
+                f"no gate failed for {asked.case} in {run.run_id}",
                 place="ortbench accept",
                 hint="Name the run that failed with --run=RUN, or what is accepted with --metric",
             )
@@ -187,7 +187,7 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
         models = {result.case.model.name for result in run.cases}
         models |= {result.model for result in run.gate if result.model}
         raise UsageError(
-            f"{asked.case!r} fits no case of {run.run_id}",
+            f"{asked.case!r} matches no case of {run.run_id}",
             place="ortbench accept",
             hint=did_you_mean(
                 asked.case, case_ids | models, "Write whole parts of an id, or a glob: '*net*'"
@@ -234,8 +234,8 @@ def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
                 f"{entry.metric}, however much" if entry.metric else "everything, however much"
             )
             warn(
-                f"note: no run is here that says how much worse it is, so {entry.case} is accepted "
-                f"in {accepted}; --worse-by=8% or --run=RUN sets a bound"
+                f"note: no run says how much worse it is, so {entry.case} is accepted in "
+                f"{accepted}; --worse-by=8% or --run=RUN sets a limit"
             )
     return ExitCode.FINE
 

@@ -38,7 +38,7 @@ _TIMEOUT_S = 1800.0
     "--precision",
     required=True,
     metavar="NAME",
-    help="A precision, a recipe of the project, or an own variant of the model.",
+    help="A precision, a recipe of the project, or a variant of the model that you provide.",
 )
 @click.option(
     "--top", type=click.IntRange(min=1), default=20, show_default=True, help="Nodes shown."
@@ -118,7 +118,10 @@ def _show(case: Case, errors: NodeErrors, top: int) -> None:
     ]
     sets = "1 input set" if errors.samples == 1 else f"{errors.samples} input sets"
     against = case.model.reference.name if case.model.reference else f"{case.model.name} as it is"
-    say(f"{case.model.name} in {case.variant.precision} against {against}, {sets}, worst first")
+    say(
+        f"{case.model.name} in {case.variant.precision} compared with {against}, {sets}, worst "
+        "first"
+    )
     header = ["node", "operator", "SQNR", "largest error", "NaN or infinite"]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
@@ -130,13 +133,13 @@ def _show(case: Case, errors: NodeErrors, top: int) -> None:
     if broken:
         say(
             f"the reference itself gives NaN, first at {broken[0]!r} (in {len(broken)} of "
-            f"{len(errors.nodes)} nodes): only its numbers are compared; look at its weights "
-            "and at what is fed"
+            f"{len(errors.nodes)} nodes): only its numbers are compared; check its weights "
+            "and its inputs"
         )
     if case.model.random_ops:
         say(
             f"the graph draws random numbers ({', '.join(case.model.random_ops)}): what these "
-            "nodes make, and what is computed from it, says nothing of the precision"
+            "nodes make, and what is computed from it, says nothing about the precision"
         )
     if errors.unmatched:
         have = "1 node has" if errors.unmatched == 1 else f"{errors.unmatched} nodes have"

@@ -65,7 +65,7 @@ def load_run(spec: str, results: Path) -> Run:
         warn(f"note: {note}")
     if loaded.run.finished_at is None:
         done = f"{len(loaded.run.cases)} of {loaded.run.expected} cases"
-        warn(f"note: {loaded.run.run_id} was not finished: it holds {done}")
+        warn(f"note: {loaded.run.run_id} was not finished: it contains {done}")
     return loaded.run
 
 

@@ -24,14 +24,14 @@ from pytest_ortbench.report.entries import shown_run
 @click.argument("run")
 @click.argument("name", metavar="MODEL|CASE")
 @click.option(
-    "--metric", default="latency_p50", show_default=True, help="Number of a CASE that is shown."
+    "--metric", default="latency_p50", show_default=True, help="The metric of CASE that is shown."
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["json", "svg"]),
-    help="svg (a picture) or json (which shields.io draws one from); by default as the file of "
-    "--output ends, in the terminal json.",
+    help="svg (a picture) or json (for shields.io); by default the suffix of --output decides, "
+    "and json in the terminal.",
 )
 @output_option
 @results_option
@@ -72,8 +72,8 @@ def _form_of(output: Path | None) -> str:
     form = output.suffix.lower().removeprefix(".")
     if form not in ("svg", "json"):
         raise UsageError(
-            f"a badge is no {output.suffix or 'file without an ending'}",
+            "a badge can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
-            hint="Name a file that ends in .svg or .json, or say which it is: --format=svg",
+            hint="Name a file that ends in .svg or .json, or set the format: --format=svg",
         )
     return form

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     "--runtimes",
     required=True,
     metavar="SPEC",
-    help="A range of releases, NAME==1.20.1..1.32.0, or runtimes in their order.",
+    help="A range of releases, NAME==1.20.1..1.32.0, or runtimes in order.",
 )
-@click.option("--limits", metavar="LIMITS", multiple=True, help="As --ort-gate of pytest.")
+@click.option("--limits", metavar="LIMITS", multiple=True, help="As for --ort-gate of pytest.")
 @click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads.")
 def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | None) -> int:
     """Find the first runtime at which MODEL became slower, larger, less accurate or unplaced.
@@ -83,7 +83,7 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     specs = expand_range(text, place=place) or split_list((text,), place=place)
     if len(specs) < 2:
         raise UsageError(
-            f"{text!r} names one runtime", place=place, hint="Write NAME==1.20.1..1.32.0"
+            f"{text!r} names only one runtime", place=place, hint="Write NAME==1.20.1..1.32.0"
         )
     chosen = session.choose_runtimes(specs, place=place)
     for label, failure in chosen.failures.items():
@@ -115,7 +115,7 @@ def _tell(bisected: Bisected, runtimes: Sequence[Runtime]) -> None:
         say(f"{runtimes[0].label} -> {runtimes[index].label}: {verdict_line(result)}")
     if bisected.first_bad is None:
         last = max(bisected.results)
-        word = "can't be told from" if _undecided(bisected) else "is as good as"
+        word = "shows no clear difference from" if _undecided(bisected) else "is as good as"
         say(f"{runtimes[last].label} {word} {runtimes[0].label}")
         return
     say(f"worse since {runtimes[bisected.first_bad].label}")

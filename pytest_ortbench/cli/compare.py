@@ -104,12 +104,12 @@ MOST_RUNS = 50
 @click.option(
     "--machines",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Table of machines with their prices (TOML): also say what each costs.",
+    help="Table of machines with their prices (TOML): adds what each costs.",
 )
 @click.option(
     "--rate",
     type=FiniteRange(min=0, min_open=True),
-    help="Requests a second to serve, each a call of the case; needs --machines and --p99.",
+    help="Requests per second to serve, each one call of the case; needs --machines and --p99.",
 )
 @click.option(
     "--mix",
@@ -121,9 +121,14 @@ MOST_RUNS = 50
 @click.option(
     "--years",
     type=FiniteRange(min=0, min_open=True),
-    help="Years that machines serve; by default as in the table, else 3.",
+    help="Years that machines are used; by default as in the table, else 3.",
 )
-@click.option("--rows", default=40, show_default=True, help="Rows of a table here; 0: all.")
+@click.option(
+    "--rows",
+    default=40,
+    show_default=True,
+    help="Number of rows of a table in the terminal; 0: all.",
+)
 @output_option
 @results_option
 def command(
@@ -161,7 +166,7 @@ def command(
     service = terms is not None and terms.p99_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
-        warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
+        warn("ortbench: no case matches" if filters else "ortbench: no run contains a case")
         return ExitCode.NOTHING
     costs = None
     if terms is not None:
@@ -204,16 +209,16 @@ def _terms(
     if machines is None:
         if any(value is not None for value in (rate, mix, p99, years)):
             raise UsageError(
-                "--rate, --mix, --p99 and --years are about the cost of machines",
+                "--rate, --mix, --p99 and --years apply to the cost of machines",
                 place="ortbench compare",
-                hint="Name the table of their prices: --machines=machines.toml",
+                hint="Add the table of prices: --machines=machines.toml",
             )
         return None
     if rate is not None and mix is not None:
         raise UsageError(
             "--rate and --mix are both given",
             place="ortbench compare",
-            hint="Leave out --rate: that of a mix is the sum of its models' rates",
+            hint="Leave out --rate: the rate of a mix is the sum of its models' rates",
         )
     try:
         text = machines.read_text(encoding="utf-8")
@@ -282,14 +287,14 @@ def load_facts(
             if on_run is not None:
                 on_run(named, shown)
         if run.run_id in facts_of:
-            warn(f"note: {run.run_id} is named twice and counts once")
+            warn(f"note: {run.run_id} was given twice and counts once")
             continue
         models[run.run_id] = models_of(run)
         facts = reduce_run(run, summaries, percentiles=percentiles, service=service)
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
         raise UsageError(
-            f"all {len(runs)} are {next(iter(facts_of))}: there is nothing to compare it with",
+            f"all {len(runs)} runs are {next(iter(facts_of))}: there is nothing to compare",
             place="ortbench compare",
             hint="Name another run; cases within one are compared by naming it once "
             "(--by=provider, --by=precision)",

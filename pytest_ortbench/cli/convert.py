@@ -32,13 +32,13 @@ from pytest_ortbench.session import Session
     "-o",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The ONNX file to write; what it keeps beside itself is written there, too.",
+    help="The ONNX file to write; its external data is written beside it.",
 )
 @click.option(
     "--runtimes",
     default="current",
     show_default=True,
-    help="Where the framework may be, after the interpreter that runs this; as --ort-runtimes.",
+    help="Further runtimes that may contain the framework, as for --ort-runtimes.",
 )
 def command(source: str, output: Path, runtimes: str) -> int:
     """Export a SOURCE to ONNX, as a run would that is given it as a model.
@@ -48,7 +48,7 @@ def command(source: str, output: Path, runtimes: str) -> int:
     """
     if not is_onnx_file(output):
         raise UsageError(
-            f"an ONNX file is no {output.suffix or 'file without an ending'}",
+            "an ONNX file can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
             hint="Name a file that ends in .onnx",
         )

@@ -130,7 +130,7 @@ def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
     writer.entry("pytest-ortbench", VERSION)
     writer.entry("python", f"{platform.python_version()}, {sys.executable}")
     for distribution in packages.distributions:
-        kind = "" if distribution.brings_package else " (a provider that is plugged in)"
+        kind = "" if distribution.brings_package else " (a plug-in provider)"
         writer.entry(distribution.name, f"{distribution.version}{kind}")
     if seen.info is not None:
         writer.entry("in use", f"ONNX Runtime {seen.info.version}, numpy {seen.info.numpy}")
@@ -149,12 +149,14 @@ def _runtime(writer: _Writer, packages: Installed, seen: Survey) -> None:
 def _providers(writer: _Writer, seen: Survey) -> None:
     if seen.info is None:
         return
-    writer.heading("providers, each tried on tiny models")
+    writer.heading("providers, each tested with tiny models")
     for provider in seen.in_state("runs"):
         writer.entry(provider.alias, "runs")
     for provider in (*seen.in_state("fails"), *seen.in_state("left out")):
         writer.entry(provider.alias, f"{provider.state}: {provider.reason}", provider.hint)
-    writer.heading("not here; each in an environment of its own, or they overwrite each other")
+    writer.heading(
+        "not installed here; use a separate environment for each, because they overwrite each other"
+    )
     together: dict[str, list[str]] = {}
     for provider in seen.in_state("absent"):
         together.setdefault(provider.reason, []).append(provider.alias)
@@ -165,14 +167,14 @@ def _providers(writer: _Writer, seen: Survey) -> None:
 def _engines(writer: _Writer, engines: Sequence[ProviderState]) -> None:
     if not engines:
         return
-    writer.heading("other engines and frameworks, by what is installed")
+    writer.heading("other engines and frameworks, from installed packages")
     for engine in engines:
         missing = "" if engine.state == "installed" else f"{engine.state}: "
         writer.entry(engine.alias, f"{missing}{engine.reason}")
 
 
 def _noise(writer: _Writer, findings: Iterable[Finding]) -> None:
-    writer.heading("what makes numbers vary")
+    writer.heading("what makes measurements noisy")
     marks = {"fine": "", "note": "note: ", "noisy": "NOISY: "}
     for finding in findings:
         writer.entry(finding.name, marks[finding.severity] + finding.value, finding.advice)
@@ -193,7 +195,7 @@ def _conclusion(
     if noisy:
         writer.entry("noise", f"{', '.join(noisy)}: see above; intervals will be wide")
     else:
-        writer.entry("noise", "nothing that could be changed was found")
+        writer.entry("noise", "nothing was found that you could change")
 
 
 def _joined(states: Iterable[ProviderState]) -> str:

@@ -39,13 +39,13 @@ Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
     type=click.Choice(["csv", "json", "md", "run"]),
     default="csv",
     show_default=True,
-    help="csv (inert in a spreadsheet), json (a list of objects), md (a table), run (the document "
-    "of one run).",
+    help="csv (safe to open in a spreadsheet), json (a list of objects), md (a table), run (the "
+    "document of one run).",
 )
 @click.option(
     "--redact",
     is_flag=True,
-    help="Leave out the host's name, users and folders; secrets are left out in any case.",
+    help="Leave out host name, user names and folders; secrets are always left out.",
 )
 @click.option(
     "--filter",
@@ -84,14 +84,14 @@ def command(
         save(text, output)
         say(f"{output}: {len(every)} rows")
     if not every:
-        warn("ortbench: there is no such case" if filters else "ortbench: no run holds a case")
+        warn("ortbench: no case matches" if filters else "ortbench: no run contains a case")
         return ExitCode.NOTHING
     return ExitCode.FINE
 
 
 def _document(runs: Sequence[Run], output: Path | None) -> int:
     if len(runs) != 1:
-        raise UsageError("a document holds one run", place="--format=run", hint="Name one RUN")
+        raise UsageError("a document contains one run", place="--format=run", hint="Name one RUN")
     text = encode_run(runs[0]).decode()
     if output is None:
         write(text)

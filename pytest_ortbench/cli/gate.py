@@ -68,11 +68,11 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
     multiple=True,
     help="As --ort-gate of pytest: latency:3%, peak_rss:2%+1MiB, PATTERN@latency:5%.",
 )
-@click.option("--strict", is_flag=True, help="What can't be decided fails.")
+@click.option("--strict", is_flag=True, help="Inconclusive comparisons fail.")
 @click.option(
     "--accepted",
     type=click.Path(path_type=Path),
-    help=f"What is accepted. [default: {FILE_NAME} in pytest's root directory]",
+    help=f"File of accepted changes. [default: {FILE_NAME} in pytest's root directory]",
 )
 @results_option
 @click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
@@ -81,7 +81,7 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
     type=FiniteRange(min=0),
     default=10.0,
     show_default=True,
-    help="How long the self-test runs; 0 with --resume: only count what there is.",
+    help="How long the self-test runs; 0 with --resume only counts the trials so far.",
 )
 @click.option("--resume", is_flag=True, help="Count the trials of earlier calls, too.")
 @click.option(
@@ -95,8 +95,8 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
     "--file",
     "file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the trials of the self-test are kept; otherwise with the user's own state, by "
-    "machine, where pytest finds what this machine can resolve.",
+    help="File of the self-test's trials; by default in the user's state folder, by machine, "
+    "where pytest looks up what this machine can resolve.",
 )
 def command(
     runs: tuple[str, ...],
@@ -123,7 +123,7 @@ def command(
         return _self_test(minutes, resume, models or _MODELS, threads, file)
     if len(runs) != 2:
         raise UsageError(
-            f"two runs are compared, {len(runs)} were named",
+            f"two runs are compared, but {len(runs)} were given",
             place="ortbench gate",
             hint="Write: ortbench gate BASELINE CONTENDER",
         )
@@ -187,7 +187,7 @@ def _self_test(
     if minutes:
         _try_for(minutes, models, threads, log, trials)
     if not trials:
-        warn("ortbench: no trial was finished; give it more --minutes")
+        warn("ortbench: no trial was finished; use more --minutes")
         return ExitCode.NOTHING
     say(table(self_test_rows(trials), header=HEADER))
     say("")
@@ -216,8 +216,8 @@ def _try_for(
             warn("stopped; the trials so far are stored")
         if test.left_out:
             warn(
-                f"note: {test.left_out} gates with added work were left out, so the trials are of "
-                "the calmer moments"
+                f"note: {test.left_out} gates with added work were left out while the machine was "
+                "busy, so the trials come from calmer moments"
             )
 
 

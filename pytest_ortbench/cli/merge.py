@@ -23,12 +23,12 @@ from pytest_ortbench.store.merge import merge_runs
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the document here; otherwise it becomes a run of the results folder.",
+    help="Write the document to this file; by default it becomes a run in the results folder.",
 )
 @click.option(
     "--any-host",
     is_flag=True,
-    help="Host names may differ: shards of one machine that ran in containers.",
+    help="Accept different host names: shards of one machine that ran in containers.",
 )
 @results_option
 def command(runs: tuple[str, ...], output: Path | None, any_host: bool, results: Path) -> int:

@@ -180,7 +180,9 @@ def _full_name(name: str) -> str:
 def _facts(model: Model) -> Iterator[tuple[str, str]]:
     yield "file", model.path
     yield "source", model.source
-    external = f", of it {len(model.external_files)} external files" if model.external_files else ""
+    external = (
+        f", including {len(model.external_files)} external files" if model.external_files else ""
+    )
     yield "size", f"{_size(model.size_bytes)}{external}"
     if _licence(model.source):
         yield "licence", _licence(model.source)
@@ -195,7 +197,7 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
         yield "input", _tensor(tensor)
     for tensor in model.outputs:
         yield "output", _tensor(tensor)
-    for label, sizes in (("dims", model.default_dims), ("fixed by graph", model.implied_dims)):
+    for label, sizes in (("dims", model.default_dims), ("fixed by the graph", model.implied_dims)):
         if sizes:
             yield label, _sizes(sizes)
     for name, sizes in model.workloads.items():

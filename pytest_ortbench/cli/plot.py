@@ -45,8 +45,8 @@ PLOTS, COMPARISON = "plots", "comparison-plots"
     show_default=True,
     help="Repeatable.",
 )
-@click.option("--slo", metavar="TIME", help="Latency p50 to keep, drawn as a line: 50ms.")
-@click.option("--p99", metavar="TIME", help="Latency p99 to keep, drawn as a line: 50ms.")
+@click.option("--slo", metavar="TIME", help="Limit on latency p50, drawn as a line: 50ms.")
+@click.option("--p99", metavar="TIME", help="Limit on latency p99, drawn as a line: 50ms.")
 @results_option
 def command(
     runs: tuple[str, ...],
@@ -59,13 +59,13 @@ def command(
     """Draw the figures of RUN, the newest finished one if none is named, or of several compared."""
     if slo is not None and p99 is not None:
         raise UsageError(
-            "a figure has one latency to keep",
+            "a figure has only one latency limit",
             place="--slo, --p99",
             hint="Name one of them",
         )
     if len(runs) > 1 and (slo is not None or p99 is not None):
         raise UsageError(
-            "a latency to keep is drawn in the figures of one run, not in those of a comparison",
+            "a latency limit is drawn in the figures of one run, not in those of a comparison",
             place="--slo" if p99 is None else "--p99",
             hint="Leave it out, or name one RUN",
         )

@@ -21,14 +21,14 @@ from pytest_ortbench.session import Session
 @click.command(
     epilog=epilog("ortbench providers", "ortbench providers --again", "ortbench providers --known")
 )
-@click.option("--known", is_flag=True, help="Also those that are not in this environment.")
-@click.option("--again", is_flag=True, help="Try all of them, whatever is remembered.")
+@click.option("--known", is_flag=True, help="Also list those that are not in this environment.")
+@click.option("--again", is_flag=True, help="Test all of them again and ignore remembered results.")
 @click.option(
     "--runtimes",
     metavar="SPEC",
     multiple=True,
     default=("current",),
-    help="In which runtimes, as --ort-runtimes takes them; repeatable. [default: current]",
+    help="The runtimes, as for --ort-runtimes; repeatable. [default: current]",
 )
 def command(known: bool, again: bool, runtimes: tuple[str, ...]) -> int:
     """List the execution providers that really run here: each is tried on tiny models.
@@ -75,7 +75,7 @@ def _list(session: Session, runtime: Runtime, *, known: bool, again: bool) -> in
     states = [state for state in (*seen.providers, *engines) if known or state.state != "absent"]
     say(table([[state.alias, state.state, _about(state)] for state in states]))
     if any(state.tried_at_s is not None for state in states):
-        say("--again tries those once more that are remembered.")
+        say("--again tests remembered providers again.")
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
 
 

@@ -80,7 +80,7 @@ def command(runs: tuple[str, ...], output: Path | None, one_page: bool, results:
 def _one(spec: str, output: Path | None, results: Path) -> int:
     run = load_run(spec, results)
     if not run.cases:
-        warn("ortbench: the run holds no case")
+        warn("ortbench: the run contains no case")
         return ExitCode.NOTHING
     path = output or _beside(resolve_run(spec, results))
     shown = shown_run(run)

@@ -78,12 +78,12 @@ def create(specs: tuple[str, ...]) -> int:
     epilog=epilog("ortbench runtimes remove onnxruntime-1.20.1", "ortbench runtimes remove --all")
 )
 @click.argument("labels", metavar="LABEL...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All environments that were made.")
+@click.option("--all", "everything", is_flag=True, help="All environments that were created.")
 def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
     if everything == bool(labels):
         raise UsageError(
-            "name labels or --all, one of the two", hint="ortbench runtimes lists them"
+            "neither labels nor --all was given, or both were", hint="ortbench runtimes lists them"
         )
     environments = _environments()
     made = environments.all()
@@ -91,7 +91,9 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     for label in labels:
         if label not in names:
             raise UsageError(
-                f"there is no environment {label!r}", place="LABEL", hint=did_you_mean(label, names)
+                f"the environment {label!r} does not exist",
+                place="LABEL",
+                hint=did_you_mean(label, names),
             )
     for environment in made:
         if everything or environment.manifest.label in labels:

@@ -67,7 +67,7 @@ def column_of(name: str, *, place: str) -> str:
     if name in ALL_COLUMNS and ALL_COLUMNS[name].row:
         return ALL_COLUMNS[name].row
     known = [*COLUMNS, *METRICS, *(key for key, column in ALL_COLUMNS.items() if column.row)]
-    raise UsageError(f"{name!r} is no column", place=place, hint=did_you_mean(name, known))
+    raise UsageError(f"{name!r} is not a column", place=place, hint=did_you_mean(name, known))
 
 
 def table_columns(text: str) -> list[str]:

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("run", default="latest", metavar="[RUN]")
-@click.option("--sort", metavar="COLUMN", default="", help="Sort; -COLUMN: the largest first.")
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    default="",
+    help="Column to sort by; -COLUMN puts the largest first.",
+)
 @click.option(
     "--filter",
     "filters",
@@ -51,7 +56,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     shown = select(load_run(run, results), conditions, sort)
     chosen = shown.run
     if not chosen.cases:
-        warn("ortbench: there is no such case" if filters else "ortbench: the run holds no case")
+        warn("ortbench: no case matches" if filters else "ortbench: the run contains no case")
         for skip in chosen.skips:
             warn(f"left out: {skip.what}: {skip.reason}")
         return ExitCode.NOTHING

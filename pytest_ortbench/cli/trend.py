@@ -54,7 +54,7 @@ def command(folder: Path, plot: Path | None) -> int:
     newest = models_of(max(runs, key=lambda run: run.started_at)) if runs else {}
     series = histories(named_alike(run, newest) for run in runs)
     if not series:
-        warn(f"note: {folder} holds no finished run with a canary yet")
+        warn(f"note: {folder} does not contain a finished run with a canary yet")
         return ExitCode.FINE
     for entry, name in zip(series, series_names(series), strict=True):
         count = counted(len(entry.points), "run")

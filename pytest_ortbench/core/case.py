@@ -156,7 +156,7 @@ class SessionConfig:
 
 #: Where the size of a symbol may come from.
 SIZE_ORIGINS: dict[str, str] = {
-    "batch": "it is the batch size size",
+    "batch": "it is the batch size",
     "dims": "set by the user, or by the workload that the case is named after",
     "catalogue": "the catalogue",
     "builder": "the builder of the model",

@@ -57,7 +57,7 @@ def engine_kind(alias: str) -> EngineKind | None:
             raise UsageError(
                 kind,
                 place=f"the engine {alias!r}",
-                hint="Mend or remove the package that brings it",
+                hint="Repair or remove the package that provides it",
             )
         return kind
     return None
@@ -70,9 +70,9 @@ def _brought(entry: EntryPoint) -> EngineKind | str:
     except Exception as error:  # noqa: BLE001 - whatever a package of others raises
         return f"{entry.value} can't be imported: {error}"
     if not isinstance(kind, EngineKind):
-        return f"{entry.value} is no EngineKind"
+        return f"{entry.value} is not an EngineKind"
     if kind.alias != entry.name:
-        return f"{entry.value} has the alias {kind.alias!r}, and its entry point is {entry.name!r}"
+        return f"{entry.value} has the alias {kind.alias!r}, but its entry point is {entry.name!r}"
     return kind
 
 

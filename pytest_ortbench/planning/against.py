@@ -102,13 +102,14 @@ class Against:
             return
         if self._set_already:
             raise UsageError(
-                f"{self.side.label} is what the options ask for already",
+                f"the options already request {self.side.label}",
                 place=_PLACE,
                 hint="Name the value that the baseline has",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(
-                f"{self.side.label} has no model to compare: none is a file of the working tree",
+                f"{self.side.label} has no model to compare, because none is a file of the "
+                "working tree",
                 place=_PLACE,
                 hint="Name a model file; built-in models and those of the zoo do not change",
             )
@@ -280,9 +281,9 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     file = "/".join((*end[:-1], f"{end[-1]}.onnx"))
     both = " and ".join(model.name for model in claimed[:2])
     raise UsageError(
-        f"{folder}/{file} could stand against {both}",
+        f"{folder}/{file} could be compared with {both}",
         place="--ort-against",
-        hint=f"Give it the folder of one of them, e.g. {folder}/{claimed[0].place}",
+        hint=f"Put it into the folder of one of them, e.g. {folder}/{claimed[0].place}",
     )
 
 

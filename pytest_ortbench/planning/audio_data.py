@@ -114,7 +114,7 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
         return
     path = next(file for file in files if _rate_of(file) in others)
     raise UsageError(
-        f"{str(path)!r} has {_rate_of(path)} samples a second, and the model takes {rate}",
+        f"{str(path)!r} has {_rate_of(path)} samples per second, but the model takes {rate}",
         place="--ort-inputs",
         hint="pip install 'pytest-ortbench[audio]' for resampling, or say "
         f"{PLACE}=rate={_rate_of(path)} if the model takes that",
@@ -123,7 +123,7 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
 
 def _whole(name: str, text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise UsageError(f"{name}={text} is no whole number above 0", place=PLACE)
+        raise UsageError(f"{name}={text} is not a whole number above 0", place=PLACE)
     return int(text)
 
 
@@ -139,7 +139,7 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
             yield stream
     except (OSError, EOFError, wave.Error) as error:
         raise UsageError(
-            f"{str(path)!r} is no WAV file that can be read ({error})",
+            f"{str(path)!r} can't be read as a WAV file ({error})",
             place="--ort-inputs",
             hint="Write it as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
         ) from None

@@ -74,7 +74,7 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
         raise UsageError(
             f"{text!r} has an empty item" if text.strip() else "the value is empty",
             place=place,
-            hint="Write the items with one comma between them",
+            hint="Separate the items with one comma",
         )
     return items
 
@@ -233,9 +233,9 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
     name = ":".join(parts[:first]).strip()
     if first == len(parts) or not name or ":" in name.replace("::", ""):
         raise UsageError(
-            f"{item!r} does not name a dimension and its sizes",
+            f"{item!r} is not a dimension with its sizes",
             place=place,
-            hint="Write NAME:SIZE with whole numbers, or NAME:SIZE:SIZE for an axis: seq:128:512",
+            hint="Write NAME:SIZE with whole numbers, or several sizes: seq:128:512",
         )
     return name, parts[first:]
 

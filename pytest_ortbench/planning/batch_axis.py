@@ -69,9 +69,9 @@ class BatchAxis:
         if self.symbols or self.fixed == 1 or self.unasked > 1:
             return ""
         if self.refused:
-            return "; ".join(f"{name} is no batch ({why})" for name, why in self.refused)
+            return "; ".join(f"{name} is not a batch axis ({why})" for name, why in self.refused)
         if self.fixed is not None:
-            return f"nothing in the graph shows that {self.where} is a batch"
+            return f"nothing in the graph shows that {self.where} is a batch axis"
         return "no input has a batch axis"
 
 

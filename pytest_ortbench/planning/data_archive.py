@@ -155,8 +155,8 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
     if total > most:
         fitting = int(count * most / total)
         raise UsageError(
-            f"the {count} labelled examples would take {total / 2**30:.1f} GiB as arrays, and "
-            f"{most / 2**30:.1f} GiB are the most here, those of {fitting}: they are read whole",
+            f"the {count} labelled examples would take {total / 2**30:.1f} GiB as arrays, but "
+            f"at most {most / 2**30:.1f} GiB ({fitting} examples) are possible here",
             place="--ort-labels",
-            hint="Label fewer of them; a thousand tell 99 % of the metric",
+            hint="Use fewer labelled examples; a thousand are usually enough",
         )

@@ -191,7 +191,7 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
         found = _by_place(place)
         if found is not None:
             return found
-    return OTHER, "nothing says what it is"
+    return OTHER, "its meaning is not stated"
 
 
 def _is_sound(place: Place) -> bool:
@@ -264,7 +264,7 @@ def _on_first_axis(place: Place, rank: int) -> tuple[int, str]:
     """A count of rows that is no batch, or may be none."""
     role = place.info.role_of(0)
     if role is None or role.role != "mixed":
-        return (OTHER, "nothing says what it is") if rank > 3 else (SEQUENCE, "sequence length")
+        return (OTHER, "its meaning is not stated") if rank > 3 else (SEQUENCE, "sequence length")
     return (OTHER if rank > 3 else SEQUENCE), f"a count, mixed by {role.why}"
 
 

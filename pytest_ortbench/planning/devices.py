@@ -52,7 +52,8 @@ def device_options(
     if kind.device == "qnn":
         if device.lower() in ("saver", "ir"):
             raise UsageError(
-                f"qnn:{device.lower()} computes nothing, it writes down what was to be computed",
+                f"qnn:{device.lower()} does not compute anything; it only writes down the "
+                "computation",
                 place=place,
                 hint="Write qnn:htp, qnn:gpu or qnn:cpu",
             )
@@ -62,9 +63,9 @@ def device_options(
     if kind.device == "ggml":
         return _known_device(kind, device, {"cpu": "cpu", "gpu": "gpu"}, "device", place)
     raise UsageError(
-        f"{kind.alias!r} takes no device, got {device!r}",
+        f"{kind.alias!r} does not take a device, but got {device!r}",
         place=place,
-        hint=f"Write {kind.alias} alone, and what it needs as --ort-provider-option",
+        hint=f"Write {kind.alias} alone, and set options with --ort-provider-option",
     )
 
 

@@ -41,7 +41,7 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
         return model
     spec = named or _usual(model)
     if not spec:
-        return _noted(model, "no file of an encoder lies beside it")
+        return _noted(model, "there is no encoder file beside it")
     try:
         found = listening_to(model, read(spec))
     except (ModelError, UsageError) as error:
@@ -65,7 +65,7 @@ def _usual(model: Model) -> str:
 
 
 def _noted(model: Model, why: str) -> Model:
-    note = f"what an encoder says is drawn, and its time is in no number: {why}"
+    note = f"the encoder's output is random, and its time is not included: {why}"
     return replace(model, notes=(*model.notes, note))
 
 
@@ -112,5 +112,5 @@ def refuse_encoder(runtime: Runtime) -> Failure | None:
     return Failure(
         kind="unsupported",
         phase="files",
-        message="the file of an encoder is not sent to a runtime that does not share files",
+        message="an encoder file can't be sent to a runtime that does not share files",
     )

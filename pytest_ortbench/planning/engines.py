@@ -68,8 +68,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
             GENAI: Failure(
                 kind="unsupported",
                 phase="staging",
-                message=f"{_PACKAGE} reads a folder, and runtime {runtime.label!r} is sent single "
-                "files",
+                message=f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives "
+                "single files",
                 hint="Measure it there under --ort-engines=session",
             )
         }
@@ -108,7 +108,7 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         return None
     if not decoder.folder:
         return _unsupported(
-            "no genai_config.json names the file",
+            "no genai_config.json refers to the file",
             "Name a folder that has one, or measure it under --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
@@ -120,8 +120,8 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         )
     if asked.depth and batch > 1:
         return _unsupported(
-            f"{_PACKAGE} reads the tokens of {batch} sequences once, so there is no prompt "
-            "behind others",
+            f"{_PACKAGE} reads the tokens of {batch} sequences only once, so a prompt after "
+            "earlier tokens is not possible",
             "Measure --ort-depth at batch 1, or under --ort-engines=session",
         )
     return None
@@ -143,8 +143,8 @@ def provider_refusal(case: Case) -> Failure | None:
     ):
         return None
     return _unsupported(
-        f"GroupQueryAttention on the CPU reads a prompt behind {asked.depth} tokens for one "
-        f"sequence, not for {case.batch}",
+        f"GroupQueryAttention on the CPU reads a prompt after {asked.depth} tokens for one "
+        f"sequence only, not for {case.batch}",
         "Measure --ort-depth at batch 1",
     )
 
@@ -169,7 +169,7 @@ def _engine_refusal(case: Case) -> Failure | None:
     if not asked:
         return None
     return _unsupported(
-        f"{title} is no session of ONNX Runtime, and so has no {' and no '.join(asked)}",
+        f"{title} does not run in a session of ONNX Runtime, so it has no {' and no '.join(asked)}",
         f"Measure {case.provider.alias} in a run without it",
     )
 
@@ -180,12 +180,12 @@ def _framework_refusal(case: Case) -> Failure | None:
     title = case.provider.name
     if source is None:
         return _unsupported(
-            f"{title} runs what a model was exported from, and this is an ONNX file",
-            "Name what it was exported from: --ort-models=FILE.py:FUNCTION",
+            f"{title} runs the source that a model was exported from, but this is an ONNX file",
+            "Name its source: --ort-models=FILE.py:FUNCTION",
         )
     if not case.runtime.shares_files:
         return _unsupported(
-            f"{title} runs the source, and runtime {case.runtime.label!r} is sent single files",
+            f"{title} runs the source, but runtime {case.runtime.label!r} receives single files",
             "Measure it in a runtime of this machine",
         )
     if kind is None or kind.runs_models_of(source.framework):
@@ -193,7 +193,7 @@ def _framework_refusal(case: Case) -> Failure | None:
     owner = engine_kind(source.framework)
     theirs = source.framework if owner is None else owner.title
     return _unsupported(
-        f"the model is one of {theirs}, which {title} does not run",
+        f"the model belongs to {theirs}, which {title} does not run",
         f"Measure it under --ort-providers={source.framework}",
     )
 

@@ -103,7 +103,7 @@ def _no_input(kind: str, model: Model) -> UsageError:
         "text": "integers named input_ids",
     }[kind]
     return UsageError(
-        f"no input of model {model.name!r} takes {kind} ({wants}); its inputs: {inputs}",
+        f"no input of model {model.name!r} accepts {kind} ({wants}); its inputs: {inputs}",
         place="--ort-inputs",
-        hint="Give arrays in an .npz file, or write an entry point: --ort-dataset=FILE.py:FUNCTION",
+        hint="Use arrays in an .npz file, or a function: --ort-dataset=FILE.py:FUNCTION",
     )

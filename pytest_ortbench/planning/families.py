@@ -123,7 +123,7 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
     reference = _text(keys, "reference", place)
     file = _text(keys, "file", place) or reference
     if not file:
-        raise UsageError("it names no file", place=place, hint=_EXAMPLE)
+        raise UsageError("it has no file", place=place, hint=_EXAMPLE)
     variants = keys.get("variants", {})
     if not isinstance(variants, Mapping):
         raise UsageError(
@@ -155,7 +155,7 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
     keys = _table(value, _VARIANT_KEYS, place)
     file = _text(keys, "file", place)
     if not file:
-        raise UsageError("it names no file", place=place, hint=_EXAMPLE)
+        raise UsageError("it has no file", place=place, hint=_EXAMPLE)
     floor = keys.get("sqnr_floor")
     if floor is not None and (
         not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)

@@ -38,7 +38,7 @@ def check_work(model: Model, specs: Sequence[InputSpec]) -> None:
     raise refusal(
         f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0 (fixed in the model), and "
         "every output is empty: there is nothing to compute, so nothing is timed",
-        hint="Give it a size, or real inputs with --ort-inputs",
+        hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
     )
 
 
@@ -75,13 +75,15 @@ def check_size(
             raise refusal(
                 f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
                 "compute, so nothing is timed",
-                hint="Give it a size, or real inputs with --ort-inputs",
+                hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
             )
     element = info.type.rsplit("(", 1)[-1].rstrip(")")
     count = element_count(fed)
     total = None if count is None else count * _ITEM_BYTES.get(element, 2)
     if total is None or total > _MOST_BYTES:
-        amount = "more memory than can be counted" if total is None else f"{total / 2**30:.1f} GiB"
+        amount = (
+            "more memory than can be addressed" if total is None else f"{total / 2**30:.1f} GiB"
+        )
         raise refusal(
             f"input {info.name!r} of shape {list(fed)} would take {amount}",
             hint="Set smaller sizes with --ort-dims",

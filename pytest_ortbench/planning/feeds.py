@@ -218,7 +218,7 @@ def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
             raise UsageError(
                 f"model {axes.model.name!r} has no dimension {name!r}",
                 place="--ort-dims",
-                hint=did_you_mean(name, known) if known else "All its sizes are fixed by the model",
+                hint=did_you_mean(name, known) if known else "The model fixes all its sizes",
             )
 
 
@@ -227,18 +227,18 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
     if axis.unranked:
         if batch != 1:
             raise refusal(
-                f"batch {batch} was asked, and the model does not say how many axes input "
-                f"{axis.unranked!r} has: nothing shows a batch",
-                hint="Leave --ort-batch-sizes out: one inference is one item then",
+                f"batch size {batch} was requested, but the model does not state how many axes "
+                f"input {axis.unranked!r} has, so no batch axis is known",
+                hint="Leave out --ort-batch-sizes: one inference is then one item",
             )
         return
     if axis.fixed is None or (axis.refused and not axis.certain):
         if batch != 1:
-            told = "; ".join(f"{name} is no batch ({why})" for name, why in axis.refused)
+            told = "; ".join(f"{name} is not a batch axis ({why})" for name, why in axis.refused)
             name = axis.refused[0][0] if axis.refused else ""
             raise refusal(
-                f"batch {batch} was asked, and model {axes.model.name!r} has no batch axis"
-                + (f": {told}" if told else ""),
+                f"batch size {batch} was requested, but model {axes.model.name!r} has no batch "
+                "axis" + (f": {told}" if told else ""),
                 hint=f"Measure it at batch 1; --ort-dims={name}:{batch} sets that size"
                 if name
                 else "Measure it at batch 1",
@@ -251,7 +251,8 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
     image = any(shape is not None and len(shape) in (4, 5) for shape in axes.shapes)
     if batch != 1 or axis.certain or image:
         raise refusal(
-            f"batch {batch} was asked, and {axis.where} is fixed to {axis.fixed} in the model",
+            f"batch size {batch} was requested, but {axis.where} is fixed to {axis.fixed} in the "
+            "model",
             hint=f"Use --ort-batch-sizes={axis.fixed}, or export it with a dynamic batch",
         )
 
@@ -287,8 +288,8 @@ def _spec(
                 name=info.name, type=info.type, shape=(OTHER,), hint=hint, resolved=(size,)
             )
         raise refusal(
-            f"the model does not say how many axes input {info.name!r} has",
-            hint="Give real inputs with --ort-inputs",
+            f"the model does not state how many axes input {info.name!r} has",
+            hint="Use real inputs (--ort-inputs)",
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
     check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)
@@ -388,7 +389,7 @@ def _positions(info: TensorInfo, hint: ValueHint, shape: tuple[int, ...]) -> Val
             kind="unsupported",
             phase="inputs",
             message=(
-                f"input {info.name!r} would hold positions up to {last}, and {hint.why} ends at "
+                f"input {info.name!r} would hold positions up to {last}, but {hint.why} ends at "
                 f"{int(hint.high)}"
             ),
             hint="Set a shorter length with --ort-dims",

@@ -89,8 +89,9 @@ def _no_decoder(model: Model) -> Failure:
     return Failure(
         kind="unsupported",
         phase="inputs",
-        message=f"model {model.name!r} is not known to write text: {why_no_decoder(model)}",
-        hint="Leave --ort-generate=only out to measure single inferences",
+        message=f"model {model.name!r} was not recognised as a model that writes text: "
+        f"{why_no_decoder(model)}",
+        hint="Leave out --ort-generate=only to measure single inferences",
     )
 
 
@@ -110,7 +111,7 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
             kind="unsupported",
             phase="inputs",
             message=f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
-            "(eos_token_id), so that none is left to write",
+            "(eos_token_id), so none is left to write",
             hint="Correct eos_token_id in its configuration",
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
@@ -119,7 +120,7 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         kind="unsupported",
         phase="inputs",
         message=f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
-        f"tokens are {asked.length} tokens, and the context of model {model.name!r} ends at "
+        f"tokens make {asked.length} tokens, but the context of model {model.name!r} ends at "
         f"{decoder.context} ({decoder.context_from})",
         hint="Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
     )

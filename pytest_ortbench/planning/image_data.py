@@ -178,7 +178,7 @@ class ImageReader:
         for name, values in (("scale", scale), ("mean", mean), ("std", std)):
             if len(values) not in (1, self.channels) or (name == "std" and 0 in values):
                 raise UsageError(
-                    f"{name} has {len(values)} numbers, and the input has {self.channels} channels",
+                    f"{name} has {len(values)} numbers, but the input has {self.channels} channels",
                     place=PLACE,
                     hint=f"Write one number, or {self.channels} that are not 0",
                 )
@@ -213,8 +213,8 @@ class ImageReader:
                 upright = opened if opened.size == size else ImageOps.exif_transpose(opened)
                 if size is not None and upright.size != size:
                     raise UsageError(
-                        f"{str(path)!r} is {upright.width}x{upright.height}, and its boxes are "
-                        f"of a picture of {size[0]}x{size[1]}",
+                        f"{str(path)!r} is {upright.width}x{upright.height}, but its boxes are "
+                        f"for a picture of {size[0]}x{size[1]}",
                         place="--ort-dataset",
                     )
                 picture = _flat(upright).convert("L" if self._color == "gray" else "RGB")
@@ -222,9 +222,9 @@ class ImageReader:
                 picture = self._sized(picture, placed)
         except (OSError, ValueError, SyntaxError, UnidentifiedImageError) as error:
             raise UsageError(
-                f"{str(path)!r} is no image that can be read ({first_line(error)})",
+                f"{str(path)!r} can't be read as an image ({first_line(error)})",
                 place="--ort-inputs",
-                hint="Replace it, or take it out of the folder",
+                hint="Replace it, or remove it from the folder",
             ) from None
         except Image.DecompressionBombError as error:
             raise UsageError(

@@ -57,20 +57,24 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             continue  # a heading
         if len(meant) != 1:
             raise UsageError(
-                f"{where}: {written!r} is no file of the folder"
+                f"{where}: {written!r} is not a file of the folder"
                 if not meant
-                else f"{where}: {written!r} stands for {len(meant)} files",
+                else f"{where}: {written!r} matches {len(meant)} files",
                 place=PLACE,
                 hint=did_you_mean(written, names),
             )
         if meant[0] in labels:
             raise UsageError(
-                f"{where}: {written!r} has a label already", place=PLACE, hint="One label a file"
+                f"{where}: {written!r} already has a label",
+                place=PLACE,
+                hint="Keep one label per file",
             )
         labels[meant[0]] = label
     if not labels:
         raise UsageError(
-            f"{path.name} has no label of any file", place=PLACE, hint="cat.jpg,3 on each line"
+            f"{path.name} does not have a label for any file",
+            place=PLACE,
+            hint="cat.jpg,3 on each line",
         )
     return {name: labels[name] for name in names if name in labels}
 
@@ -90,9 +94,9 @@ def read_column(path: Path, count: int) -> list[str]:
         labels = labels[1:]
     if len(labels) != count:
         raise UsageError(
-            f"{path.name} has {len(labels)} labels, and there are {count} examples",
+            f"{path.name} has {len(labels)} labels, but there are {count} examples",
             place=PLACE,
-            hint="Write one label a line, in the order of the examples",
+            hint="Write one label per line, in the order of the examples",
         )
     return labels
 
@@ -113,9 +117,10 @@ def class_numbers(
     if not classes:
         word = next(label for label in labels if not label.lstrip("-").isdigit())
         raise UsageError(
-            f"the label {word!r} is a word, and no list says which class it is",
+            f"the label {word!r} is a word, and no list assigns it to a class",
             place=PLACE,
-            hint=f"Write numbers, or put {_CLASS_FILES[0]} beside the labels, one class a line",
+            hint=f"Write numbers, or put {_CLASS_FILES[0]} beside the labels, with one class per "
+            "line",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for label in labels:

@@ -125,7 +125,7 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
         )
     if settings:
         raise UsageError(
-            "it says how photos, sounds and texts are read, and none are named",
+            "it sets how photos, sounds and texts are read, but none are given",
             place="--ort-preprocess",
             hint="Name a folder of them: --ort-inputs=photos/",
         )
@@ -148,13 +148,14 @@ def boxed_data(
     """
     if labels is not None:
         raise UsageError(
-            f"{str(labels)!r} labels pictures that have boxes",
+            f"{str(labels)!r} has labels for pictures that have boxes",
             place=LABELS_PLACE,
-            hint="Leave it out: the boxes say what is on each picture",
+            hint="Leave it out: the boxes already label each picture",
         )
     if path is not None and not path.is_dir():
         raise UsageError(
-            f"{str(path)!r} is fed, and the pictures of {Path(scored.path).name} are scored",
+            f"the inputs come from {str(path)!r}, but the pictures of {Path(scored.path).name} "
+            "are scored",
             place=PLACE,
             hint="Name the folder of the pictures, or leave it out",
         )
@@ -287,7 +288,7 @@ def _examples(data: OwnData) -> list[Example]:
         ]
         if not found:
             raise UsageError(
-                f"{str(data.path)!r} holds no line", place=PLACE, hint="Write one example a line"
+                f"{str(data.path)!r} has no line", place=PLACE, hint="Write one example per line"
             )
         return found
     return [

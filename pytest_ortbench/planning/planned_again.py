@@ -124,13 +124,13 @@ def request_of(
     ):
         if value not in known:
             raise UsageError(
-                f"{value!r} is none of {', '.join(known)}",
+                f"{value!r} is not one of {', '.join(known)}",
                 place=stored.case_id,
                 hint="The document was changed by hand or by another program",
             )
     if not _PROVIDER.fullmatch(stored.provider.alias):
         raise UsageError(
-            f"{stored.provider.alias!r} is no name of an execution provider",
+            f"{stored.provider.alias!r} is not an execution provider",
             place=stored.case_id,
             hint="The document was changed by hand or by another program",
         )
@@ -173,9 +173,9 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            f"{stored.case_id} is no case here: planned from this project it is "
+            f"{stored.case_id} is not a case of this project: its plan gives "
             f"{names or reasons or 'none'}",
-            hint="Name the model instead, with the options that make the case",
+            hint="Name the model instead, with the options of the case",
         )
     planned = alike[0]
     missing = list(_missing(stored, planned.case))
@@ -187,7 +187,7 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
             f"{planned.case.model.path} is another file than the one that was measured: SHA-256 "
             f"{here[:12]}…, and the run says {stored.model.digest[:12]!r}…",
             place=stored.case_id,
-            hint="Name the file that is meant: --model=FILE",
+            hint="Name the right file: --model=FILE",
         )
     return PlannedAgain(planned=planned, notes=tuple(_differences(stored, planned.case)))
 
@@ -216,7 +216,7 @@ def _model_spec(stored: Case, root: Path, catalogue: Collection[str]) -> str:
         if candidate.is_file():
             return str(candidate)
     raise UsageError(
-        f"the model of {stored.case_id} is not in this folder: the run has it from {path!r}",
+        f"the model of {stored.case_id} is not in this folder; the run measured {path!r}",
         hint="Name the file: --model=FILE",
     )
 
@@ -273,9 +273,9 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
 def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
     needs = ", ".join(what for what, _ in missing)
     return UsageError(
-        f"{stored.case_id} was measured with {needs}; a run document is data, so nothing of it is "
-        "started or loaded",
-        hint=f"Give what is meant: {' '.join(option for _, option in missing)}",
+        f"{stored.case_id} was measured with {needs}; a run document is only data, so nothing "
+        "that it names is started or loaded",
+        hint=f"Set it on the command line: {' '.join((option for _, option in missing))}",
     )
 
 

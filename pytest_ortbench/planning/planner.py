@@ -114,7 +114,7 @@ class Planner:
             targets = [self._with_engines(target) for target in targets]
         check_precisions(
             request.precisions,
-            place="the precisions asked for",
+            place="the requested precisions",
             known=self._recipes,
             variants=tuple(name for f in self._families.values() for name in f.variants),
         )
@@ -145,9 +145,9 @@ class Planner:
         source = named_source(spec, self._root)
         if source is None:
             raise UsageError(
-                f"{spec!r} is no source",
+                f"{spec!r} is not a source",
                 place=place,
-                hint="Name FILE.py:FUNCTION, or a file or folder of a framework that is known",
+                hint="Name FILE.py:FUNCTION, or a file or folder of a known framework",
             )
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
@@ -223,7 +223,7 @@ class Planner:
         if other != model.path:
             raise UsageError(
                 f"{other} and {model.path} are both called {model.name!r}",
-                place="the models asked for",
+                place="the requested models",
                 hint="Give one of them another name in the catalogue or the configuration",
             )
 

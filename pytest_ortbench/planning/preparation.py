@@ -20,7 +20,8 @@ PLACE = "--ort-preprocess"
 #: What may be set, and what it says.
 SETTINGS: dict[str, str] = {
     "size": "height and width of images: 224, 480x640",
-    "resize": "stretch, crop (the shorter side, then the middle) or pad (the longer side)",
+    "resize": "stretch, crop (scale the shorter side, keep the middle) or pad (scale the longer "
+    "side)",
     "layout": "nchw or nhwc",
     "color": "rgb, bgr or gray",
     "scale": "factor on the values 0 to 255: 1/255",
@@ -76,9 +77,9 @@ class Settings:
         given = self.given.get(name)
         if given is not None and given != value:
             raise UsageError(
-                f"{name}={given} was asked, and {reason} wants {value}",
+                f"{name}={given} was requested, but {reason} requires {value}",
                 place=PLACE,
-                hint="Leave it out, or name a model that takes it",
+                hint="Leave it out, or use a model that accepts it",
             )
         self.steps[name] = PreparationStep(name=name, value=value, origin=reason)
         return value
@@ -114,7 +115,7 @@ def numbers(text: str, name: str) -> tuple[float, ...]:
         return tuple(_number(part) for part in parts)
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"{name}={text} holds no numbers", place=PLACE, hint=f"{name}: {SETTINGS[name]}"
+            f"{name}={text} is not a list of numbers", place=PLACE, hint=f"{name}: {SETTINGS[name]}"
         ) from None
 
 

@@ -55,7 +55,7 @@ def check_options(
         name = _PREFIX.sub("", key) if alias == "webgpu" else key
         if table is None:
             raise UsageError(
-                f"what options {alias} takes is not known, so {key!r} can't be checked",
+                f"the options of {alias} are not known, so {key!r} can't be checked",
                 place=place,
                 hint=f"Declare it: {_DECLARE.format(alias=alias, key=key)}",
             )
@@ -90,7 +90,7 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
         raise UsageError(
             "qnn takes backend_path or backend_type, not both",
             place=place,
-            hint=f"{provider.label} sets one of them already; write qnn alone"
+            hint=f"{provider.label} already sets one of them; write qnn alone"
             if provider.device
             else "Keep one of them",
         )
@@ -113,19 +113,19 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         return None
     if provider.alias == "webgpu":
         return _refused(
-            "a graph that webgpu recorded replays on fixed addresses of the GPU, and its "
-            "inputs can't be bound there, only in the host's memory",
+            "a graph recorded by webgpu uses fixed addresses of the GPU, but its inputs can only "
+            "be bound in host memory",
             "Leave the option out",
         )
     if provider.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
-            f"a graph that {provider.alias} recorded replays on fixed addresses, and host "
-            "arrays have new ones with every call",
+            f"a graph recorded by {provider.alias} uses fixed addresses, but host arrays have new "
+            "ones in every call",
             "Add --ort-io=device, or leave the option out",
         )
     if callers > 1:
         return _refused(
-            f"ONNX Runtime records and replays a graph in one thread, and there are {callers} "
+            f"ONNX Runtime records and replays a graph in one thread, but there are {callers} "
             "callers",
             "Use --ort-processes for more, or leave the option out",
         )
@@ -147,9 +147,9 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
         forbids(provider, session) for provider in providers for session in sessions
     ):
         raise UsageError(
-            f"{NO_CPU}=1 forbids the CPU, and cpu is the only provider asked for",
+            f"{NO_CPU}=1 forbids the CPU, but cpu is the only requested provider",
             place="--ort-session-option",
-            hint="Name the provider that is meant with --ort-providers, or leave the option out",
+            hint="Name the intended provider with --ort-providers, or leave out the option",
         )
 
 
@@ -161,8 +161,8 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     """
     if forbids(provider, session):
         return _refused(
-            f"{NO_CPU}=1 forbids the CPU, and cpu is the provider asked for",
-            "Leave cpu out, or use --ort-fallback=strict, which proves the same and allows cpu",
+            f"{NO_CPU}=1 forbids the CPU, but cpu is the requested provider",
+            "Leave out cpu, or use --ort-fallback=strict, which proves the same and allows cpu",
         )
     if provider.alias != "dml":
         return None

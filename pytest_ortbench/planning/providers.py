@@ -113,7 +113,7 @@ def parse_provider(
 def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
     if device and not kind.takes_device:
         raise UsageError(
-            f"{kind.alias} takes no device, and {device!r} is none", place=place, hint=kind.alias
+            f"{kind.alias} does not take the device {device!r}", place=place, hint=kind.alias
         )
     role = "framework" if kind.is_framework else "engine"
     return Provider(alias=kind.alias, name=kind.title, device=device, role=role)
@@ -218,7 +218,7 @@ def _devices_in_all(name: str, offer: RuntimeOffer) -> Sequence[str]:
 
 
 _NOT_IN_ALL = (
-    "it sends requests to a remote service and takes no node of a graph, so 'all' never means it"
+    "it sends requests to a remote service and runs no node of a graph, so 'all' leaves it out"
 )
 
 
@@ -286,8 +286,8 @@ def refuse_unused_options(
     for alias, given in options.items():
         if alias not in asked:
             raise UsageError(
-                f"{alias}.{next(iter(given))} is an option of {alias}, and the providers asked "
-                f"for are {', '.join(dict.fromkeys(split))}",
+                f"{alias}.{next(iter(given))} is an option of {alias}, but the requested "
+                f"providers are {', '.join(dict.fromkeys(split))}",
                 place=place,
                 hint=f"Add {alias} to --ort-providers, or leave the option out",
             )

@@ -144,7 +144,7 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
     except _NO_ARCHIVE as error:
         raise _unreadable(path, error) from None
     if not found:
-        raise UsageError(f"{str(path)!r} holds no array", place=PLACE)
+        raise UsageError(f"{str(path)!r} contains no array", place=PLACE)
     return found
 
 
@@ -152,7 +152,7 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     files = sorted(folder.glob("*.npy"))
     if not files:
         raise UsageError(
-            f"the folder {str(folder)!r} holds neither .npy files nor input_0.pb",
+            f"the folder {str(folder)!r} contains neither .npy files nor input_0.pb",
             place=PLACE,
             hint="Put arrays there, or JPEG, PNG or WAV files",
         )
@@ -165,9 +165,9 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
 def _single(model: Model, path: Path) -> dict[str, StoredInput]:
     if len(model.inputs) != 1:
         raise UsageError(
-            f"{str(path)!r} is one array, and model {model.name!r} has {len(model.inputs)} inputs",
+            f"{str(path)!r} is one array, but model {model.name!r} has {len(model.inputs)} inputs",
             place=PLACE,
-            hint="Name a folder with one .npy file an input",
+            hint="Name a folder with one .npy file per input",
         )
     return {model.inputs[0].name: _read_npy(path)}
 
@@ -213,7 +213,7 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
             raise UsageError(
-                f"{str(file)!r} is one file more than model {model.name!r} has inputs",
+                f"{str(file)!r} is one more file than model {model.name!r} has inputs",
                 place=PLACE,
             )
         info = model.inputs[number]
@@ -234,8 +234,8 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
     unknown = [name for name in found if name not in declared]
     if unknown:
         raise UsageError(
-            f"{str(path)!r} holds {unknown[0]!r}, which is no input of model {model.name!r}, nor "
-            "an output",
+            f"{str(path)!r} contains {unknown[0]!r}, which is neither an input nor an output of "
+            f"model {model.name!r}",
             place=PLACE,
             hint=did_you_mean(unknown[0], [*declared, *(info.name for info in model.outputs)]),
         )
@@ -244,7 +244,7 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
         raise UsageError(
             f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
             place=PLACE,
-            hint=f"It must hold all of: {', '.join(declared)}",
+            hint=f"It must contain all of: {', '.join(declared)}",
         )
 
 
@@ -268,9 +268,9 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
     wanted = info.type.removeprefix("optional(").removesuffix(")" if info.optional else "")
     if not _holds(stored.type, wanted) and stored.shape is not None:
         raise UsageError(
-            f"input {info.name!r} is {wanted}, and {str(stored.path)!r} holds {stored.type}",
+            f"input {info.name!r} is {wanted}, but {str(stored.path)!r} contains {stored.type}",
             place=PLACE,
-            hint="Convert the array; values are never cast silently",
+            hint="Convert the array: values are never cast silently",
         )
 
 

@@ -109,7 +109,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     base = entry.get("base", name if name in BASES else alone)
     if name == "native" or (name in BASES and base != name):
         raise UsageError(
-            f"{name!r} always means the same", place=place, hint="Give the recipe another name"
+            f"{name!r} is a built-in name with a fixed meaning",
+            place=place,
+            hint="Give the recipe another name",
         )
     if base not in BASES:
         raise UsageError(

@@ -67,7 +67,7 @@ def _documented(key: str, value: str) -> str:
     if values and value not in values:
         known = ", ".join(repr(word) for word in values)
         raise UsageError(
-            f"{key}={value!r} means nothing to ONNX Runtime, which knows {known}",
+            f"ONNX Runtime does not accept {key}={value!r}; it accepts {known}",
             place=_PLACE,
             hint="Write one of them",
         )

@@ -82,7 +82,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     examples = ", ".join(KINDS.values())
     if not colon or kind not in KINDS:
         raise UsageError(
-            f"{text!r} is no side to compare with",
+            f"{text!r} is not a side to compare with",
             place=place,
             hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
         )
@@ -91,7 +91,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     if kind == "option" and "=" not in value:
         raise UsageError(f"{text!r} has no value", place=place, hint=f"Write {KINDS[kind]}")
     if kind == "git" and value.startswith("-"):
-        raise UsageError(f"{value!r} is no revision", place=place, hint="Write e.g. git:main")
+        raise UsageError(f"{value!r} is not a revision", place=place, hint="Write e.g. git:main")
     return SideSpec(kind=kind, value=value.strip())
 
 
@@ -126,7 +126,7 @@ def pair_cases(
         one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
             raise UsageError(
-                f"{one.case.case_id} and {entry.case.case_id} stand for the same baseline",
+                f"{one.case.case_id} and {entry.case.case_id} have the same baseline",
                 place="--ort-against",
                 hint="Name one of them",
             )

@@ -342,8 +342,8 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
         )
         names = ",".join(f"{known.symbol}:SIZE" for known in unknown)
         raise refusal(
-            f"the cache of model {axes.model.name!r} has sizes that nothing tells, neither an "
-            f"operator, an output, nor a configuration beside the file: {places}",
+            f"the cache of model {axes.model.name!r} has sizes that are not stated by an "
+            f"operator, an output or a configuration beside the file: {places}",
             hint=f"Set them with --ort-dims={names}",
         )
 
@@ -381,7 +381,7 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
 def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
     """The error for a stored array that a model can't take: fed beside declared shape."""
     return UsageError(
-        f"{str(item.path)!r} holds {list(item.shape or ())} for input {info.name!r}, declared "
+        f"{str(item.path)!r} contains {list(item.shape or ())} for input {info.name!r}, declared "
         f"{_declared_shape(info)}: {rule}",
         place="--ort-inputs",
     )
@@ -392,12 +392,12 @@ def _conflict(
 ) -> OrtbenchError:
     symbol = known.symbol
     shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
-    text = f"{str(item.path)!r} holds {shown}, but {symbol} is {known.size} ({known.how})"
+    text = f"{str(item.path)!r} contains {shown}, but {symbol} is {known.size} ({known.how})"
     size = (item.shape or ())[shape.index(symbol)]
     option = (
         f"--ort-batch-sizes={size}" if known.origin == "batch" else f"--ort-dims={symbol}:{size}"
     )
-    return refusal(text, hint=f"Ask for what the file holds: {option}")
+    return refusal(text, hint=f"Request the size in the file: {option}")
 
 
 def _declared_shape(info: TensorInfo) -> str:

@@ -61,7 +61,7 @@ class TextReader:
             "length", str(first.shape[-1]), "default" if is_open else f"the input {first.name!r}"
         )
         if not text.isdigit() or int(text) < 1:
-            raise UsageError(f"length={text} is no whole number above 0")
+            raise UsageError(f"length={text} is not a whole number above 0")
         self.length = int(text)
         padding = (self._tokenizer.token_to_id(token) for token in _PADDING)
         number = next((number for number in padding if number is not None), 0)
@@ -99,7 +99,7 @@ def own_tokenizer(
     file = file_beside(model, TOKENIZER)
     if file is None:
         raise UsageError(
-            f"{model.name} takes token ids, and no {TOKENIZER} lies beside it",
+            f"{model.name} takes token ids, but there is no {TOKENIZER} beside it",
             place=place,
             hint=hint,
         )
@@ -107,10 +107,10 @@ def own_tokenizer(
         import tokenizers
     except ImportError:
         raise UsageError(
-            "text needs the library tokenizers, which is not installed",
+            "text inputs need the library tokenizers, which is not installed",
             hint="pip install 'pytest-ortbench[text]'",
         ) from None
     try:
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
-        raise UsageError(f"{str(file)!r} is no tokenizer ({error})") from None
+        raise UsageError(f"{str(file)!r} can't be read as a tokenizer ({error})") from None

@@ -176,7 +176,7 @@ def _no_source(precision: str) -> Failure:
     return Failure(
         kind="unsupported",
         phase="convert",
-        message=f"{precision} can't be made of a file in ONNX Runtime's own format",
+        message=f"{precision} can't be made from a file in ONNX Runtime's own format",
         hint="Name the .onnx file that it was made from, or measure it as native",
     )
 
@@ -194,7 +194,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         return Failure(
             kind="unsupported",
             phase="convert",
-            message=f"{recipe.name} can't be made of a file that is quantised already"
+            message=f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
             hint="Measure it as native, or name its float sibling as the model's reference in "
             "[tool.ortbench.models.NAME]",
@@ -210,7 +210,7 @@ def _without_change(recipe: Recipe, why: str) -> Failure:
         kind="unsupported",
         phase="convert",
         message=f"{recipe.name} would change nothing: {why}",
-        hint="Leave this precision out for this model",
+        hint="Leave out this precision for this model",
     )
 
 
@@ -244,8 +244,8 @@ def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] 
             return Failure(
                 kind="unsupported",
                 phase="inputs",
-                message=f"{Path(model.path).name} wants the input {info.name!r}, which the model "
-                f"has not (its inputs: {', '.join(by_name)})",
+                message=f"{Path(model.path).name} needs the input {info.name!r}, which the model "
+                f"does not have (its inputs: {', '.join(by_name)})",
                 hint="Variants of one model must share the names of their inputs",
             )
         fed.append(spec.typed(info.type))

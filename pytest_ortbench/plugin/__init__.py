@@ -348,8 +348,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
             case.finish(pyfuncitem, _at_end)
         elif planned_of(pyfuncitem) is not None:
             pytest.fail(
-                f"{pyfuncitem.nodeid}: nothing was measured: another fixture is called 'ortbench', "
-                "and does not take the plugin's. Give it another name",
+                f"{pyfuncitem.nodeid}: nothing was measured, because another fixture is called "
+                "'ortbench' and does not use the plugin's. Give it another name",
                 pytrace=False,
             )
     except pytest.skip.Exception:

@@ -104,10 +104,10 @@ class OtherSide:
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.alone += new
-                self.notes.append(f"gate: without a counterpart on {label}: {listed(new)}")
+                self.notes.append(f"gate: missing on {label}: {listed(new)}")
             more = [key[0] for key in pairing.unasked if key not in planned]
             if more:
-                self.notes.append(f"gate: only on {label}, nobody asked for it: {listed(more)}")
+                self.notes.append(f"gate: only on {label} and not requested now: {listed(more)}")
             if pairing.itself:
                 same = [key[0] for key in pairing.itself]
                 self.notes.append(f"gate: the baseline itself, not gated: {listed(same)}")
@@ -128,7 +128,7 @@ class OtherSide:
         """Return why no case has a counterpart, and what to do, where this side tells."""
         if self._against.side.kind != "git" or not self.alone:
             return ""
-        return f"{self._options.against} has none of these models; take --ort-baseline=latest"
+        return f"{self._options.against} has none of these models; use --ort-baseline=latest"
 
     def has(self, key: Key) -> bool:
         """Whether a case has a counterpart."""
@@ -293,8 +293,8 @@ class StoredBaseline:
             self.notes.append(f"gate: {found.foreign}")
         if found.passed_over:
             self.notes.append(
-                f"gate: passed over, since they failed a gate: {listed(found.passed_over)}; if "
-                "what they measured is meant, run once without --ort-baseline or name the run"
+                f"gate: skipped, because they failed a gate: {listed(found.passed_over)}; if "
+                "their results are intended, run once without --ort-baseline or name the run"
             )
         if not found.paths:
             self.notes.append(
@@ -357,7 +357,7 @@ class StoredBaseline:
                 f"gate: compared with {run_id}, the newest run that has it: {listed(ids)}"
             )
         if new:
-            self.notes.append(f"gate: new against {newest.run_id}: {listed(new)}")
+            self.notes.append(f"gate: new compared with {newest.run_id}: {listed(new)}")
         same = self._twins()
         names = {self._planned[key].model.name for key in carried if self._found(key) is None}
         for name, reason in same.doubtful.items():
@@ -365,7 +365,7 @@ class StoredBaseline:
                 self.notes.append(f"gate: {name} was not found in {newest.run_id}: {reason}")
         for name, earlier in same.moved_from.items():
             if name in names:
-                self.notes.append(f"gate: {name} is the file that {earlier} was, at another place")
+                self.notes.append(f"gate: {name} is the same file as {earlier}, in another folder")
 
     def _twins(self) -> Twins:
         """The models of the plans as the newest run has them."""
@@ -396,7 +396,9 @@ class StoredBaseline:
         # What tests make comes while they run.
         more = [key[0] for key in left if key not in gone and not left[key].model.is_made]
         if more:
-            self.notes.append(f"gate: only in {newest.run_id}, nobody asked for it: {listed(more)}")
+            self.notes.append(
+                f"gate: only in {newest.run_id} and not requested now: {listed(more)}"
+            )
         return {
             key: vanished(case, newest.run_id, same.later_name(name), moved_to=same.moved_to(name))
             for key, case in left.items()

@@ -322,7 +322,7 @@ class Bench:
             on_phase=self.progress.phase,
             memory_bytes=self.options.memory_limit,
             waits=not self.options.no_lock,
-            how_not_to_wait="; --ort-no-lock measures at once",
+            how_not_to_wait="; --ort-no-lock measures without waiting",
         )
 
     @cached_property

@@ -76,7 +76,7 @@ class CaseOptions:
         kind="path",
         metavar="PATH",
         help="real inputs: .npz, folder of .npy, test_data_set_N, folder of JPEG, PNG or WAV "
-        "files, text file of one example a line (default: drawn from a seed)",
+        "files, text file with one example per line (default: random, with a fixed seed)",
         reader="pytest_ortbench.core.option_text:read_input_path",
         to="request.inputs",
         keyword=Keyword(help="real inputs, 'photos/'", takes="data"),
@@ -86,9 +86,9 @@ class CaseOptions:
         flag="--ort-preprocess",
         kind="list",
         metavar="K=V",
-        help="how photos, sounds and texts become values: size, resize, layout, color, scale, "
-        "mean, std, rate, length (default: what the model's metadata and preprocessor_config.json "
-        "say)",
+        help="how photos, sounds and texts are converted to values: size, resize, layout, color, "
+        "scale, mean, std, rate, length (default: from the model's metadata and "
+        "preprocessor_config.json)",
         reader="pytest_ortbench.plugin.option_readers:read_settings",
         to="request.preprocess",
         keyword=Keyword(help="how files become values, {'scale': '1/255'}", takes="data"),
@@ -98,7 +98,7 @@ class CaseOptions:
         flag="--ort-runtimes",
         kind="list",
         metavar="SPEC",
-        help="where to measure: current, auto, requirements joined by + "
+        help="runtimes to measure in: current, auto, requirements joined by + "
         "(onnxruntime==1.30.0+onnxruntime-qnn), or a configured name (default: current)",
         reader="pytest_ortbench.plugin.option_readers:read_runtimes",
     )
@@ -107,7 +107,7 @@ class CaseOptions:
         flag="--ort-threads",
         kind="list",
         metavar="N,N",
-        help="intra-op threads (default: what the process may use)",
+        help="intra-op threads (default: as many CPUs as the process may use)",
         reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="request.threads",
         keyword=Keyword(help="intra-op threads", takes="numbers"),
@@ -154,8 +154,8 @@ class CaseOptions:
         flag="--ort-spinning",
         kind="list",
         metavar="on,off",
-        help="whether threads spin while they wait for work: quicker, for more CPU time "
-        "(default: ONNX Runtime's, on)",
+        help="whether threads spin while they wait for work: faster, but needs more CPU time "
+        "(default: on, as in ONNX Runtime)",
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.spinning",
     )
@@ -164,8 +164,7 @@ class CaseOptions:
         flag="--ort-io",
         kind="list",
         metavar="MODE",
-        help="where inputs and outputs live: end-to-end (host arrays), device "
-        "(default: end-to-end)",
+        help="where inputs and outputs are: end-to-end (host arrays), device (default: end-to-end)",
         reader="pytest_ortbench.plugin.option_readers:read_io_modes",
         to="request.io",
     )
@@ -174,7 +173,7 @@ class CaseOptions:
         flag="--ort-session-option",
         kind="list",
         metavar="K=V",
-        help="session option or config entry, which this ONNX Runtime must know; recorded",
+        help="session option or config entry that this ONNX Runtime knows; recorded",
         reader="pytest_ortbench.plugin.option_readers:read_settings",
         to="request.session_options",
     )
@@ -183,7 +182,7 @@ class CaseOptions:
         flag="--ort-provider-option",
         kind="list",
         metavar="ALIAS.K=V",
-        help="provider option, which the provider must document; recorded",
+        help="provider option that the provider documents; recorded",
         reader="pytest_ortbench.plugin.option_readers:read_provider_settings",
         to="request.provider_options",
     )
@@ -192,7 +191,7 @@ class CaseOptions:
         flag="--ort-exporter",
         kind="list",
         metavar="NAME|K=V",
-        help="how sources become ONNX files: of PyTorch dynamo (default) or torchscript; and "
+        help="how sources are exported to ONNX: for PyTorch dynamo (default) or torchscript; and "
         "opset=N",
         reader="pytest_ortbench.plugin.option_readers:read_exporter_settings",
         to="request.exporter",
@@ -202,7 +201,7 @@ class CaseOptions:
         flag="--ort-custom-ops",
         kind="list",
         metavar="LIB",
-        help="library of custom operators, or a Python file that defines some with onnx_op of "
+        help="library of custom operators, or a Python file that defines them with onnx_op of "
         "onnxruntime-extensions",
         reader="pytest_ortbench.plugin.option_readers:read_libraries",
         rule="pytest_ortbench.plugin.option_readers:refuse_absent_libraries_here",

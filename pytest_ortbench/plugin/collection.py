@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.runtimes.resolve import ChosenRuntimes
     from pytest_ortbench.session import Session
 
-_MODELS_IGNORED = "--ort-models does not count for model files that are named themselves"
+_MODELS_IGNORED = "--ort-models does not apply to model files that are named as arguments"
 
 
 class Collection:
@@ -168,7 +168,7 @@ class Collection:
             specs = [spec for specs in offered for spec in texts_of_specs(specs)]
         except TypeError as error:
             raise UsageError(
-                f"it returned something else than specifications of models ({error})",
+                f"it did not return specifications of models ({error})",
                 place="the hook pytest_ortbench_models",
                 hint="Return a list of texts or paths",
             ) from error
@@ -187,12 +187,11 @@ class Collection:
         request = marker_of(definition).apply(self._request(definition))
         if not request.models and not _is_shipped(definition):
             raise MarkerError(
-                "nothing says which models this test measures",
+                "no model is set for this test",
                 place=definition.nodeid,
-                hint="Name them in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
-                "for all tests: --ort-models=PATH, the ini key ort_models, files in models/. A "
-                "test that makes its model calls ortbench.measure(path), or names that call for "
-                "what does",
+                hint="Set models in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
+                "for all tests with --ort-models=PATH, the ini key ort_models or files in "
+                "models/. A test that makes its own model calls ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
@@ -320,7 +319,7 @@ class Collection:
     def why_no_case(self) -> str:
         """Why there is no case to measure, if there is none."""
         if not self.complete:
-            return "no test of ours was collected"
+            return "no test that takes the ortbench fixture was collected"
         if self.empty:
             return "no test here takes the ortbench fixture"
         reasons = []
@@ -331,8 +330,8 @@ class Collection:
             reasons.append(f"{cases} collected, all deselected{by}")
         if self.rejected:
             tests = f"{self.rejected} test{'s' if self.rejected != 1 else ''}"
-            reasons.append(f"{tests} whose marker is wrong or names no model")
-        return ", ".join(reasons) or "everything was left out"
+            reasons.append(f"{tests} with a wrong marker or without a model")
+        return ", ".join(reasons) or "all cases were left out"
 
     def name_of(self, planned: Planned) -> str:
         """The case in messages: as in the tables, where each runtime of several is named."""

@@ -12,8 +12,8 @@ from pytest_ortbench.plugin.options import ROWS, Options
 from pytest_ortbench.report.ci.summary import unfinished_summary
 from pytest_ortbench.store.folder import check_writable
 
-_FOLDER = "Name a folder that can be written to"
-_FILE = "Name a file in a folder that can be written to"
+_FOLDER = "Name a writable folder"
+_FILE = "Name a file in a writable folder"
 
 
 def refuse_unwritable(options: Options) -> None:

@@ -112,9 +112,9 @@ def refuse_endless(bench: Bench) -> None:
         raise UsageError(
             f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, and a run "
             f"takes at most {_MOST_S / 3600:g} h",
-            place="the cases asked for",
-            hint="Name fewer values, lower --ort-time or --ort-workers, or measure parts of it "
-            "(-k) and go on with --ort-resume",
+            place="the requested cases",
+            hint="Request fewer values, lower --ort-time or --ort-workers, or measure a part "
+            "(-k) and continue with --ort-resume",
         )
 
 

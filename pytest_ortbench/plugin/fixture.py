@@ -112,8 +112,8 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     if planned is None and not bench.collection.makes_models(request.node):
         raise pytest.UsageError(
             f"{request.node.nodeid}: 'ortbench' must be an argument of the test function itself; "
-            "asked for at run time or by another fixture it has no case. "
-            "Add 'ortbench' to the test's arguments"
+            "requested at run time or by another fixture, it has no case. Add 'ortbench' to "
+            "the test's arguments"
         )
     entries = () if planned is None else (planned,)
     taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)

@@ -186,7 +186,7 @@ class Gating:
             self.notes += self._against.notes
         kept = set(selected)
         self.notes += [
-            f"gate: deselected, so not judged: {removal.reason}"
+            f"gate: not judged, because it was deselected: {removal.reason}"
             for item, removal in self.items.items()
             if item not in kept
         ]
@@ -263,7 +263,7 @@ class Gating:
         if not runs and not (self._against is not None and self._against.runs(key)):
             text = f"neither side can be measured: {reason}"
             return Verdict(judgement=unjudged(_OF, text))
-        text = f"the baseline runs, the contender does not: {reason}"
+        text = f"the baseline runs, but the contender does not: {reason}"
         judged = self._unable(planned, f"status: measured → {status}", text)
         self._results[key] = judged
         return self._verdict([judged])
@@ -387,7 +387,7 @@ class Gating:
         if any(result.compares or result.removed for result in self.results):
             return []
         why = self._against.why_nothing() if self._against is not None else ""
-        return [": ".join(filter(None, ("a gate was asked for, and nothing was compared", why)))]
+        return [": ".join(filter(None, ("a gate was requested, but nothing was compared", why)))]
 
     def remarks(self) -> list[str]:
         """What the project accepts though nothing of it was found."""

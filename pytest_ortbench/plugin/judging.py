@@ -396,10 +396,12 @@ class AskedLimits:
             return []
         if not self._case_ids:
             texts = ", ".join(f"'{limit.text}'" for limit in self._limits)
-            return [f"{self._place}: no case was held to {texts}: {self._bench.why_no_case}"]
+            return [
+                f"{self._place}: no case was checked against {texts}: {self._bench.why_no_case}"
+            ]
         return [
-            f"{self._place}: no case was held to '{limit.text}': none of those that it is about "
-            "was measured"
+            f"{self._place}: no case was checked against '{limit.text}': none of the cases that "
+            "it applies to was measured"
             for limit in self._limits
             if limit in self._without and limit not in self._judged
         ]
@@ -437,7 +439,9 @@ class ExpectedOutputs:
         if judgement.is_good:
             return Verdict(judgement=judgement)
         (owed,) = self.owes(planned)
-        heading = f"{owed} are not given" if judgement.is_bad else f"{owed} were not judged"
+        heading = (
+            f"the model does not give {owed}" if judgement.is_bad else f"{owed} were not judged"
+        )
         note = "" if result.accuracy is None else result.accuracy.note
         problems = tuple(text for text in (judgement.reason, note) if text)
         return Verdict(judgement=judgement, kind=OUTPUTS, heading=heading, problems=problems)
@@ -446,7 +450,7 @@ class ExpectedOutputs:
 def judgement_of_limits(outcomes: Sequence[LimitOutcome]) -> Judgement:
     """Return one judgement for several limits: the worst of them."""
     if not outcomes:
-        return unjudged(_OF, "there are no limits")
+        return unjudged(_OF, "it has no limits")
     exceeded = [each.judgement.reason for each in outcomes if each.judgement.is_bad]
     if exceeded:
         return bad(_OF, "; ".join(exceeded))

@@ -29,7 +29,7 @@ _MOST_BYTES = 2**31 - 1
 _INPUTS_OF_CALL = "ortbench.measure, inputs"
 
 _TOO_LARGE = UsageError(
-    "a model of more than 2 GB is no single message of protobuf",
+    "a model of more than 2 GB does not fit into one protobuf message",
     place="ortbench.measure",
     hint="Save it with its weights as external data, and name the file: "
     "onnx.save(model, path, save_as_external_data=True)",
@@ -110,8 +110,8 @@ class MadeModels:
             return
         test = self._item.nodeid.partition("[")[0]
         remark = (
-            f"{test} calls ortbench.measure where collection can't see it, so it ran for each "
-            "model of the run besides. Name the call in the test: helper(ortbench.measure, …)"
+            f"{test} calls ortbench.measure where collection can't see it, so it also ran for "
+            "each model of the run. Pass the call from the test: helper(ortbench.measure, …)"
         )
         if remark not in self._bench.remarks:
             self._bench.remarks.append(remark)
@@ -120,7 +120,9 @@ class MadeModels:
         """What the call asks for, and the markers of the test where it says nothing."""
         if "models" in keywords:
             raise UsageError(
-                "it measures the model that it is given", place=self._place, hint="Leave models out"
+                "it measures only the model that it gets",
+                place=self._place,
+                hint="Leave out models",
             )
         marks = [pytest.mark.ortbench(**keywords).mark, *self._item.iter_markers("ortbench")]
         return read_marker(marks, place=self._place, folders=folders_of(self._item))
@@ -130,9 +132,9 @@ class MadeModels:
         if name in self._names:
             again = f"a model called {name!r}" if name else "another model"
             raise UsageError(
-                f"the test measured {again} already",
+                f"the test has already measured {again}",
                 place=self._place,
-                hint="Tell them apart: ortbench.measure(…, name='…')",
+                hint="Give each a name: ortbench.measure(…, name='…')",
             )
         self._names.add(name)
         file, *inner = self._item.nodeid.split("::")
@@ -174,10 +176,10 @@ class MadeModels:
             earlier = self._bench.planned.get(entry.case.key)
             if earlier is not None and earlier.case.model.digest != entry.case.model.digest:
                 raise UsageError(
-                    f"{entry.case.case_id} was measured already, of another file (SHA-256 "
+                    f"{entry.case.case_id} was already measured for another file (SHA-256 "
                     f"{earlier.case.model.digest[:12]}, not {entry.case.model.digest[:12]})",
                     place=self._place,
-                    hint="Name what differs: ortbench.measure(…, name='…')",
+                    hint="Give it a name of its own: ortbench.measure(…, name='…')",
                 )
             entries.append(earlier or entry)
         return replace(plan, entries=tuple(entries))

@@ -29,7 +29,7 @@ _NAMES_US = re.compile(rf"\b{_NAME}\b")
 _WORDS = {
     "": "did not run",
     "failed": "failed",
-    "passed": "passed without measuring",
+    "passed": "passed without a measurement",
     "skipped": "skipped",
     "xfailed": "failed as expected (xfail)",
 }
@@ -175,9 +175,9 @@ class MisplacedMarkers:
         axes = sorted({name for mark in late for name in mark.kwargs if name in AXES})
         if axes:
             self.messages[item.nodeid] = (
-                f"{item.nodeid}: {', '.join(axes)} of an ortbench marker that stands on a "
-                "parameter, or was added after collection, count for nothing: the cases were made "
-                "before. Set the marker on the function, its class or its module"
+                f"{item.nodeid}: {', '.join(axes)} of an ortbench marker on a parameter, or added "
+                "after collection, have no effect, because the cases were made before. Set "
+                "the marker on the function, its class or its module"
             )
 
     def problems(self, outcomes: Outcomes) -> list[str]:
@@ -283,6 +283,6 @@ def _message(item: pytest.Item) -> str:
             f"a {type(item).__name__}"
         )
     return (
-        f"{item.nodeid}: it has the ortbench marker, but does not take the ortbench fixture, so "
-        "nothing would be measured. Add 'ortbench' to its arguments, or take the marker away"
+        f"{item.nodeid}: it has the ortbench marker but does not take the ortbench fixture, so "
+        "nothing would be measured. Add 'ortbench' to its arguments, or remove the marker"
     )

@@ -192,7 +192,7 @@ def _numbers(name: str, value: object, place: str, *, least: int = 1) -> tuple[i
         or not all(isinstance(item, int) and not isinstance(item, bool) for item in items)
         or any(item < least for item in items)
     ):
-        kind = "a positive whole number" if least == 1 else f"a whole number from {least} on"
+        kind = "a positive whole number" if least == 1 else f"a whole number, at least {least}"
         raise _misfit(name, value, f"{kind} or a list of them", place)
     return tuple(dict.fromkeys(items))
 
@@ -213,7 +213,7 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     elif isinstance(value, str | os.PathLike) and os.fspath(value):
         texts = (os.fsdecode(value),)
     else:
-        raise _misfit(name, value, "a text or a path, or a mapping of settings", place)
+        raise _misfit(name, value, "text or a path, or a mapping of settings", place)
     read = import_named(next(row.reader for row in ROWS if row.field == name))
     errors: list[UsageError] = []
     for base in folders:

@@ -186,7 +186,7 @@ class Measured:
         """
         quantity = self.found(name)
         if quantity is None:
-            reason = self.summary.missing.get(name, "it is not among the metrics of this case")
+            reason = self.summary.missing.get(name, "this case has no such metric")
             fail(self.name, [f"{name} was not measured: {reason}"])
             raise AssertionError  # failing raised already
         return quantity

@@ -75,7 +75,7 @@ class OnnxFile(Suite):
         if not tests:
             raise self.CollectError(
                 f"{self.nodeid}: no test of the shipped suites was collected. A plugin or a "
-                "conftest.py with the hook pytest_pycollect_makeitem keeps them out"
+                "conftest.py with the hook pytest_pycollect_makeitem excludes them"
             )
         for test in (test for test in tests if isinstance(test, pytest.Item)):
             # On the item: pytest makes it, and plugins put classes of their own in its place.
@@ -191,9 +191,9 @@ def refuse_uncollected(config: pytest.Config) -> None:
     if left:
         raise pytest.UsageError(
             *(
-                f"{argument}: nothing of this model is collected, though it is named: an option "
-                "such as --ignore or norecursedirs leaves it out, or a folder above it is named "
-                "as well and passes over it. Name it without that folder"
+                f"{argument}: nothing of this model was collected, although it is named. An "
+                "option such as --ignore or norecursedirs excludes it, or a folder above it "
+                "is named as well and skips it. Name it without that folder"
                 for argument in left
             )
         )
@@ -243,8 +243,8 @@ def how_to_measure(folder: str, models: Sequence[Path], config: pytest.Config) -
     kind = "model" if folders else "model file"
     count = f"a {kind}" if len(parts) == 1 else f"{len(parts)} {kind}s"
     return (
-        f"{folder} holds {count} and no test. A model is measured if it is named: pytest {first}. "
-        f"All are with: pytest {shlex.quote(folder)} -o ort_collect=true"
+        f"{folder} contains {count} and no test. A model is measured if it is named: pytest "
+        f"{first}. To measure all of them: pytest {shlex.quote(folder)} -o ort_collect=true"
     )
 
 

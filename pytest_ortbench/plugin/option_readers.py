@@ -260,7 +260,7 @@ def refuse_idle_gate(
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
     if value and is_typed and not against and not baseline:
         raise UsageError(
-            "there is no gate: nothing is compared",
+            "the run has no gate, so nothing is compared",
             place=place,
             hint="Add --ort-against=SIDE or --ort-baseline=RUN; --ort-limits needs neither",
         )
@@ -270,10 +270,10 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
     """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
     if value >= timeout_s:
         raise UsageError(
-            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, "
-            "which includes starts, warm-up and comparing",
+            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, which includes "
+            "start-up, warm-up and the comparison",
             place=place,
-            hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or time less",
+            hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or a shorter time",
         )
 
 
@@ -306,7 +306,7 @@ def refuse_absent_libraries(libraries: Iterable[str], *, place: str) -> None:
     for library in libraries:
         if not exists(Path(library)):
             raise UsageError(
-                f"there is nothing at {library!r}",
+                f"{library!r} does not exist",
                 place=place,
                 hint="Name a library of custom operators (.so, .dll, .dylib), or a .py file",
             )

@@ -34,7 +34,7 @@ class RunOptions(CaseOptions):
         flag="--ort-time",
         kind="float",
         metavar="SECONDS",
-        help="timed seconds of a case, over all its workers, warm-up not counted (default: 5)",
+        help="timed seconds per case, over all its workers, without warm-up (default: 5)",
         reader="pytest_ortbench.core.option_text:read_seconds",
         rule="pytest_ortbench.plugin.option_readers:refuse_time_beyond_timeout",
         to="sampling.time_s",
@@ -45,7 +45,7 @@ class RunOptions(CaseOptions):
         flag="--ort-target",
         kind="float",
         metavar="PCT",
-        help="stop early when the median is known this well, in percent (default: 1)",
+        help="stop early when the median is known to this precision, in percent (default: 1)",
         reader="pytest_ortbench.core.option_text:read_percent",
         to="sampling.target",
     )
@@ -54,7 +54,7 @@ class RunOptions(CaseOptions):
         flag="--ort-workers",
         kind="int",
         metavar="N",
-        help="fresh worker processes a case (default: 3)",
+        help="fresh worker processes per case (default: 3)",
         reader="pytest_ortbench.plugin.option_readers:read_whole_number",
         to="sampling.workers",
     )
@@ -74,7 +74,7 @@ class RunOptions(CaseOptions):
         flag="--ort-fallback",
         kind="str",
         metavar="HOW",
-        help="computing nodes on another provider: report them, or strict: the test fails "
+        help="computing nodes on another provider: report them, or with strict fail the test "
         "(default: report)",
         reader="pytest_ortbench.plugin.option_readers:read_fallback",
     )
@@ -99,16 +99,15 @@ class RunOptions(CaseOptions):
         flag="--ort-memory-limit",
         kind="str",
         metavar="SIZE",
-        help="memory that a worker may take before it is ended as out of memory, as 8GB (default: "
-        "nearly all that is free when it starts); held on Linux alone, since resident size is not "
-        "watched elsewhere",
+        help="memory that a worker may use before it is ended as out of memory, such as 8GB "
+        "(default: nearly all that is free when it starts); Linux only",
         reader="pytest_ortbench.core.option_text:read_memory",
     )
     no_lock: bool = option(
         False,
         flag="--ort-no-lock",
         kind="flag",
-        help="measure at once, though another run measures on this machine (flag OTHER-RUN)",
+        help="measure without waiting for another run on this machine (flag OTHER-RUN)",
         reader="pytest_ortbench.core.option_text:read_flag",
     )
     json: Path | None = option(
@@ -116,7 +115,7 @@ class RunOptions(CaseOptions):
         flag="--ort-json",
         kind="path",
         metavar="FILE",
-        help="write the run document to this file too",
+        help="also write the run document to this file",
         reader="pytest_ortbench.core.option_text:read_output_file",
         writes="file",
     )
@@ -183,7 +182,8 @@ class RunOptions(CaseOptions):
         flag="--ort-samples",
         kind="str",
         metavar="HOW",
-        help="durations that are kept: thinned (at most 3,000 a case), or all (default: thinned)",
+        help="durations that are stored: thinned (at most 3,000 per case), or all (default: "
+        "thinned)",
         reader="pytest_ortbench.plugin.option_readers:read_kept_samples",
         to="sampling.keep",
     )
@@ -241,8 +241,8 @@ class RunOptions(CaseOptions):
         flag="--ort-accepted",
         kind="path",
         metavar="FILE",
-        help="what the gate accepts, by case (default: ortbench-accepted.toml in pytest's root "
-        "directory; 'ortbench accept' writes it)",
+        help="file of changes that the gate accepts, by case (default: ortbench-accepted.toml in "
+        "pytest's root directory; 'ortbench accept' writes it)",
         reader="pytest_ortbench.core.option_text:read_one_path",
         rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
@@ -266,7 +266,7 @@ class RunOptions(CaseOptions):
         flag="--ort-timeout",
         kind="float",
         metavar="SECONDS",
-        help="a case that takes longer ends as timeout (default: 300)",
+        help="a case that takes longer than this ends as timeout (default: 300)",
         reader="pytest_ortbench.core.option_text:read_seconds",
         to="sampling.timeout_s",
     )

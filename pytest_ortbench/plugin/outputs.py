@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.judges import Judges
 
 #: What an error that nobody foresaw is followed by.
-DEFECT = "This is a defect of pytest-ortbench, please report it"
+DEFECT = "This is a defect of pytest-ortbench; please report it"
 
 
 def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:

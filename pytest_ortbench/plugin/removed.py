@@ -59,7 +59,7 @@ class RemovedItem(pytest.Item):
                 if finding.acceptance is not None and not finding.is_accepted
             ]
             now = {result.moved_to for result in judged if result.moved_to}
-            told += [f"  the same file is {name} now" for name in sorted(now)]
+            told += [f"  the same file is now {name}" for name in sorted(now)]
             lines = [self.removal.reason, *told, self.removal.mend]
             pytest.fail("\n".join(lines), pytrace=False)
 

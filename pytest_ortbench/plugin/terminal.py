@@ -108,8 +108,9 @@ def _no_case_lines(bench: Bench, any_test: bool) -> list[str]:
     if only_others:
         return []
     return [
-        "ortbench: no test here takes the ortbench fixture. Measure a file with "
-        "'pytest MODEL.onnx', or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+        "ortbench: no collected test takes the ortbench fixture. Measure a file with 'pytest "
+        "MODEL.onnx', or run the shipped suites with 'pytest --pyargs "
+        "pytest_ortbench.suites'"
     ]
 
 
@@ -139,7 +140,7 @@ def _resume_lines(bench: Bench) -> list[str]:
     where = f"run {_listed(bench.resumable.runs)}"
     if not taken:
         results = relative_to(bench.options.results, bench.collection.root)
-        where = f"{results}, which holds no interrupted run of this plan with a measured case"
+        where = f"{results}, which contains no interrupted run of this plan with a measured case"
     foreign = bench.resumable.foreign
     return [
         f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}",

@@ -33,7 +33,7 @@ def test_every_symbol_but_the_batch_has_its_size_and_its_origin() -> None:
         known("N", 3, "batch"),
         known("K", 5, "graph"),
         known("S", 7, "dims", "--ort-dims"),
-        known("x_dim_3", 16, "default", "default: nothing says what it is"),
+        known("x_dim_3", 16, "default", "default: its meaning is not stated"),
         known("rows", 9, "catalogue"),
         known("a = (b)", 4, "file", "in x.npz"),
         known("2*S", 14, "computed"),
@@ -42,7 +42,7 @@ def test_every_symbol_but_the_batch_has_its_size_and_its_origin() -> None:
     assert resolved_sizes(fed(make_case(dims={"S": 7}), (3, 5), resolved=resolved)) == {
         "S": ResolvedSize(size=7, origin="--ort-dims"),
         "K": ResolvedSize(size=5, origin="fixed by the graph"),
-        "x_dim_3": ResolvedSize(size=16, origin="default: nothing says what it is"),
+        "x_dim_3": ResolvedSize(size=16, origin="default: its meaning is not stated"),
         "rows": ResolvedSize(size=9, origin="catalogue"),
         "a = (b)": ResolvedSize(size=4, origin="in x.npz"),
     }

@@ -158,7 +158,7 @@ def test_what_is_noisy_is_marked_and_summed_up():
         Finding(name="swap", value="off"),
     ]
     lines = lines_of(findings=findings)
-    assert section(lines, "what makes numbers vary") == [
+    assert section(lines, "what makes measurements noisy") == [
         "  governor        NOISY: powersave",
         "                  Set performance",
         "  ASLR            note: on",
@@ -218,6 +218,6 @@ def test_without_a_runtime_both_commands_say_so_and_end_with_3(tool, fake):
 def test_doctor_reports_this_machine(tool, fake, monkeypatch):
     ended = tool("doctor")
     assert (ended.code, ended.err) == (0, "")
-    for heading in ("installed", "providers", "machine", "what makes numbers vary", "so"):
+    for heading in ("installed", "providers", "machine", "what makes measurements noisy", "so"):
         assert heading in [line.partition(",")[0] for line in ended.out.splitlines()]
     assert "threads" in ended.out

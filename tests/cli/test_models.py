@@ -182,7 +182,7 @@ def test_everything_that_a_model_holds_is_told():
     ("shape", "declared", "fed"),
     [
         ((3, 4), "x: tensor(float) [3, 4]", "x [3, 4]: normal"),
-        (None, "x: tensor(float) of any rank", "the model does not say how many axes input 'x'"),
+        (None, "x: tensor(float) of any rank", "the model does not state how many axes input 'x'"),
         (("n", 2**40), "x: tensor(float) [n, 1099511627776]", "input 'x' of shape [1, 1099"),
     ],
 )

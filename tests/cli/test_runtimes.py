@@ -81,8 +81,8 @@ def test_what_can_not_be_made_is_said(tool, installer):
     ("words", "message"),
     [
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
-        (["remove"], "name labels or --all, one of the two"),
-        (["remove", "x", "--all"], "name labels or --all, one of the two"),
+        (["remove"], "neither labels nor --all was given, or both were"),
+        (["remove", "x", "--all"], "neither labels nor --all was given, or both were"),
         (["remove", "onnxruntime-1"], "LABEL: there is no environment 'onnxruntime-1'"),
         (["creat"], "No such command 'creat'"),
     ],

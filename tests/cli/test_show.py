@@ -95,8 +95,8 @@ def test_chosen_columns_are_shown(tool, store):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--filter=provder=cpu"], "--filter: 'provder' is no column. Did you mean 'provider'?"),
-        (["--sort=latency_p5"], "--sort: 'latency_p5' is no column. Did you mean 'latency_p"),
+        (["--filter=provder=cpu"], "--filter: 'provder' is not a column. Did you mean 'provider'?"),
+        (["--sort=latency_p5"], "--sort: 'latency_p5' is not a column. Did you mean 'latency_p"),
         (["--columns=p59"], "--columns: the table has no column 'p59'. Did you mean 'p"),
         (["no-such-run"], "results: there is no run 'no-such-run'."),
     ],

@@ -179,7 +179,7 @@ def test_a_batch_that_is_summed_up_makes_no_items(tmp_path: Path) -> None:
     )
     case = _case(proto, tmp_path)
     assert (case.batch, _shapes(case)["x"]) == (1, (1, 8))
-    assert "batch_size is no batch (ReduceMax 'top' mixes along it)" in case.no_batch
+    assert "batch_size is not a batch axis (ReduceMax 'top' mixes along it)" in case.no_batch
 
 
 def test_sounds_and_texts_have_a_length_that_operators_take(tmp_path: Path) -> None:

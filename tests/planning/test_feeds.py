@@ -86,7 +86,7 @@ def test_how_each_size_came_about_is_said() -> None:
         ("N", 3, "batch", "batch axis"),
         ("K", 5, "graph", "fixed by a consumer in the graph"),
         ("S", 7, "dims", "--ort-dims"),
-        ("x_dim_3", 16, "default", "default: nothing says what it is"),
+        ("x_dim_3", 16, "default", "default: its meaning is not stated"),
         ("rows", 9, "catalogue", "catalogue"),
         ("2*S", 14, "computed", "computed"),
     ]

@@ -197,8 +197,8 @@ class TestImages:
         ("settings", "message"),
         [
             ({"sise": "3"}, "'sise' is no setting"),
-            ({"size": "9x9"}, "size=9x9 was asked, and the input 'x' wants 4x5"),
-            ({"mean": "1:2"}, "mean has 2 numbers, and the input has 3 channels"),
+            ({"size": "9x9"}, "size=9x9 was requested, but the input 'x' wants 4x5"),
+            ({"mean": "1:2"}, "mean has 2 numbers, but the input has 3 channels"),
             ({"std": "0"}, "std has 1 numbers"),
             ({"scale": "a"}, "scale=a does not hold a numbers"),
             ({"scale": "1/0"}, "scale=1/0 does not hold a numbers"),
@@ -268,11 +268,15 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("text", "classes", "message"),
         [
-            ("p0.png,1\np9.png,2\n", "", "labels.csv, line 2: 'p9.png' is no file of the folder"),
-            ("p0.png,1\np0.png,2\n", "", "labels.csv, line 2: 'p0.png' has a label already"),
+            (
+                "p0.png,1\np9.png,2\n",
+                "",
+                "labels.csv, line 2: 'p9.png' is not a file of the folder",
+            ),
+            ("p0.png,1\np0.png,2\n", "", "labels.csv, line 2: 'p0.png' already has a label"),
             ("p0.png,1\np1.png\n", "", "labels.csv, line 2: 'p1.png' has no label"),
-            ("", "", "labels.csv has no label of any file"),
-            ("p0.png,dog\n", "", "the label 'dog' is a word, and no list says which class it is"),
+            ("", "", "labels.csv does not have a label for any file"),
+            ("p0.png,dog\n", "", "the label 'dog' is a word, and no list assigns it to a class"),
             ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' is not in "),
         ],
     )
@@ -310,7 +314,7 @@ class TestAudio:
         monkeypatch.setattr("pytest_ortbench.planning.audio_data.find_spec", lambda _: None)
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "preprocessor_config.json").write_text('{"sampling_rate": 16000}')
-        with pytest.raises(UsageError, match="8000 samples a second, and the model takes 16000"):
+        with pytest.raises(UsageError, match="8000 samples per second, but the model takes 16000"):
             prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
         assert fed(prepared(model(tmp_path, ["N", 5]), tmp_path / "wav", rate="8000")).shape == (
             1,

@@ -66,8 +66,8 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
         (
             "acme",
             {"speed": "11"},
-            "what options acme takes is not known, so 'speed' can't be checked. "
-            'Declare it: [tool.ortbench.plugins.acme] options = ["speed"]',
+            "the options of acme are not known, so 'speed' can't be checked. Declare it: "
+            '[tool.ortbench.plugins.acme] options = ["speed"]',
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_an_unknown_provider_names_the_nearest_known_one(spec: str, hint: str) -
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("cpu:0", "'cpu' takes no device, got '0'"),
+        ("cpu:0", "'cpu' does not take a device, but got '0'"),
         (
             "cuda:x",
             "'x' is not a device of 'cuda', which takes an index or a UUID (GPU-…, MIG-…). "
@@ -318,7 +318,7 @@ def test_devices_by_uuid_and_by_hardware(spec: str, label: str, options: dict[st
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("qnn:saver", "qnn:saver computes nothing, it writes down what was to be computed"),
+        ("qnn:saver", "qnn:saver does not compute anything; it only writes down the computation"),
         ("qnn:npu", "'qnn' has no device 'npu'. Known: qnn:htp, qnn:cpu, qnn:gpu"),
         ("webgpu:vulkan", "'webgpu' has no device 'vulkan'. Write webgpu:gpu"),
     ],

@@ -86,8 +86,14 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nweight_type = "int8"',
             "fp16 has no setting 'weight_type'",
         ),
-        ('[tool.ortbench.precisions.native]\nbase = "fp16"', "'native' always means the same"),
-        ('[tool.ortbench.precisions.fp16]\nbase = "bf16"', "'fp16' always means the same"),
+        (
+            '[tool.ortbench.precisions.native]\nbase = "fp16"',
+            "'native' is a built-in name with a fixed meaning",
+        ),
+        (
+            '[tool.ortbench.precisions.fp16]\nbase = "bf16"',
+            "'fp16' is a built-in name with a fixed meaning",
+        ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-dynamic"\nweight_type = "int4"',
             "weight_type is 'int4'. Did you mean 'int8'?",

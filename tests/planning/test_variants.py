@@ -220,7 +220,9 @@ class TestOwn:
     def test_one_with_another_input_is_refused(self) -> None:
         other = replace(model(), inputs=(TensorInfo(name="image", type="tensor(float)", shape=()),))
         found = fed_to(own_variant(OwnVariant(name="v", model=other), model()), (SPEC,), RECIPES)
-        assert "wants the input 'image', which the model has not (its inputs: x)" in str(found)
+        assert "wants the input 'image', which the model does not have (its inputs: x)" in str(
+            found
+        )
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ class TestFamilies:
         [
             ('variants.fp16 = "b.onnx"', "'fp16' is the name of a precision"),
             ("variants.q = { file = 3 }", "file is 3"),
-            ("variants.q = { sqnr_floor = 3 }", "it names no file"),
+            ("variants.q = { sqnr_floor = 3 }", "it has no file"),
             ('variants.q = { file = "b", floor = 3 }', "unknown key 'floor'"),
             ("variants.q = 3", "does not fit"),
             ('variants = ["b.onnx"]', "does not fit"),
@@ -351,7 +353,7 @@ class TestFamilies:
         ("text", "says"),
         [
             ("[tool.ortbench.models]\nx = 1", "it is 1, not a table"),
-            ("[tool.ortbench.models.x]", "it names no file"),
+            ("[tool.ortbench.models.x]", "it has no file"),
             ('[tool.ortbench.models.x]\nfle = "a"', "unknown key 'fle'. Did you mean 'file'?"),
             ("[tool.ortbench.models.x]\nfile = 3", "file is 3"),
             (

@@ -240,10 +240,13 @@ def test_option_and_provider_sides(
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--ort-against=modell:x", "'modell:x' is no side to compare with. Did you mean 'model'?"),
+        (
+            "--ort-against=modell:x",
+            "'modell:x' is not a side to compare with. Did you mean 'model'?",
+        ),
         ("--ort-against=model:", "'model:' names none"),
         ("--ort-against=option:x", "'option:x' has no value"),
-        ("--ort-against=git:nowhere", "there is no revision 'nowhere' here"),
+        ("--ort-against=git:nowhere", "there is not a revision 'nowhere' here"),
         ("--ort-against=model:gone.onnx", "--ort-against: 'gone.onnx' is no file"),
         ("--ort-against=provider:gpuu", "--ort-against: 'gpuu' is not a known"),
         ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
@@ -350,7 +353,7 @@ def test_a_gate_without_any_case_fails_the_run(pytester: pytest.Pytester, where:
     result = pytester.runpytest(*QUICK, *arguments)
     result.assert_outcomes(passed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["ortbench: gate: a gate was asked for, and nothing was compared"])
+    result.stdout.fnmatch_lines(["ortbench: gate: a gate was requested, but nothing was compared"])
 
 
 # A stored run as the baseline.
@@ -385,7 +388,7 @@ def test_what_got_worse_stays_worse_when_it_is_measured_again(
     proto = onnx.load(model_file("new.onnx"))
     proto.metadata_props.add(key="ballast", value="x" * 200)
     onnx.save(proto, pytester.path / "new.onnx")
-    for notes in ([], ["ortbench: gate: passed over, since they failed a gate: *"]):
+    for notes in ([], ["ortbench: gate: skipped, because they failed a gate: *"]):
         result = pytester.runpytest(*KEPT, "--ort-json=run.json", "--ort-baseline=latest")
         result.assert_outcomes(passed=1, failed=1)
         result.stdout.fnmatch_lines(notes)

@@ -102,7 +102,8 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
     [
         (
             ["--ort-gate=peak_rss:<=1MiB"],
-            "ERROR: --ort-gate: there is no gate: nothing is compared. Add --ort-against=SIDE or*",
+            "ERROR: --ort-gate: the run has no gate, so nothing is compared. Add "
+            "--ort-against=SIDE or*",
         ),
         (["--ort-gate-strict"], "ERROR: --ort-gate-strict: there is no gate: *"),
         (

@@ -188,7 +188,7 @@ def test_no_model(ortbench, tmp_path):
     ("call", "message"),
     [
         ("measure(network()); ortbench.measure(network())", "the test measured another model"),
-        ("measure(network(), models='m.onnx')", "Leave models out"),
+        ("measure(network(), models='m.onnx')", "Leave out models"),
         ("measure(network(), batches=1)", "has no keyword 'batches'"),
         ("measure(3)", "not a int"),
         ("measure('absent.onnx')", "absent.onnx' is no file"),

@@ -501,7 +501,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-precisions=fp17", "'fp17' is not a known precision. Did you mean 'fp16'?"),
         ("--ort-batch-sizes=1;8", "'1;8' is not a whole number. Write e.g. 1,8"),
         ("--ort-batch-sizes=0", "0 is too small, the least is 1"),
-        ("--ort-dims=seq", "'seq' does not name a dimension and its sizes. Write NAME:SIZE"),
+        ("--ort-dims=seq", "'seq' is not a dimension with its sizes. Write NAME:SIZE"),
         ("--ort-threads=two", "'two' is not a whole number"),
         ("--ort-graph-opt=ful", "'ful' is not a known optimisation level"),
         ("--ort-io=gpu", "'gpu' is not a known mode"),
@@ -535,8 +535,8 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-json=", "'' is not a path"),
         (
             "--ort-time=300",
-            "--ort-time: 300 s of timing do not fit into --ort-timeout=300, which includes starts, "
-            "warm-up and comparing. Use --ort-timeout=900",
+            "--ort-time: 300 s of timing do not fit into --ort-timeout=300, which includes "
+            "start-up, warm-up and the comparison. Use --ort-timeout=900",
         ),
         ("--ort-timeout=never", "'never' is not a number with a unit"),
     ],

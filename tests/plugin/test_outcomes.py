@@ -39,8 +39,8 @@ def test_an_option_of_a_provider_that_no_test_asks_for_is_refused(
     result = pytester.runpytest("mlp.onnx", "--ort-provider-option=cuda.device_id=1", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        "ERROR: --ort-provider-option: cuda.device_id is an option of cuda, and the providers "
-        "asked for are cpu. Add cuda to --ort-providers, or leave the option out"
+        "ERROR: --ort-provider-option: cuda.device_id is an option of cuda, but the requested "
+        "providers are cpu. Add cuda to --ort-providers, or leave the option out"
     )
 
 

@@ -35,10 +35,10 @@ def _run(pytester: pytest.Pytester, obstruct: str, *options: str) -> pytest.RunR
 @pytest.mark.parametrize(
     ("option", "path", "hint"),
     [
-        ("--ort-json", "/proc/lab/run.json", "Name a file in a folder that can be written to"),
-        ("--ort-html", "/proc/page.html", "Name a file in a folder that can be written to"),
-        ("--ort-prometheus", "/proc/ort.prom", "Name a file in a folder that can be written to"),
-        ("--ort-plots", "/proc/plots", "Name a folder that can be written to"),
+        ("--ort-json", "/proc/lab/run.json", "Name a file in a writable folder"),
+        ("--ort-html", "/proc/page.html", "Name a file in a writable folder"),
+        ("--ort-prometheus", "/proc/ort.prom", "Name a file in a writable folder"),
+        ("--ort-plots", "/proc/plots", "Name a writable folder"),
     ],
 )
 def test_a_file_that_nothing_can_write_is_refused_before_measuring(

@@ -69,14 +69,14 @@ def test_an_index_counts_and_a_uuid_is_looked_up(device: str, ordinal: int) -> N
         (
             "GPU-ff",
             [gpu(0, "GPU-aa11")],
-            "GPU-ff is none of the GPUs that CUDA shows this process: GPU-aa11",
+            "GPU-ff is not one of the GPUs that CUDA shows this process: GPU-aa11",
         ),
         (
             "GPU-a",
             [gpu(0, "GPU-aa11"), gpu(1, "GPU-ab22")],
             "GPU-a means several of the GPUs that CUDA shows this process: GPU-aa11, GPU-ab22",
         ),
-        ("GPU-aa", [], "GPU-aa is none of the GPUs that CUDA shows this process: none (NVML"),
+        ("GPU-aa", [], "GPU-aa is not one of the GPUs that CUDA shows this process: none (NVML"),
     ],
 )
 def test_what_means_no_gpu_is_refused(device: str, visible: list[Gpu], message: str) -> None:

@@ -40,7 +40,9 @@ def export_estimator(loaded: LoadedSource, path: Path, _settings: Mapping[str, s
         made = _converted(loaded, form, notes)
     except NotFittedError as error:
         raise EngineRefusal(
-            f"{type(model).__name__} is not fitted", kind="error", hint="Fit it before it returns"
+            f"{type(model).__name__} is not fitted",
+            kind="error",
+            hint="Fit it before the function returns",
         ) from error
     except (MissingConverter, MissingShapeCalculator) as error:
         raise EngineRefusal(
@@ -121,7 +123,9 @@ def _options_of_readers(model: Any, notes: list[str]) -> dict[Any, dict[str, Any
     name = _locale() if readers else _USUAL_LOCALE
     if name == _USUAL_LOCALE:
         return {}
-    notes.append(f"small letters are those of the locale {name}: {_USUAL_LOCALE} is absent")
+    notes.append(
+        f"text is converted to lower case by the locale {name}, because {_USUAL_LOCALE} is absent"
+    )
     return {reader: {"locale": name} for reader in readers}
 
 

@@ -200,7 +200,7 @@ def _with(ties: Sequence[set[_Choice]], chosen: _Choice, even: set[_Choice], mat
     if not always:
         return " (no clear difference from others)"
     names = dict.fromkeys(matrix.sides[index].label for index, _ in always)
-    reason = "as the first in order in order" if even & set(always) else "for the better number"
+    reason = "as the first in order" if even & set(always) else "for the better number"
     return f" (no clear difference from {', '.join(names)}; chosen {reason})"
 
 

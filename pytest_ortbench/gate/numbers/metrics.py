@@ -241,7 +241,7 @@ def _relative(
             baseline=_finite(baseline),
             contender=_finite(contender),
             allowed=text,
-            reason=f"the the {missing} has no number",
+            reason=f"the {missing} has no number",
         )
     # Every worker must be worse than every worker of the baseline: min against max.
     best_after = min(after) if lower_is_better else max(after)

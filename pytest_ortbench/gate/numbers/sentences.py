@@ -214,7 +214,7 @@ def unconfirmed(again: ContrastVerdict) -> str:
     """Say why a slowdown that was measured again does not count."""
     excluded = again.verdict in ("same", "faster")
     return "measured again with another seed, " + (
-        "it was not slower by the margin or more or more"
+        "it was not slower by the margin or more"
         if excluded
         else "the slowdown was neither shown nor excluded"
     )

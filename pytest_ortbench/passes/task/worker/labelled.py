@@ -334,9 +334,7 @@ class LabelScores:
             right = (found.argmax(axis=-1) == wanted) & ~np.isnan(found).any(axis=-1)
         else:
             right = found == wanted
-        self.name = (
-            f"top-1 of {name!r}" if by_class else f"share of share of {name!r} equal to the label"
-        )
+        self.name = f"top-1 of {name!r}" if by_class else f"share of {name!r} equal to the label"
         rows = (len(wanted), -1)
         counted, right = (
             counted.reshape(rows),
