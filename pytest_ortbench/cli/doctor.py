@@ -154,9 +154,7 @@ def _providers(writer: _Writer, seen: Survey) -> None:
         writer.entry(provider.alias, "runs")
     for provider in (*seen.in_state("fails"), *seen.in_state("left out")):
         writer.entry(provider.alias, f"{provider.state}: {provider.reason}", provider.hint)
-    writer.heading(
-        "not installed here; use a separate environment for each, because they overwrite each other"
-    )
+    writer.heading("not installed here; install each in its own environment")
     together: dict[str, list[str]] = {}
     for provider in seen.in_state("absent"):
         together.setdefault(provider.reason, []).append(provider.alias)

@@ -238,7 +238,7 @@ def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, o
             Failure(
                 kind="unsupported",
                 phase="accuracy",
-                message=f"the nodes can't be compared: nothing is fed to the input {missing!r}",
+                message=f"the nodes can't be compared: the input {missing!r} gets no values",
                 hint="Reference and variant must share the names of their inputs",
             )
         )

@@ -98,7 +98,7 @@ def _by_nodes(model: onnx.ModelProto, left: Counter[str], base: str) -> Changed:
     half = total - sum(left.values())
     if half <= 0:
         names = ", ".join(f"{count} {op}" for op, count in computing.most_common(4))
-        return Changed(weights=0, reason=f"no node can compute in {base} ({names})")
+        return Changed(weights=0, reason=f"no node supports {base} ({names})")
     facts = {"nodes": f"{half} of {total} in {base}", "nodes_in_float": _counted(left)}
     return Changed(weights=half, facts=facts)
 
@@ -118,7 +118,7 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
 
     base = recipe.base
     if not had:
-        return "the model stores no such weights"
+        return "the model has no such weights"
     model = onnx.load(str(source), load_external_data=False)
     weighted = with_weights(model)
     if not weighted:
@@ -127,7 +127,7 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
     ops = _listed(weighted)
     if recipe.op_types and not weighted.keys() & set(recipe.op_types):
         return (
-            f"the recipe's op_types ({', '.join(recipe.op_types)}) name none of the model's "
+            f"the recipe's op_types ({', '.join(recipe.op_types)}) match none of the model's "
             f"operators with weights: {ops}"
         )
     if base == "bf16":
@@ -136,8 +136,8 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
         return f"only a MatMul with constant weights takes them; its operators with weights: {ops}"
     if base == "int8-static" and not any(node.op_type in weighted for node in model.graph.node):
         return (
-            "all its operators with weights stand in branches of If or bodies of loops, where ONNX "
-            f"Runtime's static quantiser does not go: {ops}"
+            "all its operators with weights stand in branches of If or bodies of loops, which "
+            f"ONNX Runtime's static quantiser skips: {ops}"
         )
     return f"none of its operators with weights takes them: {ops}"
 

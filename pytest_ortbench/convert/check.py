@@ -42,21 +42,25 @@ def run_once(conversion: Conversion, target: Path) -> str:
     except Exception as error:
         if _is_missing_kernel(error):
             # Other providers may have it; on the CPU the case itself says the same.
-            return "not run when it was made: the CPU provider has no kernel for a node of it"
+            return (
+                "it was not run when it was made, because the CPU provider has no kernel for "
+                "one of its nodes"
+            )
         raise _not_valid(conversion, f"does not load: {_line(error)}") from error
     try:
         nonfinite = _nonfinite(session, conversion)
     except Exception as error:
         if _runs(conversion, conversion.source):
             raise _not_valid(conversion, f"does not run: {_line(error)}") from error
-        return "not run when it was made: its source refuses the same inputs"
+        return "it was not run when it was made, because its source refuses the same inputs"
     finally:
         del session
     if nonfinite:
         source = _session(conversion, conversion.source)
         if not _nonfinite(source, conversion):
             raise _not_valid(
-                conversion, f"gives {nonfinite} NaN or infinite values where the source gives none"
+                conversion,
+                f"returns {nonfinite} NaN or infinite values where the source returns none",
             )
     return ""
 
@@ -102,7 +106,7 @@ def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
             kind="unsupported",
             phase="convert",
             message=f"the {conversion.recipe.base} variant {reason}",
-            hint="Leave nodes or operator types in float with a recipe: nodes_to_exclude, "
+            hint="Keep nodes or operator types in float with a recipe: nodes_to_exclude, "
             "op_types or block_list in [tool.ortbench.precisions.NAME]",
         )
     )

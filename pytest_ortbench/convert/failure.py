@@ -41,7 +41,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
             kind="out_of_memory",
             phase="convert",
             message=f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
-            hint="Convert it on a machine with more memory, and name the file as an own variant",
+            hint="Convert it on a machine with more memory, and add the file as a variant of the "
+            "model",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
     if hidden:
@@ -57,7 +58,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
             kind="unsupported",
             phase="convert",
             message=f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
-            hint="Export the model again; what it computes from such weights is no number either",
+            hint="Export the model again; its outputs are NaN with such weights",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first_line = lines[0] if lines else "no message"
@@ -67,7 +68,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
         kind="unsupported",
         phase="convert",
         message=f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
-        hint="Exclude what it can't convert in a recipe: nodes_to_exclude or op_types in "
+        hint="Exclude what can't be converted in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )
 
@@ -102,7 +103,7 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
             kind="error",
             phase="convert",
             message=f"{file or 'a file'} can't be written: {error.strerror}",
-            hint="Free space in the cache, or name another folder in ORTBENCH_CACHE",
+            hint="Free space in the cache, or set another folder with ORTBENCH_CACHE",
         )
     file = read or made
     of_model = file is not None and sources in file.parents
@@ -110,9 +111,9 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
         kind="error",
         phase="convert",
         message=f"{file or 'a file'} can't be used: {error.strerror}",
-        hint="The model and its external data must be there, and be readable, until the run ends"
+        hint="The model and its external data must exist and be readable until the run ends"
         if of_model
-        else "Check that it is there and may be read",
+        else "Check that it exists and is readable",
     )
 
 

@@ -115,7 +115,8 @@ def _known_nodes(model: onnx.ModelProto, names: tuple[str, ...]) -> list[str]:
                 Failure(
                     kind="unsupported",
                     phase="convert",
-                    message=f"the recipe excludes the node {name!r}, and the model has none",
+                    message=f"the recipe excludes the node {name!r}, but the model does not have "
+                    "it",
                     hint=did_you_mean(name, known),
                 )
             )
@@ -170,7 +171,7 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
                         kind="unsupported",
                         phase="convert",
                         message=f"bf16 can't be made at node {node.name!r}: it casts to float16, "
-                        "and one graph can't hold both half precisions",
+                        "but one graph can't contain both half precisions",
                     )
                 )
 
@@ -186,7 +187,7 @@ def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
                 kind="unsupported",
                 phase="convert",
                 message=f"bf16 changes nothing: {no_bfloat16(model)}",
-                hint="Leave this precision out for this model",
+                hint="Leave out this precision for this model",
             )
         )
 

@@ -270,7 +270,8 @@ def _excluded(
                 Failure(
                     kind="unsupported",
                     phase="convert",
-                    message=f"the recipe excludes the node {name!r}, and the model has none",
+                    message=f"the recipe excludes the node {name!r}, but the model does not have "
+                    "it",
                     hint=did_you_mean(name, by_name),
                 )
             )

@@ -125,7 +125,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
                 kind="unsupported",
                 phase="convert",
                 message=f"{conversion.recipe.base} changes nothing: {changed.reason}",
-                hint="Leave this precision out for this model",
+                hint="Leave out this precision for this model",
             )
         )
     notes = (
@@ -231,7 +231,7 @@ def check_names(recipe: Recipe, source: Path) -> None:
                 is_near = bool(nearest(name, sorted(known)))
                 hint = did_you_mean(name, known if is_near else used)
                 raise _refused(
-                    f"the recipe's {key} names {name!r}, which is no operator type", hint
+                    f"the recipe's {key} contains {name!r}, which is not an operator type", hint
                 )
     if recipe.base == "int4":  # the other tools' own modules look at nodes, before they fuse any
         by_name = {node.name for node in nodes if node.name}
@@ -239,7 +239,7 @@ def check_names(recipe: Recipe, source: Path) -> None:
             if name not in by_name:
                 hint = did_you_mean(name, by_name)
                 raise _refused(
-                    f"the recipe excludes the node {name!r}, and the model has none", hint
+                    f"the recipe excludes the node {name!r}, but the model does not have it", hint
                 )
 
 

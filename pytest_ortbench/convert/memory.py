@@ -41,9 +41,9 @@ def limit(conversion: Conversion) -> None:
                 kind="unsupported",
                 phase="convert",
                 message=f"making {conversion.recipe.base} of {conversion.size_bytes / 1e9:.1f} GB "
-                f"takes about {needed / 1e9:.0f} GB of memory, and {free / 1e9:.0f} GB are free",
-                hint="Convert it on a machine with more memory, and name the file as an own "
-                "variant of the model",
+                f"takes about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
+                hint="Convert it on a machine with more memory, and add the file as a variant of "
+                "the model",
             )
         )
     _cap(free)

@@ -210,6 +210,6 @@ def _sizes_beside(case: Case, asked: Case) -> dict[str, int]:
 def _with_tries(failure: Failure, tried: dict[str, list[int]]) -> Failure:
     told = "; ".join(f"{name} {', '.join(map(str, sizes))}" for name, sizes in tried.items())
     name = next(iter(tried))
-    hint = f"Nobody named these sizes, so defaults were tried: {told}. Set yours with "
+    hint = f"These sizes were not set, so defaults were tried: {told}. Set them with "
     hint += f"--ort-dims={name}:SIZE"
     return replace(failure, hint=f"{failure.hint.rstrip('. ')}. {hint}" if failure.hint else hint)

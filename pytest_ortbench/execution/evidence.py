@@ -71,7 +71,9 @@ def accuracy_afresh(
     if isinstance(reference, Accuracy):
         return reference
     if left_s <= 0:
-        return Accuracy(reason="the time of the case was over before outputs were compared")
+        return Accuracy(
+            reason="the time limit of the case was reached before outputs were compared"
+        )
     try:
         with closing(launcher.open(case, worker=0, deadline=deadline)) as worker:
             return worker.ask(CompareOutputs(reference=str(reference)))

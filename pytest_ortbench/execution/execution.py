@@ -33,10 +33,10 @@ from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
 from pytest_ortbench.store.resume import taken_over
 
-_NO_SENSE = "what came out makes no sense"
+_NO_SENSE = "the results contradict each other"
 
 #: What stands with a pass that Ctrl-C or another plugin ended.
-_INTERRUPTED = "interrupted before it was over"
+_INTERRUPTED = "interrupted before it ended"
 
 
 class Listener(Protocol):
@@ -237,8 +237,9 @@ class Execution:
                 Failure(
                     kind="error",
                     phase="convert",
-                    message="the variant that was timed is gone, and what is made now is another "
-                    f"file (SHA-256 {case.variant.digest[:12]}, not {timed.digest[:12]})",
+                    message="the variant that was timed is gone, and a new conversion gives "
+                    f"another file (SHA-256 {case.variant.digest[:12]}, not "
+                    f"{timed.digest[:12]})",
                     hint="Measure it again, without --ort-resume",
                 )
             )
@@ -280,9 +281,9 @@ class Execution:
             failure = Failure(
                 kind="error",
                 phase="measure",
-                message=f"its measuring was ended by {reason}",
-                hint="The first test of a case measures for all of them: raise the limit that it "
-                "came to, or measure shorter (--ort-time, --ort-workers)",
+                message=f"its measurement was ended by {reason}",
+                hint="The first test of a case measures for all its tests: raise the limit that "
+                "it reached, or measure for a shorter time (--ort-time, --ort-workers)",
             )
             self._results[planned.case.key] = result = refused(planned.case, failure)
             if self.budget is not None:
@@ -363,7 +364,7 @@ def sound(result: CaseResult) -> CaseResult:
             kind="error",
             phase="measure",
             message=f"{_NO_SENSE}: {fault}",
-            hint="This is a defect of what measured it, please report it",
+            hint="This is a defect of pytest-ortbench; please report it",
         ),
         started_at=result.started_at,
         wall_s=result.wall_s,

@@ -210,9 +210,9 @@ def _require_work(case: Case, first: OutputCheck) -> None:
             Failure(
                 kind="unsupported",
                 phase="first",
-                message=f"every output is empty, as is the input {empty[0]!r}: there is nothing to "
+                message=f"every output and the input {empty[0]!r} are empty: there is nothing to "
                 "compute, so nothing is timed",
-                hint="Give it a size with --ort-dims, or real inputs with --ort-inputs",
+                hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
             )
         )
 
@@ -250,5 +250,5 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
         kind="fallback",
         phase="profile",
         message=f"no computing node ran on {case.provider.name}; nodes ran on {ran or 'nothing'}",
-        hint=f"Operators that it left: {elsewhere}",
+        hint=f"Operators that it did not run: {elsewhere}",
     )

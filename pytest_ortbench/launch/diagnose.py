@@ -73,7 +73,7 @@ def _memory(evidence: Evidence) -> Failure | None:
         evidence,
         "out_of_memory",
         readable(refusal.text) or "memory ran out",
-        "Use a smaller batch or shape, or a machine with more memory",
+        "Use a smaller batch size or shape, or a machine with more memory",
     )
 
 
@@ -165,7 +165,8 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 evidence,
                 "error",
                 f"a file is missing: {readable(text)}",
-                "Pass --ort-custom-ops an absolute path to a library whose own libraries are there",
+                "Pass --ort-custom-ops an absolute path to a library whose own dependencies are "
+                "installed",
             )
         return failure_of(evidence, "error", readable(text), "Check the file of --ort-custom-ops")
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
@@ -173,11 +174,13 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
         return None
     domain, operator = match.groups()
     if domain == _OWN_DOMAIN:
-        hint = f"Use a newer ONNX Runtime, or another build of it: {domain} is its own domain"
+        hint = (
+            f"Use a newer ONNX Runtime, or another build of it: {domain} is its own operator domain"
+        )
     else:
         hint = f"Load the library that has {domain} with --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":
-        hint += " (pip install onnxruntime-extensions has it)"
+        hint += " (pip install onnxruntime-extensions provides it)"
     return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
         evidence,
         "unsupported",
@@ -196,7 +199,7 @@ def _versions(evidence: Evidence) -> Failure | None:
         return made or failure_of(
             evidence,
             "unsupported",
-            f"the model has IR version {wanted}, {runtime} supports up to {supported}",
+            f"the model has IR version {wanted}, but {runtime} supports up to {supported}",
             "Use a newer ONNX Runtime, or export the model again for an older one",
         )
     match = re.search(
@@ -210,8 +213,8 @@ def _versions(evidence: Evidence) -> Failure | None:
         return made or failure_of(
             evidence,
             "unsupported",
-            f"the model has operator set {wanted} of {domain}, "
-            f"{runtime} supports up to {supported}",
+            f"the model has operator set {wanted} of {domain}, but {runtime} supports up to "
+            f"{supported}",
             "Use a newer ONNX Runtime, or export the model again for an older operator set",
         )
     return None
@@ -271,7 +274,7 @@ def _invalid(evidence: Evidence) -> Failure | None:
         evidence,
         "error",
         f"ONNX Runtime calls the model invalid: {text.rstrip('.')}",
-        "Mend the file or export it again; onnx.checker.check_model may tell more",
+        "Repair the file or export it again; onnx.checker.check_model may show more",
     )
 
 
@@ -286,15 +289,15 @@ def _files(evidence: Evidence) -> Failure | None:
             evidence,
             "error",
             readable(text),
-            f"{linked[1]} is a link out of the model's folder, which ONNX Runtime does not follow: "
-            "put the file itself there",
+            f"{linked[1]} is a link to a file outside the model's folder, which ONNX Runtime does "
+            "not follow: put the file itself there",
         )
     if "External data path" in text or "external data" in text.lower():
         return failure_of(
             evidence,
             "error",
             readable(text),
-            "External data must lie in the model's folder or below it",
+            "External data must be in the model's folder or below it",
         )
     return None
 

@@ -8,8 +8,8 @@ from pytest_ortbench.core.precision import BASE
 from pytest_ortbench.launch.evidence import Evidence, failure_of
 
 _HINT = (
-    "Use a newer ONNX Runtime there, or leave this precision out for it: the model's own file "
-    "does not ask for that"
+    "Use a newer ONNX Runtime there, or leave out this precision for it: the model's own file "
+    "does not need that"
 )
 
 
@@ -31,7 +31,7 @@ def too_new_for(
     if wanted <= (own or 0):
         return None
     held = f"IR version {wanted}" if domain is None else f"operator set {wanted} of {domain}"
-    return _refused(evidence, f"has {held}, {_runtime(evidence)} supports up to {supported}")
+    return _refused(evidence, f"has {held}, but {_runtime(evidence)} supports up to {supported}")
 
 
 def unknown_to(evidence: Evidence, *, domain: str, operator: str) -> Failure | None:
@@ -46,7 +46,7 @@ def unknown_to(evidence: Evidence, *, domain: str, operator: str) -> Failure | N
     name = f"{domain}::{operator}" if domain else operator
     if model is None or name in model.op_types:
         return None
-    return _refused(evidence, f"has the operator {name}, {_runtime(evidence)} does not know it")
+    return _refused(evidence, f"has the operator {name}, which {_runtime(evidence)} does not know")
 
 
 def does_not_load(evidence: Evidence, text: str) -> Failure | None:

@@ -52,7 +52,7 @@ def fell_back(evidence: Evidence) -> Failure | None:
     if library:
         return _library_failure(evidence, library)
     reasons = [line for line in error_lines(evidence.log) if "Please refer" not in line]
-    reason = f": {reasons[0]}" if reasons else ", and nothing says why"
+    reason = f": {reasons[0]}" if reasons else ", and no reason was given"
     return failure_of(
         evidence, "unavailable", readable(evidence.refusal.text) + reason, _supplier(evidence)
     )
@@ -139,13 +139,14 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     """
     if "Falling back to OV CPU" not in log:
         return None
-    device = provider.options.get("device_type") or provider.device or "the asked device"
+    device = provider.options.get("device_type") or provider.device or "the requested device"
     return Failure(
         kind="fallback",
         phase="session",
         message=f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
-        hint="The native log may say why; --ort-session-option=session.disable_cpu_ep_fallback=1 "
-        "makes it an error with the reason. openvino:CPU measures the CPU",
+        hint="The native log may contain the reason; "
+        "--ort-session-option=session.disable_cpu_ep_fallback=1 turns it into an error with "
+        "the reason. openvino:CPU measures the CPU",
     )
 
 
@@ -155,10 +156,10 @@ def _library_failure(evidence: Evidence, library: str) -> Failure:
     where = "install it and make sure that the loader finds it (LD_LIBRARY_PATH)"
     hint = f"{product or library} is missing: {where}"
     if product.startswith(("CUDA", "cuDNN")):
-        hint += "; pip install onnxruntime-gpu[cuda,cudnn] brings it where the driver is there"
+        hint += "; pip install onnxruntime-gpu[cuda,cudnn] installs it where the driver exists"
     name = evidence.provider.name if evidence.provider else "the provider"
     return failure_of(
-        evidence, "unavailable", f"{name} needs {library}{needs}, which is not here", hint
+        evidence, "unavailable", f"{name} needs {library}{needs}, which is not installed here", hint
     )
 
 

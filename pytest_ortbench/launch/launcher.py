@@ -351,7 +351,7 @@ def _took_nothing(probed: Probed, ran: str) -> str:
     # The quantised forms were tried after these, and went the same way.
     plain = [name for name in probed.placements if not name.startswith("quantised")]
     models = " and a ".join(plain or probed.placements)
-    reason = f"it took no computing node of a {models}, which ran on {ran or 'nothing'}"
+    reason = f"it ran no computing node of a {models}, which ran on {ran or 'nothing'}"
     for model, text in probed.refused.items():
         reason += f"; a {model} failed: {readable(text)}"
     return reason

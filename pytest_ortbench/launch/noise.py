@@ -98,7 +98,7 @@ def _usable_cpus(root: Path) -> Finding:
             name="cpus",
             value=f"{value}; a quota of {allowed.quota:g} on {allowed.affinity} CPUs",
             severity="noisy",
-            advice="The quota stops the process in mid-run: pin it to whole CPUs instead "
+            advice="The quota pauses the process while it runs: pin it to whole CPUs instead "
             "(docker --cpuset-cpus, taskset)",
         )
     return Finding(name="cpus", value=value)
@@ -115,7 +115,7 @@ def _governor(root: Path) -> Finding | None:
         name="governor",
         value=", ".join(governors),
         severity="noisy",
-        advice="The clock follows the load: sudo cpupower frequency-set -g performance",
+        advice="The clock rate follows the load: sudo cpupower frequency-set -g performance",
     )
 
 
@@ -131,7 +131,7 @@ def _turbo(root: Path) -> Finding | None:
         name="turbo",
         value="on",
         severity="note",
-        advice=f"The clock depends on temperature; for steadier, slower numbers write "
+        advice="The clock rate depends on the temperature; for steadier but slower results write "
         f"/sys/devices/system/cpu/{switch}",
     )
 
@@ -150,8 +150,8 @@ def _hypervisor(root: Path) -> Finding | None:
         name="hypervisor",
         value=f"virtual machine ({maker or kind or 'of unknown make'})",
         severity="note",
-        advice="Neighbours on the same host can slow it down unseen: compare in one run, not "
-        "across hours",
+        advice="Other virtual machines on the host can slow it down unnoticed: compare within "
+        "one run, not across hours",
     )
 
 
@@ -169,7 +169,7 @@ def _steal(root: Path, since: CpuTicks | None) -> Finding | None:
         name="steal",
         value=value,
         severity="noisy",
-        advice="The hypervisor gives CPU time to others: use a machine that is not shared",
+        advice="The hypervisor gives CPU time to other machines: use one that is not shared",
     )
 
 
@@ -185,7 +185,7 @@ def _load(root: Path) -> Finding | None:
         name="load",
         value=value,
         severity="noisy",
-        advice="Something else runs here: stop it, or wait until it is done",
+        advice="Other programs are running: stop them, or wait until they end",
     )
 
 
@@ -208,7 +208,7 @@ def _swap(root: Path) -> Finding | None:
         name="swap",
         value=value,
         severity="note",
-        advice="Memory was short at some time; if it is now, sizes and times are wrong",
+        advice="Memory has been short; if it is short now, sizes and times are wrong",
     )
 
 
@@ -221,7 +221,7 @@ def _power_supply(root: Path) -> Finding | None:
                 name="power",
                 value="battery",
                 severity="noisy",
-                advice="The clock is kept low on a battery: plug it in",
+                advice="The clock rate is low on battery power: connect the power supply",
             )
     return None
 
@@ -251,5 +251,6 @@ def _address_layout(root: Path) -> Finding | None:
         name="ASLR",
         value="on",
         severity="note",
-        advice="Each process lies elsewhere in memory, which is one reason for several workers",
+        advice="Each process has other addresses in memory, which is one reason for several "
+        "workers",
     )

@@ -119,7 +119,7 @@ class WorkerProcess:
             WorkerError: if the process died or did not listen; it is gone then.
         """
         if self.closed:
-            raise WorkerError(self._failure("crash", "the worker is gone already"))
+            raise WorkerError(self._failure("crash", "the worker has already ended"))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:
@@ -235,14 +235,14 @@ class WorkerProcess:
             after = time.monotonic() - self._started
             self._give_up(
                 "timeout",
-                f"still {_doing(self.phase)} after {after:.0f} s, when its time was over",
+                f"still {_doing(self.phase)} after {after:.0f} s, when the time limit was reached",
                 "Raise --ort-timeout",
                 tells_phase=True,
             )
         except Overweight:
             self._give_up("out_of_memory", self._over_limit(), _SMALLER_OR_MORE, tells_phase=True)
         except Garbage as error:
-            self._give_up("error", f"the worker's channel carries {error}", self._noise())
+            self._give_up("error", f"the worker's channel contains {error}", self._noise())
         except HungUp:
             self._explain_end()
 
@@ -268,7 +268,7 @@ class WorkerProcess:
     def _over_limit(self) -> str:
         assert self._limit is not None
         most = format_amount(self._limit.limit_bytes, "bytes")
-        return f"the process wanted more memory than the {most} that it may take"
+        return f"the process needed more memory than the {most} that it may use"
 
     def _memory_failure(self, how: Ending, log: str, *, limited: bool) -> Failure | None:
         """The failure of a process that ended for want of memory; ``None`` of any other."""
@@ -421,14 +421,14 @@ def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
             act(process)
 
 
-_SMALLER_OR_MORE = "Use a smaller batch or shape, or raise --ort-memory-limit"
+_SMALLER_OR_MORE = "Use a smaller batch size or shape, or raise --ort-memory-limit"
 
 #: What a signal usually means, as the next step.
 _HINTS = {
-    "SIGKILL": "Something killed it from outside; if it was the kernel, dmesg says so",
+    "SIGKILL": "Something outside killed it; if it was the kernel, dmesg shows it",
     "SIGILL": "The runtime was built for another CPU than this one",
     "SIGSEGV": "A fault in native code; try another version of the runtime or provider",
-    "SIGABRT": "Native code gave up; see the log",
+    "SIGABRT": "Native code aborted; see the log",
 }
 
 

@@ -128,7 +128,7 @@ def _seal(path: str, external: Sequence[str], digest: str, case: Case | None) ->
 
 def _told(before: str, now: str, external: bool = False) -> str:
     where = " (external data included)" if external else ""
-    return f"has another content{where}: {_short(now)}, it was {_short(before)}"
+    return f"has other content{where}: {_short(now)}, but it was {_short(before)}"
 
 
 def _short(content: str) -> str:
@@ -140,7 +140,8 @@ def _changed(path: Path, how: str) -> WorkerError:
         Failure(
             kind="error",
             phase=CHANGED_FILE,
-            message=f"{path} changed since it was collected: it {how}",
-            hint="Run it again when the file is complete; nothing measured on the other is kept",
+            message=f"{path} has changed since it was collected: it {how}",
+            hint="Run it again when the file is complete; results of the other content are not "
+            "kept",
         )
     )

@@ -147,7 +147,7 @@ class StagedFiles:
                 Failure(
                     kind="error",
                     phase="files",
-                    message=f"the runtime {self._runtime!r} does not see the files of "
+                    message=f"the runtime {self._runtime!r} can't read the files of "
                     f"{dataset.label}",
                     hint="Store the samples and labels in an .npz file, which is sent there",
                 )

@@ -191,7 +191,7 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     place = f"{path} [{name}]"
     if not isinstance(table, dict):
         raise UsageError(
-            f"{name!r} is no table", place=str(path), hint=f"Write [{name}] above its keys"
+            f"{name!r} is not a table", place=str(path), hint=f"Write [{name}] above its keys"
         )
     known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
@@ -208,7 +208,7 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
 def _check_hint(name: str, hint: object, place: str) -> None:
     place = f"{place} inputs.{name}"
     if not isinstance(hint, dict):
-        raise UsageError("the value is no table", place=place, hint='Write { kind = "normal" }')
+        raise UsageError("the value is not a table", place=place, hint='Write { kind = "normal" }')
     _check_keys(hint, [item.name for item in fields(ValueHint)], place)
     kind = hint.get("kind")
     if kind not in _HINT_KINDS:
@@ -231,9 +231,9 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
     given = [name for name in _SOURCES if getattr(entry, name)]
     if len(given) != 1:
         raise UsageError(
-            f"the entry names {len(given)} sources ({', '.join(given) or 'none'})",
+            f"the entry has {len(given)} sources ({', '.join(given) or 'none'})",
             place=place,
-            hint=f"Give exactly one of {', '.join(_SOURCES)}",
+            hint=f"Set exactly one of {', '.join(_SOURCES)}",
         )
     needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
     for key in needs.get(given[0], ()):
@@ -241,7 +241,9 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             raise UsageError(f"{given[0]} needs {key}", place=place)
     if entry.package and "==" not in entry.package:
         raise UsageError(
-            f"package {entry.package!r} pins no version", place=place, hint="Write NAME==VERSION"
+            f"package {entry.package!r} has no fixed version",
+            place=place,
+            hint="Write NAME==VERSION",
         )
     if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
         raise UsageError("sha256 is not 64 hexadecimal digits", place=place)

@@ -70,10 +70,10 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
         raise ModelError(
             f"its external data {location!r} {what}",
             place=str(model_path),
-            hint="Put it beside the model, where the exporter left it",
+            hint="Put it beside the model, where the exporter wrote it",
         )
     if _is_elsewhere(path, model_path):
-        raise _refused(f"{location!r} is a link that leads out of the model's folder", model_path)
+        raise _refused(f"{location!r} is a link to a file outside the model's folder", model_path)
     if size < end:
         raise ModelError(
             f"its external data {location!r} is truncated: {size:,} bytes of {end:,}",
@@ -91,7 +91,7 @@ def _checked_location(location: str, tensor: str, model_path: Path) -> str:
     elif plain.startswith("/") or _DRIVE.match(location):
         rule = "is an absolute path"
     elif ".." in plain.split("/"):
-        rule = "leads out of the model's folder"
+        rule = "is outside the model's folder"
     elif "\0" in location:
         rule = "is not a file name"
     if rule:
@@ -112,7 +112,7 @@ def _refused(what: str, model_path: Path) -> ModelError:
     return ModelError(
         f"refused: the external data {what}",
         place=str(model_path),
-        hint="External data must lie in the folder of the model or below it",
+        hint="External data must be in the folder of the model or below it",
     )
 
 

@@ -78,7 +78,7 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
         raise ModelError(
             f"the cache can't be used ({error.strerror or error})",
             place=str(target),
-            hint="Free space there, or name another folder in ORTBENCH_CACHE",
+            hint="Free space there, or set another folder with ORTBENCH_CACHE",
         ) from error
     return target
 
@@ -96,9 +96,9 @@ def _refuse_others(*places: Path) -> None:
         others = other_writers(place)
         if others:
             raise ModelError(
-                f"{others}, and what is fetched or built is kept there",
+                f"{others}, but fetched and built models are kept there",
                 place=str(place),
-                hint="Name a folder of your own in ORTBENCH_CACHE",
+                hint="Set a folder of your own with ORTBENCH_CACHE",
             )
 
 
@@ -146,7 +146,7 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
         from huggingface_hub import hf_hub_download, try_to_load_from_cache
     except ImportError:
         raise ModelError(
-            f"{entry.origin} needs the hub's client, which is not installed",
+            f"{entry.origin} needs the client of the model hub, which is not installed",
             place=entry.name,
             hint="Run: pip install 'pytest-ortbench[hub]'",
         ) from None
@@ -202,10 +202,16 @@ def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[s
 def _by_hand(entry: CatalogueEntry, target: Path | None) -> str:
     """How else a file gets there; ``target`` is None for what the hub's client keeps."""
     if target is not None:
-        return f"Go online once, or put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+        return (
+            "Fetch it once with a network connection, or put the file with SHA-256 "
+            f"{entry.sha256[:16]}… at {target}"
+        )
     files = " ".join((entry.hub_file, *entry.hub_extra))
     command = f"hf download {entry.hub} {files} --revision {entry.revision}"
-    return f"Go online once, or run `{command}` elsewhere and copy that cache (HF_HOME) here"
+    return (
+        f"Fetch it once with a network connection, or run `{command}` elsewhere and copy that "
+        "cache (HF_HOME) here"
+    )
 
 
 def _check_digest(entry: CatalogueEntry, path: Path) -> None:
@@ -221,7 +227,7 @@ def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
         f"{entry.origin} has SHA-256 {found[:16]}…, the catalogue says {entry.sha256[:16]}…",
         place=entry.name,
-        hint=f"It is not the file that {entry.place} was written for, so it is not used",
+        hint=f"It is not the file that {entry.place} describes, so it is not used",
     )
 
 

@@ -93,7 +93,7 @@ class GenaiConfig:
         for kind, name, known in named:
             if name and name not in known:
                 raise ModelError(
-                    f"it names {kind} {name!r}, and {self.files['decoder']} has no such {kind}",
+                    f"it names {kind} {name!r}, but {self.files['decoder']} has no such {kind}",
                     place=str(self.folder / GENAI_CONFIG),
                     hint=did_you_mean(name, known),
                 )
@@ -140,7 +140,7 @@ def read_genai_config(folder: Path) -> GenaiConfig:
     if not files.get("decoder"):
         pipeline = isinstance(decoder.get("pipeline"), list)
         raise ModelError(
-            "its decoder is a pipeline of several files, which is not measured as one model"
+            "its decoder is a pipeline of several files, which can't be measured as one model"
             if pipeline
             else "it names no file: model.decoder.filename is missing",
             place=str(place),
@@ -151,7 +151,7 @@ def read_genai_config(folder: Path) -> GenaiConfig:
     for part, name in files.items():
         if name and not _is_file(folder / name):
             raise ModelError(
-                f"model.{part}.filename names {name!r}, and there is no such file",
+                f"model.{part}.filename is {name!r}, but that file does not exist",
                 place=str(place),
                 hint=_beside(folder),
             )
@@ -191,7 +191,7 @@ def _beside(folder: Path) -> str:
     names = sorted(path.name for path in folder.glob("*.onnx"))
     if not names:
         return "Put the file there"
-    return f"There is: {', '.join(names)}; each can be measured as a file, too"
+    return f"Existing files: {', '.join(names)}; each can also be measured as a file"
 
 
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
@@ -209,12 +209,12 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"it is no JSON ({error})",
+            f"it is not valid JSON ({error})",
             place=str(place),
             hint="Correct it there, or name one of the .onnx files",
         ) from None
     if not isinstance(value, dict):
-        raise ModelError("it holds no JSON object", place=str(place))
+        raise ModelError("it does not contain a JSON object", place=str(place))
     return value, data.startswith(codecs.BOM_UTF8)
 
 
@@ -224,7 +224,7 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
         raise ModelError(
             f"{where} has no section {name!r}",
             place=str(place),
-            hint="It is no configuration of onnxruntime-genai; write one with its builder, or name "
-            "one of the .onnx files",
+            hint="It is not a configuration of onnxruntime-genai; write one with its builder, or "
+            "name one of the .onnx files",
         )
     return section

@@ -80,7 +80,7 @@ def _of_nulls(section: Mapping[str, Any], key: str) -> Iterator[ConfigFault]:
     """Yield everything that is null: nothing of a model may be."""
     for name, value in section.items():
         if value is None:
-            yield _fault(f"{key}.{name}", None, "and nothing there may be null", _LEFT_OUT)
+            yield _fault(f"{key}.{name}", None, "but null is not allowed there", _LEFT_OUT)
         elif isinstance(value, dict):
             yield from _of_nulls(value, f"{key}.{name}")
 
@@ -90,7 +90,7 @@ def _of_numbers(config: GenaiConfig) -> Iterator[ConfigFault]:
     for name, least in _NEEDED.items():
         if name not in model:
             yield ConfigFault(
-                told=f"{GENAI_CONFIG}: model.{name} is missing, and onnxruntime-genai needs it",
+                told=f"{GENAI_CONFIG}: model.{name} is missing, but onnxruntime-genai needs it",
                 remedy=f"Write model.{name}",
             )
         else:
@@ -109,11 +109,11 @@ def _of_number(
         return
     number = whole(value)
     if number is None:
-        yield _fault(key, value, "which is no whole number", _LEFT_OUT)
+        yield _fault(key, value, "which is not a whole number", _LEFT_OUT)
     elif abs(number) > _LARGEST:
-        yield _fault(key, value, "which no number of 32 bits is", _LEFT_OUT)
+        yield _fault(key, value, "which does not fit into 32 bits", _LEFT_OUT)
     elif least is not None and number < least:
-        yield _fault(key, value, f"and {least} is the least", _LEFT_OUT, stops=needed)
+        yield _fault(key, value, f"but the minimum is {least}", _LEFT_OUT, stops=needed)
 
 
 def whole(value: object) -> int | None:
@@ -139,13 +139,13 @@ def _of_ends(model: Mapping[str, Any], decoder: Decoder) -> Iterator[ConfigFault
     for token in value if isinstance(value, list) else [] if value is None else [value]:
         number = whole(token)
         if number is None:
-            yield _fault("model.eos_token_id", value, "which is no token", _LEFT_OUT)
+            yield _fault("model.eos_token_id", value, "which is not a token", _LEFT_OUT)
             return
         if not 0 <= number < decoder.vocabulary:
             yield _fault(
                 "model.eos_token_id",
                 value,
-                f"and the tokens of the graph are 0 to {decoder.vocabulary - 1}",
+                f"but the tokens of the graph are 0 to {decoder.vocabulary - 1}",
                 _LEFT_OUT,
             )
             return
@@ -193,14 +193,14 @@ def _heads_and_size(tensor: CacheTensor) -> list[tuple[str, int]]:
 def _of_names(config: GenaiConfig) -> Iterator[ConfigFault]:
     if "type" not in config.model:
         yield ConfigFault(
-            told=f"{GENAI_CONFIG}: model.type is missing, and onnxruntime-genai needs it",
+            told=f"{GENAI_CONFIG}: model.type is missing, but onnxruntime-genai needs it",
             remedy='Write the kind of network, as "llama"',
         )
     named = {"model.type": config.model.get("type")}
     for part in ("inputs", "outputs"):
         section = config.decoder.get(part, {})
         if section is not None and not isinstance(section, dict):
-            yield _fault(f"model.decoder.{part}", section, "which is no object", _LEFT_OUT)
+            yield _fault(f"model.decoder.{part}", section, "which is not an object", _LEFT_OUT)
         if not isinstance(section, dict):
             continue
         named |= {f"model.decoder.{part}.{name}": value for name, value in section.items()}
@@ -208,12 +208,12 @@ def _of_names(config: GenaiConfig) -> Iterator[ConfigFault]:
         if value is None:
             continue
         if not isinstance(value, str):
-            yield _fault(key, value, "which is no name", _LEFT_OUT)
+            yield _fault(key, value, "which is not a name", _LEFT_OUT)
         elif key.rpartition(".")[2] in CACHE_TEMPLATES and value.count("%d") != 1:
             yield _fault(
                 key,
                 value,
-                "which does not say once, as %d, where the number of a layer stands",
+                "which does not contain %d exactly once, for the number of the layer",
                 'Write it as in "past_key_values.%d.key"',
             )
 
@@ -228,4 +228,4 @@ def _of_search(search: object) -> Iterator[ConfigFault]:
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            yield _fault(f"search.{name}", value, "which is no number", _LEFT_OUT)
+            yield _fault(f"search.{name}", value, "which is not a number", _LEFT_OUT)

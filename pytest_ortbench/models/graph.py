@@ -115,7 +115,7 @@ def read_model(
     )
     fault = next(faults_of(model, name), None)
     if fault is not None:
-        raise ModelError(f"says what can't be: {fault}", place=str(path))
+        raise ModelError(f"contradicts itself: {fault}", place=str(path))
     return model
 
 
@@ -194,7 +194,7 @@ def _check_known(names: Mapping[str, object], inputs: Sequence[TensorInfo], path
     for name in names:
         if name not in known:
             raise ModelError(
-                f"the catalogue describes {name!r}, which is no input of this model",
+                f"the catalogue describes {name!r}, which is not an input of this model",
                 place=str(path),
                 hint=did_you_mean(name, known),
             )

@@ -32,7 +32,7 @@ def configuration_of(path: Path, name: str) -> dict[str, Any]:
     try:
         read = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{str(file)!r} is no JSON that can be read ({error})") from None
+        raise UsageError(f"{str(file)!r} can't be read as JSON ({error})") from None
     return read if isinstance(read, dict) else {}
 
 

@@ -39,7 +39,7 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
         4,
         b"ORTM",
         "is in ONNX Runtime's own format, which needs the suffix .ort",
-        "Rename it, or name the .onnx file that it was made from",
+        "Rename it, or use the .onnx file that it was made from",
     ),
     (
         0,
@@ -83,7 +83,7 @@ def read_model_file(path: Path) -> ModelFile:
     size = regular_size(path)
     if not _is_utf_8(path):
         raise ModelError(
-            "its path is not UTF-8, and ONNX Runtime opens no other",
+            "its path is not UTF-8, and ONNX Runtime can't open other paths",
             place=str(path),
             hint="Rename the file or its folder",
         )
@@ -160,7 +160,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
-            f"the file is {size:,} bytes large, and one protobuf file can't hold more than 2 GiB",
+            f"the file is {size:,} bytes large, but one protobuf file can't hold more than 2 GiB",
             place=str(path),
             hint="Save it with external data (onnx.save with save_as_external_data=True)",
         )
@@ -174,20 +174,20 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(f"the file can't be read ({_reason(error)})", place=str(path)) from None
     if not proto.HasField("graph"):
         raise ModelError(
-            "the file holds no graph: it is truncated, or not an ONNX model",
+            "the file contains no graph: it is truncated, or not an ONNX model",
             place=str(path),
             hint="Fetch or export it again",
         )
     damaged = _damaged_name(proto)
     if damaged is not None:
         raise ModelError(
-            f"the file is damaged: a name in it is no text ({damaged[:40]!r})",
+            f"the file is damaged: a name in it is not valid text ({damaged[:40]!r})",
             place=str(path),
             hint="Fetch or export it again",
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "the file names no operator set: it is truncated, or not an ONNX model",
+            "the file states no operator set: it is truncated, or not an ONNX model",
             place=str(path),
             hint="Fetch or export it again",
         )

@@ -218,7 +218,7 @@ class _Resolver:
             yield from self._matching(spec, path)
         else:
             raise NoModelError(
-                f"{spec!r} is no file, folder or model name",
+                f"{spec!r} is not a file, a folder or a model name",
                 spec=spec,
                 place=self._place,
                 hint=_advice(spec, path, self._project),
@@ -254,7 +254,7 @@ class _Resolver:
             return
         files = [file for file in sorted(folder.rglob(ONNX_FILES)) if not _hidden(file, folder)]
         if not files:
-            message = f"the folder {spec!r} holds no {ONNX} file"
+            message = f"the folder {spec!r} contains no {ONNX} file"
             raise NoModelError(message, spec=spec, place=self._place)
         for file in files:
             yield self._from_file(file)
@@ -330,7 +330,10 @@ def _read_genai_folder(folder: Path, *, name: str) -> Model:
         return model
     told = language_config(config.decoder_file)
     reason = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason
-    note = f"{GENAI_CONFIG} lies beside it, and it is not known to write text: {reason}"
+    note = (
+        f"there is a {GENAI_CONFIG} beside it, but it was not recognised as a model that "
+        f"writes text: {reason}"
+    )
     return replace(model, notes=(*model.notes, note))
 
 
@@ -416,7 +419,7 @@ def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
         raise ModelError(
             "the file is in ONNX Runtime's own format: axes and inputs can't be described for it",
             place=str(path),
-            hint=f"Leave them out of {entry.place} [{entry.name}]",
+            hint=f"Remove them from {entry.place} [{entry.name}]",
         )
     model = read_ort_file(path, name=entry.name, source=source)
     return replace(model, default_dims=entry.dims, workloads=entry.workloads)
@@ -434,6 +437,6 @@ def _read(found: _Found) -> Model | BrokenModel:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         broken = ModelError(
-            f"the file is no valid graph ({class_and_line(error)})", place=found.path
+            f"the file is not a valid graph ({class_and_line(error)})", place=found.path
         )
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

@@ -61,7 +61,7 @@ class Revision:
             return path.resolve().relative_to(self.top).as_posix()
         except ValueError:
             raise UsageError(
-                f"{path} lies outside of the working tree {self.top}",
+                f"{path} is outside the working tree {self.top}",
                 place=_PLACE,
                 hint="Only models of the working tree have earlier revisions",
             ) from None
@@ -75,7 +75,7 @@ class Revision:
         content = _git(self.top, "cat-file", "--filters", f"{self.commit}:{inside}")
         if content.startswith(_POINTER):
             raise ModelError(
-                "git gives the pointer of Git LFS, not the file",
+                "git returns the pointer of Git LFS, not the file",
                 place=f"{self.name}:{inside}",
                 hint=f"Run 'git lfs install' and 'git lfs fetch origin {self.name}'",
             )
@@ -98,7 +98,7 @@ def revision(name: str, folder: Path) -> Revision:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except ModelError as error:
         raise UsageError(
-            f"there is no revision {name!r} here: {error.message}",
+            f"the revision {name!r} does not exist here: {error.message}",
             place=_PLACE,
             hint="In a shallow clone, fetch it first: git fetch origin REV --depth=1",
         ) from error

@@ -134,8 +134,8 @@ def _members(path: Path) -> list[str]:
 def recipe(path: Path, pickled: str) -> str:
     """Say why a file is not loaded, and how its model is measured."""
     return (
-        f"it is {pickled}, and loading it would run or trust whatever it holds. Write a function "
-        f"that builds the model and loads {path.name} itself, and name that: "
+        f"it is {pickled}, and loading it would run or trust any content. Write a function that "
+        f"builds the model and loads {path.name} itself, and name the function: "
         "--ort-models=net.py:build, where build returns (model, example inputs)"
     )
 

@@ -33,8 +33,8 @@ def read_tensor_header(path: Path) -> TensorHeader:
     try:
         tensor.ParseFromString(path.read_bytes())
     except DecodeError as error:
-        raise ValueError(f"no serialised tensor: {error}") from None
+        raise ValueError(f"it is not a serialised tensor: {error}") from None
     element = ELEMENT_NAMES.get(tensor.data_type)
     if element is None:
-        raise ValueError("no serialised tensor: it names no element type")
+        raise ValueError("it is not a serialised tensor: it has no element type")
     return TensorHeader(name=tensor.name, type=f"tensor({element})", shape=tuple(tensor.dims))

@@ -94,7 +94,7 @@ def settings_of(model_path: str, given: Mapping[str, str]) -> Settings:
     for name in given:
         if name not in SETTINGS:
             raise UsageError(
-                f"{name!r} is no setting", place=PLACE, hint=did_you_mean(name, SETTINGS)
+                f"{name!r} is not a setting", place=PLACE, hint=did_you_mean(name, SETTINGS)
             )
     path = Path(model_path)
     return Settings(

@@ -48,8 +48,9 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="interval",
         heading="95 % interval",
-        about="Interval of the median over fresh processes, from what samples in each worker and "
-        "medians of the workers say; of one or two workers it is widened by 5 % each way or more.",
+        about="95 % interval of the median over fresh processes, from the samples in each worker "
+        "and the medians of the workers; with one or two workers it is widened by 5 % each "
+        "way or more.",
         interval_of="latency_p50",
         rank=1,
         right=False,
@@ -77,8 +78,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="items",
         heading="items/s",
-        about="Items per second of all callers of the case together (one, if not asked otherwise): "
-        "batch × inferences ÷ timed seconds.",
+        about="Items per second of all callers of the case together (one by default): batch × "
+        "inferences ÷ timed seconds.",
         row="throughput_per_s",
         metric="throughput",
         rank=2,
@@ -86,8 +87,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="create",
         heading="create",
-        about="Creating the session, reading the file included; what an engine compiles ahead is "
-        "apart.",
+        about="Creating the session, including reading the file; compiling in advance by an "
+        "engine is counted separately.",
         row="session_create_s",
         metric="session_create",
         rank=8,
@@ -105,8 +106,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="rss",
         heading="peak RSS",
-        about="Rise of resident memory at its peak, over the process with ONNX Runtime, or what "
-        "runs in its place, loaded.",
+        about="Peak rise of resident memory over the process with ONNX Runtime (or the engine) "
+        "loaded.",
         row="peak_rss_bytes",
         metric="peak_rss",
         rank=4,
@@ -114,7 +115,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="placed",
         heading="placed",
-        about="Share of computing nodes that ran on the asked provider.",
+        about="Share of computing nodes that ran on the requested provider.",
         row="placement_ratio",
         metric="placement",
         rank=7,
@@ -130,7 +131,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         key="status",
         heading="status",
-        about="ok, the flags that make the number less sure, or why there is none.",
+        about="ok, the flags that limit the number, or the reason why there is none.",
         row="status",
         right=False,
     ),
@@ -164,21 +165,21 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="import",
         heading="import",
-        about="Importing ONNX Runtime, or what runs in its place.",
+        about="Importing ONNX Runtime, or the engine that takes its place.",
         row="import_s",
         metric="import_time",
     ),
     Column(
         key="build",
         heading="build",
-        about="Making the model of its source, weights included, in its framework.",
+        about="Building the model from its source in its framework, weights included.",
         row="build_s",
         metric="build_time",
     ),
     Column(
         key="compile",
         heading="compile",
-        about="Compiling the model ahead, by an engine that does so.",
+        about="Compiling the model in advance, for engines that do so.",
         row="compile_s",
         metric="compile_time",
         rank=10,
@@ -225,7 +226,7 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="utilisation",
         heading="CPU use",
-        about="CPU time by what the CPUs that the process may use offer.",
+        about="CPU time as a share of what the CPUs of the process offer.",
         row="cpu_utilisation",
         metric="cpu_utilisation",
     ),

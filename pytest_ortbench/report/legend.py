@@ -174,12 +174,12 @@ def _size_questions(cases: Sequence[Case]) -> list[str]:
         if sizes:
             asked.setdefault(case.model.name, sizes)
     questions = [
-        f"Is {name} fed with {sizes}? Nobody said it, so these are defaults; "
-        f"--ort-dims={sizes} with other sizes measures those."
+        f"The sizes {sizes} of {name} are defaults, because none were set; --ort-dims={sizes} "
+        "with other sizes changes them."
         for name, sizes in list(asked.items())[:_QUESTIONS]
     ]
     more = len(asked) - _QUESTIONS
-    rest = [f"Of {counted(more, 'more model')} sizes are defaults, too."] if more > 0 else []
+    rest = [f"The sizes of {counted(more, 'more model')} are defaults, too."] if more > 0 else []
     return [*questions, *rest]
 
 
@@ -188,7 +188,7 @@ def _processes(workers: str, medians: str) -> str:
     if workers == "1":
         return (
             f"1 fresh worker process a case; {medians} is its median, with its 95 % interval "
-            f"widened by {100 * PROCESS_SPREAD:g} % each way, since the next process was not "
+            f"widened by {100 * PROCESS_SPREAD:g} % each way, because only one process was "
             "measured"
         )
     text = (
@@ -198,8 +198,8 @@ def _processes(workers: str, medians: str) -> str:
     if workers != "2":
         return text
     return (
-        f"{text} widened by {100 * PROCESS_SPREAD:g} % each way, or by as much as they differ: two "
-        "can't tell more"
+        f"{text} widened by {100 * PROCESS_SPREAD:g} % each way, or by as much as they differ, "
+        "because there are only two"
     )
 
 

@@ -66,10 +66,10 @@ def zeros_text(model: Model) -> str:
     )
 
 
-_COST = "--ort-precisions=native,cleaned says what that costs"
+_COST = "--ort-precisions=native,cleaned measures what that costs"
 _ADVICE = (
     f"many CPUs compute them many times slower; --ort-session-option={DENORMAL_AS_ZERO}=1 takes "
-    f"them as zero, and --ort-against=option:{DENORMAL_AS_ZERO}=1 says what that changes"
+    f"them as zero, and --ort-against=option:{DENORMAL_AS_ZERO}=1 measures what that changes"
 )
 
 

@@ -104,7 +104,7 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
     )
     if not (runtime.command or runtime.python or runtime.requirements):
         raise UsageError(
-            "it says neither what to start nor what to install", place=place, hint=_EXAMPLE
+            "it has neither a command to start nor packages to install", place=place, hint=_EXAMPLE
         )
     return runtime
 
@@ -116,7 +116,7 @@ def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ..
     value = table.get(key, ())
     if isinstance(value, str):
         raise UsageError(
-            f"{key} is one string", place=place, hint="No shell splits it: write a list of strings"
+            f"{key} is one string", place=place, hint="Write a list of strings: no shell splits it"
         )
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{key} is {value!r}", place=place, hint="Write a list of strings")

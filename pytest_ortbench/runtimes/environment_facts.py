@@ -73,13 +73,13 @@ class Facts:
         names = [runtime.requirement for runtime in self.onnxruntime.runtimes]
         if not names:
             raise Unsound(
-                "none of these packages brings ONNX Runtime itself",
+                "none of these packages contains ONNX Runtime itself",
                 "Add onnxruntime, or the distribution that the others extend",
             )
         if len(names) > 1:
             raise Unsound(
                 f"{' and '.join(names)} overwrite each other's files",
-                "Write one runtime for each, separated by a comma",
+                "Write a separate runtime for each, separated by commas",
             )
         return self.onnxruntime.runtimes[0].version
 

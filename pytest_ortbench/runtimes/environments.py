@@ -166,8 +166,8 @@ class Environments:
         if others:
             raise _unavailable(
                 requirements,
-                f"{others}, and a Python from there would run as yours",
-                "Name a folder of your own in ORTBENCH_CACHE",
+                f"{others}, so a Python from there could be another user's program",
+                "Set a folder of your own with ORTBENCH_CACHE",
             )
         request = _request(requirements, python)
         named = from_urls(requirements.requirements)
@@ -185,7 +185,7 @@ class Environments:
             raise _unavailable(
                 requirements,
                 f"the folder {self.folder} can't be used: {error.strerror or error}",
-                "Free space there, or name another folder in ORTBENCH_CACHE",
+                "Free space there, or set another folder with ORTBENCH_CACHE",
             ) from error
 
     def remove(self, environment: Environment) -> None:
@@ -221,7 +221,7 @@ class Environments:
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            self._notify("waiting for another process that makes a runtime")
+            self._notify("waiting for another process that is making a runtime")
             lock.acquire()
         try:
             yield
@@ -291,9 +291,9 @@ class Environments:
         except NoVersion as error:
             raise _unavailable(
                 requirements,
-                f"{error.package} without a version comes with gigabytes of CUDA, and there is no "
-                "GPU here that runs it",
-                f"Say its version, as {error.package}==2.13.0: its build for CPUs is installed",
+                f"{error.package} without a version installs gigabytes of CUDA, but there is no "
+                "GPU here that uses it",
+                f"Set its version, such as {error.package}==2.13.0, to install its build for CPUs",
             ) from error
 
     def _checked(
@@ -406,8 +406,8 @@ def failure_without(
     versions = ", ".join(python.text for python in here) or "none"
     if not refusals:
         if re.fullmatch(r"[\d.]+", wish):
-            return f"Python {wish} is not here (found {versions})", _install(wish)
-        return f"{wish} is no Python that packages are built for", "Name another one"
+            return f"Python {wish} is not installed here (found {versions})", _install(wish)
+        return f"packages are not built for Python {wish}", "Name another one"
     built = sorted({minor for refusal in refusals for minor in refusal.pythons})
     if not built:
         return refusals[0].text, f"Tried with Python {versions}"

@@ -64,11 +64,11 @@ def released(name: str, *, place: str) -> list[Version]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        raise UsageError(f"pip can't be asked: {error}", place=place) from error
+        raise UsageError(f"pip can't be run: {error}", place=place) from error
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()
-        reason = told[-1] if told else "it names no version"
+        reason = told[-1] if told else "it lists no version"
         hint = "Name the runtimes instead: A==1,A==2"
         raise UsageError(f"pip index versions {name}: {reason}", place=place, hint=hint)
     return [Version(text.strip()) for text in match[1].split(",")]

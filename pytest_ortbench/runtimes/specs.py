@@ -186,7 +186,7 @@ def _not_onnxruntime(
             hint=hint,
         )
     return UsageError(
-        f"{text!r} names no distribution of ONNX Runtime",
+        f"{text!r} contains no distribution of ONNX Runtime",
         place=place,
         hint="Add one: onnxruntime, onnxruntime-gpu, onnxruntime-openvino, …",
     )

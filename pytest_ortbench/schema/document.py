@@ -50,7 +50,7 @@ _T = TypeVar("_T", Run, CaseResult)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
-_JOURNAL_HINT = "If a journal.jsonl lies beside it, that holds the finished cases"
+_JOURNAL_HINT = "If there is a journal.jsonl beside it, it contains the finished cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +266,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
             raise DocumentError(
                 f"the document can't be written: {bad}, and JSON has no NaN or infinity",
                 place=place,
-                hint="This is a defect of what measured it, please report it",
+                hint="This is a defect of pytest-ortbench; please report it",
             )
         msgspec.convert(plain, type(value), strict=True)
         fault = next(faults_of(value), None)
@@ -274,13 +274,13 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
             raise DocumentError(
                 f"the document can't be written: {fault}",
                 place=place,
-                hint="This is a defect of what measured it, please report it",
+                hint="This is a defect of pytest-ortbench; please report it",
             )
     except (TypeError, OverflowError, msgspec.ValidationError) as error:
         raise DocumentError(
             f"the document can't be written: {error}",
             place=place,
-            hint="Hooks must give text where the document holds text",
+            hint="Hooks must return text where the document holds text",
         ) from error
     return plain
 
@@ -340,7 +340,8 @@ def _version_of(document: PlainObject, place: str) -> Plain:
         raise ForeignDocumentError(
             "a pytest-benchmark file, not a run document",
             place=place,
-            hint="Compare it with pytest-benchmark compare; ours is results/…/run.json",
+            hint="Compare it with pytest-benchmark compare; documents of pytest-ortbench are "
+            "results/…/run.json",
         )
     raise ForeignDocumentError(
         f"not a run document: it has no {missing[0]}", place=place, hint=_EXPECTED

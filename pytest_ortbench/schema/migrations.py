@@ -59,8 +59,8 @@ class Migrations:
             )
         if version > self.target:
             raise DocumentError(
-                f"the document has schema version {version}, this pytest-ortbench reads up to "
-                f"{self.target}",
+                f"the document has schema version {version}, but this pytest-ortbench reads "
+                f"versions up to {self.target}",
                 place=place,
                 hint="Upgrade it: pip install --upgrade pytest-ortbench",
             )

@@ -118,7 +118,7 @@ def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
 def _unsafe(path: Path) -> OrtbenchError:
     """The file is never written so that it would not read back as what is meant."""
     return OrtbenchError(
-        "the file is laid out in a way that can't be changed safely",
+        "the layout of the file can't be changed safely",
         place=str(path),
         hint="Write each entry as a table [[accepted]] of its own, or edit it by hand",
     )
@@ -139,7 +139,7 @@ def _text(path: Path) -> str | None:
         return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        hint = f"{FILE_NAME} is a file of text, read and written by 'ortbench accept'"
+        hint = f"{FILE_NAME} is a text file that 'ortbench accept' reads and writes"
         raise UsageError(f"it can't be read: {reason}", place=_shown(path), hint=hint) from error
     try:
         return data.decode("utf-8-sig")
@@ -162,21 +162,21 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
     except msgspec.DecodeError as error:
         # Names line and column.
         hint = "An entry begins with [[accepted]], and text stands in quotes"
-        raise UsageError(f"it is no TOML: {error}", place=str(path), hint=hint) from error
+        raise UsageError(f"it is not valid TOML: {error}", place=str(path), hint=hint) from error
     except RecursionError as error:
         hint = "An entry begins with [[accepted]]"
         raise UsageError("it is nested too deeply", place=str(path), hint=hint) from error
     for key in document:
         if key != _TABLE:
             raise UsageError(
-                f"{key!r} is no key here",
+                f"the key {key!r} is not known",
                 place=str(path),
                 hint=did_you_mean(key, [_TABLE], "An entry begins with [[accepted]]"),
             )
     tables = document.get(_TABLE, [])
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         hint = "Write [[accepted]] in double brackets above each entry"
-        raise UsageError("'accepted' is no list of tables", place=str(path), hint=hint)
+        raise UsageError("'accepted' is not a list of tables", place=str(path), hint=hint)
     lines = _lines(text, len(tables))
     entries: list[AcceptedEntry] = []
     for number, (table, line) in enumerate(zip(tables, lines, strict=True), start=1):
@@ -186,7 +186,7 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
             if _same(entry, other):
                 where = f"line {other.line}" if other.line else "above"
                 raise UsageError(
-                    f"{entry.text} has an entry already, {where}",
+                    f"{entry.text} already has an entry, {where}",
                     place=place,
                     hint="Delete one of the two",
                 )
@@ -205,13 +205,13 @@ def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
     for key in table:
         if key not in _KEYS:
             raise UsageError(
-                f"{key!r} is no key of an entry", place=place, hint=did_you_mean(key, _KEYS)
+                f"{key!r} is not a key of an entry", place=place, hint=did_you_mean(key, _KEYS)
             )
     metric = _word(table, "metric", place)
     return AcceptedEntry(
         case=_word(table, "case", place, needed="Write the id of a case, or a pattern for several"),
         metric=metric_name(metric, place=place) if metric else "",
-        reason=_word(table, "reason", place, needed="Say why it is accepted"),
+        reason=_word(table, "reason", place, needed="Write why it is accepted"),
         until=_day(table, place),
         worse_by=_share(table, place),
         model=_digest(table, place),
@@ -226,7 +226,7 @@ def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> s
         return ""
     if not isinstance(value, str):
         raise UsageError(
-            f"{key!r} is {value!r}, which is no text", place=place, hint=f'Write {key} = "…"'
+            f"{key!r} is {value!r}, which is not text", place=place, hint=f'Write {key} = "…"'
         )
     if not value.strip():
         hint = needed or f"Write one, or leave {key!r} out"
@@ -243,7 +243,7 @@ def _day(table: dict[str, object], place: str) -> date | None:
     if isinstance(value, str):
         return parse_day(value, place=place)
     raise UsageError(
-        f"'until' is {value!s}, which is no day", place=place, hint="Write until = 2027-01-31"
+        f"'until' is {value!s}, which is not a day", place=place, hint="Write until = 2027-01-31"
     )
 
 
@@ -255,12 +255,12 @@ def parse_day(written: str, *, place: str) -> date:
     """
     hint = "Write year, month and day: 2027-01-31"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", written.strip(), re.ASCII):
-        raise UsageError(f"{written!r} is no day", place=place, hint=hint)
+        raise UsageError(f"{written!r} is not a day", place=place, hint=hint)
     try:
         return date.fromisoformat(written.strip())
     except ValueError as error:
         raise UsageError(
-            f"{written!r} is no day of the calendar", place=place, hint=hint
+            f"{written!r} is not a day of the calendar", place=place, hint=hint
         ) from error
 
 
@@ -283,7 +283,7 @@ def parse_share(written: str, *, place: str) -> float:
     """
     hint = "Write by how much it may be worse than the baseline, e.g. 8%"
     if not written.strip().endswith("%"):
-        raise UsageError(f"{written!r} is no share", place=place, hint=hint)
+        raise UsageError(f"{written!r} is not a share", place=place, hint=hint)
     # Rounded, so that 82 % is the number that 82 percent are everywhere else.
     share = round(parse_amount(written, "ratio", place=place), 12)
     if not 0 <= share < float("inf"):
@@ -295,7 +295,7 @@ def _digest(table: dict[str, object], place: str) -> str:
     digest = _word(table, "model", place)
     if digest and not re.fullmatch(f"[0-9a-f]{{{_LEAST_DIGEST},64}}", digest):
         raise UsageError(
-            f"'model' is {digest!r}, which is no digest of a model",
+            f"'model' is {digest!r}, which is not a digest of a model",
             place=place,
             hint=f"Write {_LEAST_DIGEST} or more of its hexadecimal digits, or leave it out",
         )
@@ -318,7 +318,7 @@ def _with(text: str, entries: Sequence[AcceptedEntry]) -> str:
         document.append(_TABLE, tables)
         tables = document[_TABLE]
     if not isinstance(tables, AoT):
-        raise ValueError(f"{_TABLE!r} is no array of tables")
+        raise ValueError(f"{_TABLE!r} is not an array of tables")
     for entry in entries:
         place = next(
             (number for number, old in enumerate(tables) if _is_about(old, entry)), len(tables)

@@ -67,7 +67,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
-        hint = f"{error.hint}. A folder that is still to be filled is written with a slash: {spec}/"
+        hint = f"{error.hint}. Write an empty folder with a slash at its end: {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 
@@ -80,9 +80,9 @@ def _in_folder(folder: Path, place: str) -> Found:
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     if not newest.paths and others and not list_runs(folder):
         raise UsageError(
-            f"{folder} holds no run, but {others[0]}",
+            f"{folder} contains no run, but {others[0]}",
             place=place,
-            hint="Name the folder that the runs are in, or an empty one to begin with",
+            hint="Name the folder that contains the runs, or an empty folder to start with",
         )
     return newest
 
@@ -96,7 +96,7 @@ def _newest(folder: Path, place: str) -> Found:
             raise UsageError(
                 f"the newest run, {run.path}, can't be read: {run.problem}",
                 place=place,
-                hint="Move it away, or name the run that is meant",
+                hint="Move it away, or name the intended run",
             )
         if run.state != "finished":
             continue
@@ -106,10 +106,10 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in {folder} can be the baseline: each failed its gate, the newest is "
+            f"no run in {folder} can be the baseline: each failed its gate; the newest is "
             f"{passed_over[0]}",
             place=place,
-            hint="If what it measured is meant, name it, or run once without a baseline",
+            hint="If its results are intended, name it, or run once without a baseline",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

@@ -137,7 +137,7 @@ def foreign_note(runs: Iterable[StoredRun]) -> str:
     if not foreign:
         return ""
     more = f" (and {len(foreign) - 1} more)" if len(foreign) > 1 else ""
-    return f"{foreign[0].path}{more} was passed over: {foreign[0].problem}"
+    return f"{foreign[0].path}{more} was skipped: {foreign[0].problem}"
 
 
 def _age(run: StoredRun) -> tuple[str, int, str]:
@@ -193,8 +193,10 @@ def resolve_run(spec: str, root: Path) -> Path:
     if spec and is_folder:
         raise _no_run_but_a_folder(spec)
     known = [run.run_id for run in list_runs(root)]
-    hint = did_you_mean(spec, [*known, LATEST]) if known else f"{root} holds no run. {_MEASURE}"
-    raise UsageError(f"there is no run {spec!r}", place=str(root), hint=hint)
+    hint = (
+        did_you_mean(spec, [*known, LATEST]) if known else (f"{root} contains no run. {_MEASURE}")
+    )
+    raise UsageError(f"the run {spec!r} does not exist", place=str(root), hint=hint)
 
 
 def _named(spec: str, root: Path) -> Path | None:
@@ -209,7 +211,7 @@ def _named(spec: str, root: Path) -> Path | None:
 def _no_run_but_a_folder(spec: str) -> UsageError:
     runs = list_runs(Path(spec))
     if not runs:
-        return UsageError(f"the folder {spec!r} holds no {DOCUMENT}", hint=_MEASURE)
+        return UsageError(f"the folder {spec!r} contains no {DOCUMENT}", hint=_MEASURE)
     return UsageError(
         f"{spec!r} is a folder of {len(runs)} runs, not a run",
         hint=f"Name one of them, e.g. {runs[0].path.parent}",
@@ -226,12 +228,12 @@ def _latest(root: Path) -> Loaded:
             try:
                 return replace(read(run.path), notes=tuple(notes))
             except DocumentError as error:
-                notes.append(f"{error.place} was passed over: {error.message}")
+                notes.append(f"{error.place} was skipped: {error.message}")
     hint = _MEASURE
     if notes:
-        hint = f"Of those that are, none can be read: {notes[0]}"
+        hint = f"None of the finished runs can be read: {notes[0]}"
     elif runs:
-        hint = f"The newest that is not: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
+        hint = f"The newest unfinished run: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
     raise UsageError("there is no finished run", place=str(root), hint=hint)
 
 

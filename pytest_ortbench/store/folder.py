@@ -32,7 +32,7 @@ JOURNAL = "journal.jsonl"
 _IGNORED = b"# Created by pytest-ortbench automatically.\n*\n"
 
 _CANT_WRITE = "can't write the run document"
-_ELSEWHERE = "Choose another folder with --ort-results=DIR, or none with --ort-no-results"
+_ELSEWHERE = "Choose another folder with --ort-results=DIR, or write nothing with --ort-no-results"
 
 
 def new_run_id(host: str, started: datetime) -> str:
@@ -82,9 +82,9 @@ class RunFolder:
         """
         path = root / run.run_id
         if path.parent != root or run.run_id in ("", ".", ".."):
-            raise DocumentError(f"{run.run_id!r} is no name of a folder", place=str(root))
+            raise DocumentError(f"{run.run_id!r} can't be the name of a folder", place=str(root))
         if path.exists():
-            raise DocumentError("a run of this name exists already", place=str(path))
+            raise DocumentError("a run with this name already exists", place=str(path))
         check_writable(root)
         encode_header(run)
         return cls(path, run)
@@ -212,7 +212,7 @@ def check_writable(root: Path) -> None:
         (folder for folder in folders if os.access(folder, os.F_OK) or _is_link(folder)), root
     )
     if not os.access(nearest, os.F_OK) and _is_link(nearest):
-        leads = f"{nearest} is a link to {nearest.readlink()}, which is not there"
+        leads = f"{nearest} is a link to {nearest.readlink()}, which does not exist"
         raise DocumentError(leads, place=str(root), hint=_ELSEWHERE)
     if not nearest.is_dir():
         raise DocumentError(f"{nearest} is not a folder", place=str(root), hint=_ELSEWHERE)

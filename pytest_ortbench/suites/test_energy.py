@@ -14,6 +14,6 @@ def test_energy(ortbench):
     energy = ortbench.energy()
     if energy.get("energy_per_inference") is None:
         reason = ortbench.summary.missing["energy_per_inference"]
-        pytest.skip(f"energy was asked for and can't be measured here: {reason}")
+        pytest.skip(f"energy was requested but can't be measured here: {reason}")
     assert energy.energy_per_inference > 0
     assert energy.power > 0

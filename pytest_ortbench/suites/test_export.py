@@ -14,6 +14,6 @@ def test_export(ortbench):
     """Every output is the source's, but for rounding, at every size that the file takes."""
     judgement = ortbench.export_judgement()
     if judgement is None or judgement.is_unjudged:
-        why = "nobody compared it" if judgement is None else judgement.reason
+        why = "it was not compared" if judgement is None else judgement.reason
         pytest.skip(f"could not be judged: {why}")
     assert judgement.is_good, judgement.reason

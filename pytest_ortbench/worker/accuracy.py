@@ -296,7 +296,7 @@ class Collected:
             samples=len(self.magnitudes),
             magnitudes=tuple(sorted(set(self.magnitudes))),
             outputs=outputs,
-            reason="" if outputs else "there are no outputs to compare",
+            reason="" if outputs else "it has no outputs to compare",
             note="; ".join(notes),
             set_elements=tuple(self._elements),
             set_durations_ns=tuple(self.durations_ns),
@@ -320,7 +320,7 @@ class Collected:
             outcome = (
                 "only finite pairs are compared"
                 if len(kept) == len(differences)
-                else "left out of its figures"
+                else "it is left out of the figures"
             )
             remarks.append(
                 f"the reference of {label!r} is not finite in {count} of {len(differences)} "
@@ -345,13 +345,13 @@ def repeatability(checks: Sequence[OutputCheck]) -> tuple[bool | None, str]:
         0.1 %), ``False`` and how they differ, or ``None`` where fewer than two were looked at.
     """
     if len(checks) < 2:
-        return None, "fewer than two runs were looked at"
+        return None, "fewer than two runs were checked"
     first = checks[0]
     drifted = ""
     for check in checks[1:]:
         if check.nonfinite != first.nonfinite:
             return False, (
-                f"{check.nonfinite} NaN or infinite values in the {check.run} run, "
+                f"{check.nonfinite} NaN or infinite values in the {check.run} run, but "
                 f"{first.nonfinite} in the {first.run} run"
             )
         if check.digest == first.digest:
@@ -379,9 +379,11 @@ def _output_order(session: Session, names: Sequence[str]) -> tuple[list[int] | N
     if set(names) <= set(declared):
         return [declared.index(name) for name in names], ""
     if len(declared) == len(names):
-        return list(range(len(names))), "outputs are compared in order, since their names differ"
+        return list(range(len(names))), (
+            "outputs are compared in order, because their names differ"
+        )
     return None, (
-        f"the outputs differ: {', '.join(declared)} against {', '.join(names)} of the reference"
+        f"the outputs differ: {', '.join(declared)}, but {', '.join(names)} in the reference"
     )
 
 

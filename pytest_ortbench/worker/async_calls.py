@@ -32,7 +32,7 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
         raise _unsupported("run_async takes host arrays", "Use --ort-io=end-to-end")
     if threads < 2:
         raise _unsupported(
-            "run_async runs on the threads of the session, and with 1 intra-op thread it has none",
+            "run_async runs on the session's threads, and with 1 intra-op thread there are none",
             "Use --ort-threads=2 or more",
         )
 

@@ -32,7 +32,7 @@ class DeviceMemory:
         self._context: tuple[str, int] | None = None
         self._neighbours: int | None = None
         if provider.name not in NVIDIA:
-            self.reason = f"no source of device memory for {provider.name}"
+            self.reason = f"the device memory of {provider.name} can't be read"
             return
         environment = os.environ if environment is None else environment
         try:

@@ -246,7 +246,7 @@ class EngineCase(MeasuredCase):
 
 def _kind_of(case: Case) -> EngineKind:
     alias = case.provider.alias
-    reason = f"no package here brings the engine {alias!r}"
+    reason = f"no package here provides the engine {alias!r}"
     try:
         kind = engine_kind(alias)
     except UsageError as error:
@@ -257,7 +257,7 @@ def _kind_of(case: Case) -> EngineKind:
                 kind="unavailable",
                 phase="import",
                 message=reason,
-                hint=f"Install what brings it in runtime {case.runtime.label!r}, too",
+                hint=f"Install the package that provides it in runtime {case.runtime.label!r}, too",
             )
         )
     return kind

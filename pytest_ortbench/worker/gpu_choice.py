@@ -74,8 +74,8 @@ def number_of(
         if f"GPU-{ask_cuda(other)}" == meant:
             return other
     raise NoSuchGpu(
-        f"which number CUDA gives {meant} is not known: the GPUs are of several models; "
-        "set CUDA_DEVICE_ORDER=PCI_BUS_ID"
+        f"the CUDA number of {meant} is not known, because there are GPUs of several models; set "
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID"
     )
 
 
@@ -113,12 +113,12 @@ def chosen_gpu(
         uuid = ask_cuda(ordinal)
         if not uuid:
             raise LookupError(
-                f"which GPU is number {ordinal} is not known: they are of several models; "
-                "set CUDA_DEVICE_ORDER=PCI_BUS_ID"
+                f"it is not known which GPU has the number {ordinal}, because there are GPUs of "
+                "several models; set CUDA_DEVICE_ORDER=PCI_BUS_ID"
             )
         return _whole(nvml, f"GPU-{uuid}")
     if setting is None:
-        raise LookupError(f"there is no GPU number {ordinal}, NVML knows {len(visible)}")
+        raise LookupError(f"GPU number {ordinal} does not exist; NVML knows {len(visible)}")
     unknown = _unknown(setting, len(visible))
     if unknown and ordinal == len(visible):
         raise LookupError(f"CUDA_VISIBLE_DEVICES names {unknown}, which NVML does not know")

@@ -113,14 +113,14 @@ def _fitting(
         array = _rounded(array, name, spec, place)
     if array.dtype != np.dtype(name):
         raise input_error(
-            f"input {spec.name!r} wants {spec.type}, but {place} holds {dtype}",
+            f"input {spec.name!r} needs {spec.type}, but {place} contains {dtype}",
             hint=f"Convert it to {'text' if name == 'object' else name} first",
         )
     if shape is not None and array.shape != shape:
         raise input_error(
-            f"input {spec.name!r} wants the shape {list(shape)}, but {place} has "
+            f"input {spec.name!r} needs the shape {list(shape)}, but {place} has "
             f"{list(array.shape)}",
-            hint="Set --ort-batch-sizes and --ort-dims to what the file holds",
+            hint="Set --ort-batch-sizes and --ort-dims to the sizes in the file",
         )
     return np.ascontiguousarray(array).reshape(array.shape)
 
@@ -139,9 +139,9 @@ def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) ->
     held = represented(array, element)
     if not np.array_equal(held, array, equal_nan=array.dtype.kind == "f"):
         raise input_error(
-            f"input {spec.name!r} wants {spec.type}, and {place} holds numbers that {element} "
-            "does not have",
-            hint=f"Round them to {element} first; values are never rounded silently",
+            f"input {spec.name!r} needs {spec.type}, but {place} contains numbers that {element} "
+            "can't represent",
+            hint=f"Round them to {element} first: values are never rounded silently",
         )
     return held
 
@@ -158,7 +158,7 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
     if bool((np.isinf(rounded) & np.isfinite(array)).any()):
         most = float(np.abs(array[np.isfinite(array)]).max())
         raise input_error(
-            f"input {spec.name!r} wants {spec.type}, and {place} holds values up to {most:g}, "
+            f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
             hint="Scale the values, or measure a variant that keeps its float inputs "
             "(keep_io_types)",

@@ -36,7 +36,7 @@ def set_state(paths: Iterable[Path], state: str) -> tuple[float | None, str]:
             _read(path)
         return resident(files), ""
     if not hasattr(os, "posix_fadvise"):
-        return None, f"{sys.platform} offers no way to drop a file from its cache"
+        return None, f"{sys.platform} has no way to drop a file from its cache"
     for path in files:
         _drop(path)
     share = resident(files)

@@ -128,8 +128,8 @@ def devices(plugin: Plugin) -> list[OrtEpDevice]:
         others = f", only for {', '.join(sorted(names))}" if names else ""
         source = Path(plugin.library).name or "ONNX Runtime's own plug-in"
         raise PluginMissing(
-            f"{source} offers no device here for {plugin.name}{others}; "
-            f"ONNX Runtime sees {', '.join(_hardware())}"
+            f"{source} has no device here for {plugin.name}{others}; ONNX Runtime finds "
+            f"{', '.join(_hardware())}"
         )
     return offered
 
@@ -212,7 +212,7 @@ def _register(plugin: Plugin) -> None:
     if _registered.get(plugin.name) == plugin.library:
         return
     if not Path(plugin.library).is_file():
-        raise PluginMissing(f"there is no library {plugin.library}")
+        raise PluginMissing(f"the library {plugin.library} does not exist")
     try:
         ort.register_execution_provider_library(plugin.name, plugin.library)
     except Exception as error:  # ONNX Runtime's own exceptions share no base class

@@ -278,7 +278,8 @@ def _unreadable(path: Path, why: str) -> WorkerError:
         Failure(
             kind="error",
             phase="profile",
-            message=f"the profile {path} is of no use: {why}",
-            hint="Without it placement can't be proven; see if the temporary folder is full",
+            message=f"the profile {path} can't be used: {why}",
+            hint="Without it, placement can't be proven; check whether the temporary folder is "
+            "full",
         )
     )

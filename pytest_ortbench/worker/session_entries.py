@@ -53,23 +53,23 @@ def unconfirmed_entries(case: Case) -> dict[str, str]:
     unconfirmed: dict[str, str] = {}
     for key, value in entries.items():
         if not own:
-            unconfirmed[key] = "the libraries of this ONNX Runtime can't be looked into"
+            unconfirmed[key] = "the libraries of this ONNX Runtime can't be searched"
         elif any(_holds(file, key) for file in own):
             unconfirmed[key] = _why_unconfirmed(key, value, case.provider)
         elif key in DOCUMENTED:
             # Not in every build is each key a constant of its own.
             unconfirmed[key] = (
-                f"it is documented, and the library of ONNX Runtime {ort.__version__} does not "
-                "show it: it may be of another version"
+                f"it is documented, but the library of ONNX Runtime {ort.__version__} does not "
+                "contain it: it may belong to another version"
             )
         elif key.startswith(_OWN) or not (others or _may_be_read_elsewhere(case)):
             raise _unknown(key, ort.__version__, own)
         else:
             names = ", ".join(file.name for file in others if _holds(file, key))
             unconfirmed[key] = (
-                f"it stands in {names}, which says nothing when it reads it"
+                f"it is in {names}, which does not report whether it reads it"
                 if names
-                else "ONNX Runtime does not know it, and whoever else reads it does not say so"
+                else "ONNX Runtime does not know it, and no other reader reports it"
             )
     return {key: why for key, why in unconfirmed.items() if why}
 
@@ -79,7 +79,7 @@ def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:
     names = {provider.alias.lower(), provider.name.lower()}
     names.add(provider.name.lower().removesuffix("executionprovider"))
     if owner is not None and owner[1].lower() not in names:
-        return f"it is an option of {owner[1]}, and the provider is {provider.alias}"
+        return f"it is an option of {owner[1]}, but the provider is {provider.alias}"
     if owner is None and key.startswith("ep.") and provider.name == CPU:
         return "it is for providers that compile a part of the graph, and cpu compiles none"
     if is_documented(key, value):

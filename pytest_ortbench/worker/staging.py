@@ -165,6 +165,6 @@ def _damaged(name: str, how: str) -> WorkerError:
             kind="error",
             phase="files",
             message=f"{name} arrived damaged: {how}",
-            hint="Something between host and runtime changes what is sent",
+            hint="Something between host and runtime changes the data that is sent",
         )
     )

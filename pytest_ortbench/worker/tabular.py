@@ -108,14 +108,15 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         return TableForm(kind=TEXTS, types=types)
     if array.ndim != 2:
         raise EngineRefusal(
-            f"its example rows have {array.ndim} axes, and a table has 2",
+            f"its example rows have {array.ndim} axes, but a table has 2",
             kind="error",
             hint="Return rows as the model's predict takes them",
         )
     if matrix and types[name] == "string":
         raise EngineRefusal(
-            "its example rows hold something else than numbers, which its converter can't take",
-            hint="Encode such columns in front of the model, as numbers",
+            "its example rows contain values that are not numbers, which its converter can't "
+            "handle",
+            hint="Encode such columns as numbers before the model",
         )
     return TableForm(kind=MATRIX, types=types, width=array.shape[1])
 
@@ -124,10 +125,10 @@ def _without_rows(loaded: LoadedSource) -> TableForm:
     width = getattr(loaded.model, "n_features_in_", None)
     if not isinstance(width, int) or hasattr(loaded.model, "feature_names_in_"):
         raise EngineRefusal(
-            "it returned a model without example rows, and their columns and types decide on the "
+            "it returned a model without example rows, but their columns and types determine the "
             "inputs",
             kind="error",
-            hint="Return (model, rows), where rows are some that its predict takes",
+            hint="Return (model, rows) with rows that its predict accepts",
         )
     (name,) = loaded.names or [INPUT]
     return TableForm(kind=MATRIX, types=_chosen({name: "float"}, loaded), width=width)
@@ -147,7 +148,7 @@ def _chosen(types: dict[str, str], loaded: LoadedSource) -> dict[str, str]:
             )
         if kind not in TYPES:
             raise EngineRefusal(
-                f"'types' gives {name!r} the type {kind!r}, which there is not",
+                f"'types' gives {name!r} the type {kind!r}, which does not exist",
                 kind="error",
                 hint=did_you_mean(str(kind), TYPES),
             )

@@ -23,7 +23,7 @@ def load_file(path: Path) -> ModuleType:
     name = f"ortbench_stages_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise stage_error(f"{path} is not a Python file that can be read")
+        raise stage_error(f"{path} can't be read as a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     # As for a script: first, so that a module beside it wins over an installed one.

@@ -126,7 +126,7 @@ def made(result: CaseResult, base: str) -> CaseResult:
         (
             [listed("dirty", 5, 4.4)],
             "dirty: 5 weights are also inputs, so ONNX Runtime does not fold them: "
-            "--ort-precisions=native,cleaned says what that costs",
+            "--ort-precisions=native,cleaned measures what that costs",
         ),
     ],
 )

@@ -166,7 +166,7 @@ def test_without_any_run_it_is_written_and_said_that_it_has_no_bound(tool):
     ("arguments", "told"),
     [
         ((), "ortbench accept CASE --reason=TEXT"),
-        (("", REASON), "names no case"),
+        (("", REASON), "does not name a case"),
         ((CASE,), "needs a reason"),
         ((CASE, "--reason="), "needs a reason"),
         ((CASE, "--reason= \t"), "needs a reason"),

@@ -83,7 +83,7 @@ def test_what_can_not_be_made_is_said(tool, installer):
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
         (["remove"], "neither labels nor --all was given, or both were"),
         (["remove", "x", "--all"], "neither labels nor --all was given, or both were"),
-        (["remove", "onnxruntime-1"], "LABEL: there is no environment 'onnxruntime-1'"),
+        (["remove", "onnxruntime-1"], "LABEL: the environment 'onnxruntime-1' does not exist"),
         (["creat"], "No such command 'creat'"),
     ],
 )

@@ -63,4 +63,4 @@ def test_files_of_other_tools_are_passed_over_with_a_note(tool, store, tmp_path)
         ended = tool(*command)
         assert ended.code == 0
         assert ended.err.split()[1].endswith("1/run.json")
-        assert "run.json was passed over: " in ended.err
+        assert "run.json was skipped: " in ended.err

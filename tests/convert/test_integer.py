@@ -104,16 +104,16 @@ class TestInteger:
         [
             (
                 replace(FP16, block_list=("Matmul",)),
-                "the recipe's block_list names 'Matmul', which is no operator type. "
-                "Did you mean 'MatMul'?",
+                "the recipe's block_list names 'Matmul', which is not an operator type. Did you "
+                "mean 'MatMul'?",
             ),
             (
                 replace(DYNAMIC, op_types=("Blah",)),
-                "the recipe's op_types names 'Blah', which is no operator type. Known: ",
+                "the recipe's op_types names 'Blah', which is not an operator type. Known: ",
             ),
             (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),
-                "the recipe excludes the node 'mm9', and the model has none. Did you mean",
+                "the recipe excludes the node 'mm9', but the model does not have it. Did you mean",
             ),
         ],
         ids=["block_list", "op_types", "nodes_to_exclude"],

@@ -236,4 +236,4 @@ def test_every_pass_can_be_interrupted(name: str) -> None:
     assert due(marked, [name]) == [name]
     assert marked != result
     # Whatever its reason says, what was not interrupted is over.
-    assert due(without(result, [name], "interrupted before it was over"), [name]) == []
+    assert due(without(result, [name], "interrupted before it ended"), [name]) == []

@@ -179,8 +179,8 @@ def test_external_data_behind_a_link_is_told_from_data_elsewhere() -> None:
     failure = judge(said.EXTERNAL_LINKED)
     assert failure.kind == "error"
     assert failure.hint == (
-        "data/w is a link out of the model's folder, which ONNX Runtime does not follow: "
-        "put the file itself there"
+        "data/w is a link to a file outside the model's folder, which ONNX Runtime does not "
+        "follow: put the file itself there"
     )
 
 

@@ -86,7 +86,7 @@ def test_trouble_with_a_device_is_unavailable(
 
 
 def test_a_plug_in_without_a_device_says_what_it_needs() -> None:
-    text = "libonnxruntime_providers_webgpu.so offers no device here for WebGpuExecutionProvider"
+    text = "libonnxruntime_providers_webgpu.so has no device here for WebGpuExecutionProvider"
     refusal = Refusal(phase="session", error="PluginMissing", text=text)
     webgpu = diagnose(Evidence(refusal=refusal, provider=parse_provider("webgpu")))
     assert (webgpu.kind, webgpu.message) == ("unavailable", text)

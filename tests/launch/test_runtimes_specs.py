@@ -120,7 +120,7 @@ def test_versions_before_1_19_get_numpy_1(text: str, onnxruntime: str, extra: li
         ("gpubox", "Did you mean 'gpu-box'?"),
         ("onnxruntim", "Did you mean 'onnxruntime'?"),
         ("torch", "Known names: current, auto, gpu-box; or write requirements such as"),
-        ("numpy+torch", "'numpy+torch' names no distribution of ONNX Runtime. Add one"),
+        ("numpy+torch", "'numpy+torch' contains no distribution of ONNX Runtime. Add one"),
         ("onnxruntime-extensions", "is neither a configured runtime nor a distribution"),
         ("onnxruntime==", "'onnxruntime==' is not a requirement ("),
         ("onnxruntime=1.2", "'onnxruntime=1.2' is not a requirement ("),
@@ -289,7 +289,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ("x = 1\n[tool", "pyproject.toml: it can't be read: "),
         ("tool.ortbench.runtimes = 1", "[tool.ortbench.runtimes] is not a table"),
         ("[tool.ortbench.runtimes]\nx = 1", "[tool.ortbench.runtimes.x]: it is 1, not a table"),
-        ("[tool.ortbench.runtimes.x]", "it says neither what to start nor what to install"),
+        ("[tool.ortbench.runtimes.x]", "it has neither a command to start nor packages to install"),
         ("[tool.ortbench.runtimes.current]\npython='x'", "'current' can't be the name"),
         ("[tool.ortbench.runtimes.'a b']\npython='x'", "'a b' can't be the name"),
         (

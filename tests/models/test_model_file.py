@@ -140,9 +140,9 @@ def test_truncated_external_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("location", "rule"),
     [
-        ("../../etc/passwd", "leads out of the model's folder"),
-        ("data/../../secret", "leads out of the model's folder"),
-        ("..\\secret", "leads out of the model's folder"),
+        ("../../etc/passwd", "is outside the model's folder"),
+        ("data/../../secret", "is outside the model's folder"),
+        ("..\\secret", "is outside the model's folder"),
         ("/etc/passwd", "is an absolute path"),
         ("C:\\secret", "is an absolute path"),
         ("\\\\host\\share", "is an absolute path"),

@@ -139,7 +139,7 @@ def test_zero_by_option_is_refused_too() -> None:
 def test_unknown_dimension_names_the_known_ones() -> None:
     with refused(UsageError, "'sequ'", place="--ort-dims", hint="'seq'"):
         resolve_inputs(described(tensor("x", "batch", "seq")), batch=1, dims={"sequ": 3})
-    with refused(UsageError, "'seq'", place="--ort-dims", hint="fixed"):
+    with refused(UsageError, "'seq'", place="--ort-dims", hint="fixes"):
         resolve_inputs(described(tensor("x", 1, 3)), batch=1, dims={"seq": 3})
 
 
@@ -489,8 +489,8 @@ def test_values_are_not_loaded(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"x": None}, "lacks 'x' of model 'pair'"),
-        ({"extra": np.ones(3)}, "holds 'extra', which is no input"),
-        ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*holds tensor\(double\)"),
+        ({"extra": np.ones(3)}, "contains 'extra', which is neither an input"),
+        ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*contains tensor\(double\)"),
         ({"x": np.ones((1, 5, 1), np.float32)}, "the number of axes differs"),
         ({"x": np.array([[None] * 5])}, "can't be read"),
     ],

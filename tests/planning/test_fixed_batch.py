@@ -47,7 +47,7 @@ def test_rows_of_a_dense_layer_are_a_batch(tmp_path: Path) -> None:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert failure.kind == "unsupported"
-    for part in ("batch 1 ", "axis 0 of 'x'", "fixed to 32"):
+    for part in ("batch size 1 ", "axis 0 of 'x'", "fixed to 32"):
         assert part in failure.message
     assert "--ort-batch-sizes=32" in failure.hint
     (spec,) = resolve_inputs(found, batch=32, dims={})

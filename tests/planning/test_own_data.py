@@ -190,18 +190,18 @@ class TestImages:
         folder = photos(tmp_path / "photos", 100)
         whole = (folder / "p57.png").read_bytes()
         (folder / "p57.png").write_bytes(whole[: len(whole) // 2])
-        with pytest.raises(UsageError, match=r"p57\.png' is no image that can be read"):
+        with pytest.raises(UsageError, match=r"p57\.png' can't be read as an image"):
             prepared(model(tmp_path, [1, 3, 4, 5]), folder)
 
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"sise": "3"}, "'sise' is no setting"),
-            ({"size": "9x9"}, "size=9x9 was requested, but the input 'x' wants 4x5"),
+            ({"sise": "3"}, "'sise' is not a setting"),
+            ({"size": "9x9"}, "size=9x9 was requested, but the input 'x' requires 4x5"),
             ({"mean": "1:2"}, "mean has 2 numbers, but the input has 3 channels"),
             ({"std": "0"}, "std has 1 numbers"),
-            ({"scale": "a"}, "scale=a does not hold a numbers"),
-            ({"scale": "1/0"}, "scale=1/0 does not hold a numbers"),
+            ({"scale": "a"}, "scale=a is not a list of numbers"),
+            ({"scale": "1/0"}, "scale=1/0 is not a list of numbers"),
             ({"resize": "zoom"}, "resize=zoom"),
             ({"color": "cmyk"}, "color=cmyk"),
             ({"layout": "hwc"}, "layout=hwc"),
@@ -215,7 +215,7 @@ class TestImages:
         assert caught.value.message.startswith(message)
 
     def test_a_model_that_takes_no_images_says_what_it_takes(self, tmp_path: Path) -> None:
-        with pytest.raises(UsageError, match=r"no input of model .* takes images"):
+        with pytest.raises(UsageError, match=r"no input of model .* accepts images"):
             prepared(model(tmp_path, [1, 7]), photos(tmp_path / "photos"))
 
 
@@ -324,7 +324,7 @@ class TestAudio:
     def test_what_is_no_wav_file_is_named(self, tmp_path: Path) -> None:
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")
-        with pytest.raises(UsageError, match=r"b\.wav' is no WAV file that can be read"):
+        with pytest.raises(UsageError, match=r"b\.wav' can't be read as a WAV file"):
             prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
 
     def test_the_rate_itself_is_fed_to_labelled_sounds_too(self, tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ class TestText:
     def test_without_a_tokenizer_it_says_where_one_belongs(self, tmp_path: Path) -> None:
         (tmp_path / "lines.txt").write_text("good\n")
         found = model(tmp_path, ["batch", 4], kind=TensorProto.INT64, name="input_ids")
-        with pytest.raises(UsageError, match=r"no tokenizer\.json lies beside it"):
+        with pytest.raises(UsageError, match=r"no tokenizer\.json beside it"):
             prepared(found, tmp_path / "lines.txt")
 
 

@@ -30,7 +30,7 @@ def test_every_example_can_be_read(text: str):
         ("precison:fp16", "Did you mean 'precision'?"),
         ("model:", "names none"),
         ("option:threads", "has no value"),
-        ("git:--upload-pack=x", "is no revision"),
+        ("git:--upload-pack=x", "is not a revision"),
     ],
 )
 def test_wrong_ones(text: str, message: str):

@@ -220,7 +220,7 @@ class TestOwn:
     def test_one_with_another_input_is_refused(self) -> None:
         other = replace(model(), inputs=(TensorInfo(name="image", type="tensor(float)", shape=()),))
         found = fed_to(own_variant(OwnVariant(name="v", model=other), model()), (SPEC,), RECIPES)
-        assert "wants the input 'image', which the model does not have (its inputs: x)" in str(
+        assert "needs the input 'image', which the model does not have (its inputs: x)" in str(
             found
         )
 

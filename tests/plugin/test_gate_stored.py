@@ -111,7 +111,7 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
             "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. Cases: "
             "one/native/cpu/b1, two/native/cpu/b1",
         ),
-        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models holds no run, but net.txt*"),
+        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models contains no run, but net.txt*"),
     ],
 )
 @pytest.mark.usefixtures("two")

@@ -98,8 +98,8 @@ REASONS = {
     (
         "silero-vad",
         "int8-static",
-    ): "stand in branches of If or bodies of loops, where ONNX Runtime's "
-    "static quantiser does not go: 12 Conv, 4 LSTM",
+    ): "stand in branches of If or bodies of loops, which ONNX Runtime's static quantiser skips: "
+    "12 Conv, 4 LSTM",
     ("silero-vad", "int4"): "its operators with weights: 12 Conv, 4 LSTM",
     (
         "silero-vad",

@@ -53,8 +53,8 @@ def test_a_plug_in_without_a_device_says_so_and_extensions_are_none(
     if info.plugin_providers:
         pytest.skip("this machine has a GPU for WebGPU")
     assert info.plugin_problems["WebGpuExecutionProvider"].startswith(
-        "libonnxruntime_providers_webgpu.so offers no device here for WebGpuExecutionProvider; "
-        "ONNX Runtime sees CPU "
+        "libonnxruntime_providers_webgpu.so has no device here for WebGpuExecutionProvider; ONNX "
+        "Runtime finds CPU "
     )
 
 
@@ -113,7 +113,7 @@ def test_a_wrong_backend_library_gives_no_number(
     assert result.status == "unavailable"
     assert result.measurements == ()
     assert result.failure is not None
-    assert result.failure.message == f"{ON_QNN} needs {library}, which is not here"
+    assert result.failure.message == f"{ON_QNN} needs {library}, which is not installed here"
 
 
 def test_qnn_without_a_backend_says_which_there_are(

@@ -185,7 +185,8 @@ def test_two_workers_and_their_interval_are_said() -> None:
 
     assert line(2).startswith(
         "2 fresh worker processes a case; p50 is the median of their medians, with its 95 % "
-        "interval widened by 5 % each way, or by as much as they differ: two can't tell more; n<368"
+        "interval widened by 5 % each way, or by as much as they differ, because there are "
+        "only two; n<368"
     )
     assert line(3).startswith(
         "3 fresh worker processes a case; p50 is the median of their medians, with its 95 % "

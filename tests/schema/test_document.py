@@ -254,8 +254,8 @@ WHOLE = encode_run(RUN)
         (b'{"schema_version": true, "run_id": "r"}', "schema_version is True, not a whole number"),
         (
             b'{"schema_version": 99, "run_id": "r"}',
-            "the document has schema version 99, this pytest-ortbench "
-            f"reads up to {SCHEMA_VERSION}. Upgrade it: pip install".encode(),
+            "the document has schema version 99, but this pytest-ortbench reads versions up to "
+            f"{SCHEMA_VERSION}. Upgrade it: pip install".encode(),
         ),
         (
             b'{"schema_version": 0, "run_id": "r"}',

@@ -45,7 +45,7 @@ def test_foreign_files_are_passed_over_with_a_note(tmp_path: Path, content: byte
     assert baseline.paths == (own,)
     left = resumable(tmp_path, RUN.plan, [])
     for note in (*latest.notes, baseline.foreign, left.foreign):
-        assert note.startswith(f"{path} was passed over: ")
+        assert note.startswith(f"{path} was skipped: ")
     with pytest.raises(ForeignDocumentError):
         load(path)
 

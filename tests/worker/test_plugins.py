@@ -174,8 +174,8 @@ def test_inspection_tells_devices_and_problems(
     assert info.plugin_providers == ("good",)
     assert info.provider_devices == {"good": ("gpu",)}
     assert info.plugin_problems == {
-        "empty": "empty.so offers no device here for empty, only for good; "
-        "ONNX Runtime sees CPU Acme, GPU Acme"
+        "empty": "empty.so has no device here for empty, only for good; ONNX Runtime finds CPU "
+        "Acme, GPU Acme"
     }
     assert set(info.plugin_libraries) == {"good", "empty"}
     assert "good" not in info.available_providers

@@ -34,7 +34,7 @@ def build(name: str, folder: Path) -> Path:
     info = BUILDERS.get(name)
     if info is None:
         raise UsageError(
-            f"there is no built-in model {name!r}",
+            f"the built-in model {name!r} does not exist",
             place=f"builtin:{name}",
             hint=did_you_mean(name, BUILDERS),
         )
@@ -47,7 +47,7 @@ def build(name: str, folder: Path) -> Path:
         raise ModelError(
             f"can't write the built model: {error.strerror or error}",
             place=str(target),
-            hint="Free some space there, or set another cache folder",
+            hint="Free space there, or set another folder with ORTBENCH_CACHE",
         ) from error
     return target
 

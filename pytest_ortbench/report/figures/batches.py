@@ -139,7 +139,7 @@ def _notes(
         "right; upper left is best.",
     ]
     if slo is not None:
-        sentences.append(f"Dashed: the latency to keep, {slo.words}.")
+        sentences.append(f"Dashed: the latency limit, {slo.words}.")
     if without:
         sentences.append(f"Too few samples for {name}: {without} of the measured cases.")
     if left_out:

@@ -59,11 +59,12 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         Failure(
             kind="error",
             phase="first",
-            message="token by token its logits are not those of one run over all tokens: "
-            f"{ratios} dB after {prompt} to {prompt + later} tokens, where {seen.least_db:g} dB "
-            "are the least; so it is fed wrongly, or computes wrongly with a cache",
-            hint="Look at what the file expects of mask, positions and cache; --ort-generate=off "
-            "times single inferences",
+            message="its logits token by token differ from those of one run over all tokens: "
+            f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "
+            f"{seen.least_db:g} dB; so its inputs are wrong, or it computes wrongly with a "
+            "cache",
+            hint="Check what the file expects of mask, positions and cache; --ort-generate=off "
+            "measures single inferences",
         )
     )
 

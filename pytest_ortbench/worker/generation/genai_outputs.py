@@ -104,8 +104,8 @@ class GenaiOutputs:
                 Failure(
                     kind="unsupported",
                     phase="inputs",
-                    message=f"{PACKAGE} makes the input {wrong[0]!r} itself, and of a prompt "
-                    "without padding it would be another one",
+                    message=f"{PACKAGE} makes the input {wrong[0]!r} itself, and it would differ "
+                    "for a prompt without padding",
                 )
             )
 

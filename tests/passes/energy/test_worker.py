@@ -192,7 +192,7 @@ def test_a_device_that_can_not_be_read_leaves_the_others_alone(library: Path) ->
         "3": "NVML: GPU-ab32-4444-5555 is cut into MIG slices, and what is read is that of the "
         "device",
         "4": "the GPU is virtual: counter and power are those of the whole board",
-        "5": "NVML: there is no GPU number 5, NVML knows 5",
+        "5": "NVML: GPU number 5 does not exist; NVML knows 5",
     }
 
 
