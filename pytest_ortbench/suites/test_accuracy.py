@@ -1,11 +1,11 @@
-"""Are the answers right, compared with fp32 on the CPU without optimisation?
+"""Are the outputs right, compared with fp32 on the CPU without optimisation?
 
-Each precision has a floor that it must keep. To set your own:
+Each precision has a minimum that it must reach. To set your own:
 
     @pytest.mark.ortbench(limits=["accuracy_sqnr >= 40 dB", "accuracy_top1 >= 99 %"])
 
-With labelled data (--ort-dataset) the metric of the task decides instead: 99 % of fp32 must be kept
-for certain. Limits of your own: "task_metric >= 0.75", "task_kept >= 99.9 %".
+With labelled data (--ort-dataset) the metric of the task decides instead: at least 99 % of
+fp32's metric must be kept. Limits of your own: "task_metric >= 0.75", "task_kept >= 99.9 %".
 """
 
 import pytest

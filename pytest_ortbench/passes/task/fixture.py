@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def task(ortbench: Measured) -> View:
     """``metric``, ``ratio`` and ``kept`` on labelled data (``--ort-dataset``).
 
-    The mean score, its share of the fp32 reference's, and the share kept for certain. Of boxes
-    also ``map`` and ``map50``.
+    The mean score, its share of the fp32 reference's, and the lower end of that share's
+    95 % interval. For boxes also ``map`` and ``map50``.
     """
     return ortbench.view(PASS.name, "metric", "ratio", "kept", "map", "map50")
 
