@@ -86,7 +86,7 @@ class Agreement:
         rows: Smallest share of rows whose class, or whole value, is the reference's; ``None`` where
             all are.
         output: The output with this share; empty without one.
-        on_drawn_inputs: Whether drawn inputs alone judged them.
+        on_drawn_inputs: Whether random inputs alone judged them.
     """
 
     is_exact: bool = False

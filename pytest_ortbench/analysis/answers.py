@@ -70,7 +70,7 @@ class Winner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """A variant that is faster, and that drawn inputs alone can't recommend.
+    """A variant that is faster, and that random inputs alone can't recommend.
 
     Attributes:
         variant: ``int8-static/cpu``.
@@ -206,7 +206,7 @@ def _best_of_batches(candidates: Sequence[Candidate], metric: str) -> tuple[Winn
 def _recommended(
     candidates: Sequence[Candidate], fastest: Sequence[Winner], *, several: bool
 ) -> tuple[Advice | None, Withheld | None]:
-    """Which variant to ship, and which faster one nothing but drawn inputs speaks for.
+    """Which variant to ship, and which faster one nothing but random inputs speaks for.
 
     Args:
         candidates: What may be ranked.

@@ -26,7 +26,7 @@ class Certainty(Enum):
 def certainty_of(answer: ModelAnswer) -> Certainty:
     """Return how sure the recommendation of an answer is.
 
-    A faster variant that only drawn inputs judged comes before flags, and flags before ties.
+    A faster variant that only random inputs judged comes before flags, and flags before ties.
     """
     advice = answer.advice
     if answer.ranked == 0:

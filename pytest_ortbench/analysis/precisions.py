@@ -66,7 +66,7 @@ class PrecisionRow:
         exact: Whether outputs are the reference's, bit for bit.
         finite: Whether outputs hold numbers only; ``None`` if they were not compared.
         judged: Whether it is known how good the answers are.
-        on_drawn_inputs: Whether nothing but drawn inputs says so.
+        on_drawn_inputs: Whether nothing but random inputs says so.
         top1: Share of rows whose class agrees, with its exact interval.
         result: The case behind it, for what passes say of its answers.
         flags: Names of the validity flags.

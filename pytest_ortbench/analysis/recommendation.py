@@ -49,7 +49,7 @@ class Advice:
         error: Relative error of the worst output against the reference (root mean square, 0.01 is
             one per cent); ``None`` where it is the original, exact or not compared.
         top1: Share of inputs whose most likely class stayed the same, with its exact interval.
-        drawn_inputs: Whether the verdict on its answers rests on drawn inputs alone.
+        drawn_inputs: Whether the verdict on its answers rests on random inputs alone.
         rivals: Number of variants that were ranked.
         blurred_by: Flags that make it less certain.
     """
@@ -72,7 +72,7 @@ class Advice:
 def needs_real_inputs(summary: Summary) -> bool:
     """Whether a variant may not be preferred to another precision before real inputs judged it.
 
-    So it is where its answers were judged on drawn inputs alone, and it computes in another
+    So it is where its answers were judged on random inputs alone, and it computes in another
     precision than the original. A user's own file of outputs that differ by rounding only, and
     that holds the original's precision, is as good as another graph of it.
     """

@@ -116,7 +116,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     measured case stay ``None``. ``role`` says what ``provider`` names: an execution ``provider``,
     another ``engine`` or a ``framework``, whose version is ``engine_version``; its process has no
     ``runtime_version``. ``unjudged`` names the judgements that
-    could not be made, each with its reason. ``accuracy_inputs`` is ``drawn inputs`` where the
+    could not be made, each with its reason. ``accuracy_inputs`` is ``random inputs`` where the
     verdict on the answers rests on these alone, and empty otherwise.
 
     Args:

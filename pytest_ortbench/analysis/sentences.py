@@ -129,7 +129,7 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
 
 
 def _not_yet(withheld: Withheld) -> Told:
-    """Say what is faster and why it can't be recommended: nothing but drawn inputs judged it."""
+    """Say what is faster and why it can't be recommended: nothing but random inputs judged it."""
     factor, error = withheld.factor, withheld.error
     faster = (
         "fastest"

@@ -85,7 +85,7 @@ class Summary:
 
     @property
     def on_drawn_inputs(self) -> bool:
-        """Whether the verdict on its answers rests on drawn inputs alone."""
+        """Whether the verdict on its answers rests on random inputs alone."""
         return any(judgement.drawn_inputs for judgement in self.judgements)
 
 

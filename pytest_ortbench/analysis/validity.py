@@ -339,7 +339,7 @@ def _neighbour(result: CaseResult) -> str:
 
 
 def _input_dependent(result: CaseResult) -> str:
-    """Sizes of outputs, or durations in most rounds, that differ between drawn input sets."""
+    """Sizes of outputs, or durations in most rounds, that differ between random input sets."""
     accuracy = result.accuracy
     if accuracy is None or any(spec.path for spec in result.case.inputs):
         return ""
@@ -351,7 +351,7 @@ def _input_dependent(result: CaseResult) -> str:
         slow, fast = (median(side) for side in zip(*accuracy.set_pairs_ns, strict=True))
         ends = " to ".join(format_amount(end * 1e-9, "s") for end in (fast, slow))
         told.append(f"an inference takes from {ends}")
-    return f"{', '.join(told)}, over {len(elements)} drawn input sets" if told else ""
+    return f"{', '.join(told)}, over {len(elements)} random input sets" if told else ""
 
 
 def _is_slower(pairs_ns: Sequence[tuple[int, int]]) -> bool:

@@ -77,7 +77,7 @@ def batch_bars(
     Args:
         members: The cases of one model and set of sizes.
         advice: Which variant is recommended; ``None`` if none is.
-        unproven: The variant that is faster and that drawn inputs alone judged; empty without one.
+        unproven: The variant that is faster and that random inputs alone judged; empty without one.
         runtimes: Whether cases are told apart by their runtimes as well.
     """
     recommended = set() if advice is None else set(_recommended(advice))

@@ -36,7 +36,7 @@ class InputSets:
     """Input sets one after the other, in the form that ONNX Runtime's calibrators read.
 
     Attributes:
-        description: What it is, for people: ``16 drawn input sets (seed 0)``.
+        description: What it is, for people: ``16 random input sets (seed 0)``.
 
     Args:
         conversion: Says what is stored, or what to draw.
@@ -55,7 +55,7 @@ class InputSets:
             # Where nothing is drawn, each set would be the same.
             self._count = _drawn_sets(conversion) if varies(conversion.inputs) else 1
             self.description = (
-                f"{self._count} drawn input {_sets(self._count)} (seed {conversion.seed})"
+                f"{self._count} random input {_sets(self._count)} (seed {conversion.seed})"
             )
         if not self._count:
             raise WorkerError(

@@ -133,13 +133,13 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
     if base == "bf16":
         return no_bfloat16(model)
     if base == "int4":
-        return f"only a MatMul with constant weights takes them; its operators with weights: {ops}"
+        return f"only a MatMul with constant weights supports it; its operators with weights: {ops}"
     if base == "int8-static" and not any(node.op_type in weighted for node in model.graph.node):
         return (
             "all its operators with weights stand in branches of If or bodies of loops, which "
             f"ONNX Runtime's static quantiser skips: {ops}"
         )
-    return f"none of its operators with weights takes them: {ops}"
+    return f"none of its operators with weights supports it: {ops}"
 
 
 def no_bfloat16(model: onnx.ModelProto) -> str:
@@ -148,7 +148,7 @@ def no_bfloat16(model: onnx.ModelProto) -> str:
     weighted = with_weights(model)
     later = "; a Conv does from 22 on" if "Conv" in weighted else ""
     return (
-        f"no operator with weights takes bfloat16 at operator set {versions.get('ai.onnx', 1)} "
+        f"no operator with weights supports bfloat16 at operator set {versions.get('ai.onnx', 1)} "
         f"({_listed(weighted)}){later}"
     )
 

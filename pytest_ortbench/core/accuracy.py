@@ -110,7 +110,7 @@ class Accuracy:
         spread: How far the reference differs from itself; ``None`` where nobody had to know, since
             the outputs are as near to it as they must be.
         note: What the figures leave out: samples whose reference is not finite, shapes that differ.
-        set_elements: Values in all outputs together, for each drawn input set.
+        set_elements: Values in all outputs together, for each random input set.
         set_durations_ns: Duration of an inference on each of them, the shortest of several where
             the first ones differed. It says which sets are worth a second look, nothing else.
         set_pairs_ns: Durations on the set that seemed slowest and on the one that seemed fastest,

@@ -337,7 +337,7 @@ class Case(_Named):
         call: ``sync`` (``run``, which returns with the outputs) or ``async`` (``run_async``).
         io: ``end-to-end`` (host arrays in and out) or ``device`` (bound, device-resident).
         sampling: How it is measured.
-        seed: Seed of the drawn inputs.
+        seed: Seed of the random inputs.
         stages: Path of the user's file of stages; empty for none. They are a pass of their own.
         added_work: Numbers whose sine is taken after each inference, inside the timed region: the
             known slowdown by which the gate tests itself. 0 for every real case.

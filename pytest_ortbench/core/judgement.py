@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-#: What stands beside every verdict on answers that nothing but drawn inputs speaks for or against.
-DRAWN_INPUTS = "drawn inputs"
+#: What stands beside every verdict on answers that nothing but random inputs speaks for or against.
+DRAWN_INPUTS = "random inputs"
 #: What settles such a verdict.
 REAL_INPUTS_ADVICE = "use real inputs (--ort-inputs) or labels (--ort-labels, --ort-dataset)"
 
@@ -33,7 +33,7 @@ class Judgement:
         outcome: Good, bad, or not judged.
         reason: One sentence for people: what is bad, or which evidence is missing. Empty only where
             the outcome is good.
-        drawn_inputs: Whether it rests on drawn inputs alone: on neither real ones nor labels.
+        drawn_inputs: Whether it rests on random inputs alone: on neither real ones nor labels.
     """
 
     of: str
@@ -61,7 +61,7 @@ class Judgement:
         return self.outcome is Outcome.UNJUDGED
 
     def on_drawn_inputs(self) -> Judgement:
-        """Return the same judgement, known to rest on drawn inputs alone."""
+        """Return the same judgement, known to rest on random inputs alone."""
         return replace(self, drawn_inputs=True)
 
 

@@ -72,7 +72,7 @@ class Recipe:
         preprocess: Whether ONNX Runtime optimises the graph and infers shapes before quantising.
         calibration: One of :data:`CALIBRATIONS`.
         percentile: Share of the values, in percent, that the range holds (``percentile`` only).
-        calibration_samples: Number of drawn input sets; 0 for as many as the inputs need. Of
+        calibration_samples: Number of random input sets; 0 for as many as the inputs need. Of
             stored ones all are used.
         calibration_data: Absolute path of stored input sets, empty for drawn ones.
         block_size: Weights that share a scale (4 bits).

@@ -181,7 +181,7 @@ def _is_mended(failure: Failure) -> bool:
 
 
 def _draws(conversion: Conversion) -> bool:
-    """Whether a conversion is calibrated on drawn inputs."""
+    """Whether a conversion is calibrated on random inputs."""
     recipe = conversion.recipe
     stored = recipe.calibration_data or conversion.calibration
     return recipe.base == "int8-static" and not stored

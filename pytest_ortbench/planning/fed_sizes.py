@@ -12,7 +12,7 @@ from pytest_ortbench.planning.sizes import Sizes, refusal
 
 #: No array of numpy has more axes.
 _MOST_AXES = 64
-#: One drawn input larger than this is a mistake in the sizes, not a workload.
+#: One random input larger than this is a mistake in the sizes, not a workload.
 _MOST_BYTES = 8 * 2**30
 _ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
 

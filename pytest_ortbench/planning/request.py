@@ -43,7 +43,7 @@ class PlanRequest:
         custom_ops: Custom operator libraries.
         of_passes: What passes ask of each case, by the field of the option.
         sampling: How each case is measured.
-        seed: Seed of the drawn inputs.
+        seed: Seed of the random inputs.
         dataset: Labelled data that every case is scored on; ``None`` for none.
         labels: Labels of the photos, sounds or lines of text that are fed; ``None`` for none.
         preprocess: How these become values, by setting, as far as the user says it.

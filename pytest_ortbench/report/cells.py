@@ -434,7 +434,7 @@ def accuracy_text(entry: Entry) -> str:
 
 
 def accuracy_with_inputs(entry: Entry) -> str:
-    """Return the accuracy, and that it was judged on drawn inputs where it was."""
+    """Return the accuracy, and that it was judged on random inputs where it was."""
     drawn = DRAWN_INPUTS if entry.summary.on_drawn_inputs else ""
     return ", ".join(filter(None, (accuracy_text(entry), drawn)))
 

@@ -293,7 +293,7 @@ def model_line(group: ModelGroup) -> str:
 
     Returns:
         ``14.0 MB, 3.50 M parameters, x [1|8, 3, 224, 224] (H, W: default), all rows threads:1,
-        accuracy on drawn inputs``; empty for a model that could not be read.
+        accuracy on random inputs``; empty for a model that could not be read.
     """
     cases = [entry.result.case for entry in group.entries]
     model = cases[0].model
@@ -331,7 +331,7 @@ def model_line(group: ModelGroup) -> str:
 
 
 def all_on_drawn_inputs(shown: Sequence[Entry]) -> bool:
-    """Whether every verdict on answers rests on drawn inputs alone, and there is one.
+    """Whether every verdict on answers rests on random inputs alone, and there is one.
 
     Where some do and some do not, each says it for itself.
     """

@@ -159,7 +159,7 @@ def plain_words(ratio: PrecisionRatio | None, less: str, more: str) -> str:
 
 
 def _all_on_drawn(block: PrecisionBlock) -> bool:
-    """Whether every verdict on answers rests on drawn inputs alone, so that the title says it."""
+    """Whether every verdict on answers rests on random inputs alone, so that the title says it."""
     judged = [row for row in block.rows if row.status == "measured" and row.judged]
     return bool(judged) and all(row.on_drawn_inputs for row in judged)
 

@@ -31,7 +31,7 @@ class OutputsCompared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutputs(CaseQuestion[OutputsWritten]):
-    """Write outputs for drawn inputs to the file ``path``, for the other side of a gate.
+    """Write outputs for random inputs to the file ``path``, for the other side of a gate.
 
     Attributes:
         path: The file to make.

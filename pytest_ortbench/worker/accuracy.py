@@ -92,7 +92,7 @@ def write_reference(
         path: The file to make; it appears when it is complete.
         session: The reference.
         specs: The inputs, every size resolved.
-        seed: Seed of the drawn inputs.
+        seed: Seed of the random inputs.
         magnitudes: Factors on drawn float inputs.
         samples: Input sets over all magnitudes.
         label: What the reference is, for people; by default its first provider.

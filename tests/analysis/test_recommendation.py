@@ -152,7 +152,7 @@ def test_drawn_inputs_alone_never_recommend_another_precision() -> None:
         .removeprefix("mobilenet_v2: ")
         .startswith("not recommended yet: int8-static/cpu, ×2.000 [")
     )
-    assert "drawn inputs alone; use real inputs (--ort-inputs) or labels" in said[1]
+    assert "random inputs alone; use real inputs (--ort-inputs) or labels" in said[1]
 
 
 def test_nothing_is_recommended_where_every_precision_needs_real_inputs() -> None:

@@ -167,7 +167,7 @@ def test_runs_that_differ_are_no_fault_where_the_reference_s_differ_too() -> Non
     )
     known = spread(noisy(20.0), name="again")
     alone = make_result(accuracy=replace(accuracy, spread=spread(noisy(130.0))))
-    assert judge_accuracy(alone).reason == "their norm by 0.2 (drawn inputs)"
+    assert judge_accuracy(alone).reason == "their norm by 0.2 (random inputs)"
     assert judge_accuracy(alone).drawn_inputs
     both = make_result(accuracy=replace(accuracy, spread=known))
     judgement = judge_accuracy(both)

@@ -32,7 +32,7 @@ def test_the_help_names_every_command_and_the_exit_codes(tool):
     for name, entry in COMMANDS.items():
         assert name in ended.out
         assert entry.help in ended.out
-    assert "0 fine, 1 a limit failed, 2 the call is wrong, 3 nothing could be" in ended.out
+    assert "0 success, 1 a limit failed, 2 the call is wrong, 3 nothing could be" in ended.out
 
 
 @pytest.mark.parametrize("words", every_command(), ids=" ".join)

@@ -81,8 +81,8 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
         ),
         (errno.EACCES, ["/models/w"], "/models/w can't be used: ", "The model and its external"),
         (errno.ENOENT, ["/models/m.onnx"], "/models/m.onnx can't be used: ", "The model and "),
-        (errno.EIO, ["/data/set0.npz"], "/data/set0.npz can't be used: ", "Check that it is there"),
-        (errno.EMFILE, [], "a file can't be used: ", "Check that it is there"),
+        (errno.EIO, ["/data/set0.npz"], "/data/set0.npz can't be used: ", "Check that it exists"),
+        (errno.EMFILE, [], "a file can't be used: ", "Check that it exists"),
     ],
 )
 def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(

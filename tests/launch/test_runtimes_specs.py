@@ -298,7 +298,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ),
         (
             "[tool.ortbench.runtimes.x]\ncommand='ssh h'",
-            "command is one string. No shell splits it",
+            "command is one string. Write a list of strings",
         ),
         ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1]. Write a list of strings"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),

@@ -103,13 +103,13 @@ DIGEST = "0" * 64
         ("[m]\nfile = 'a'\ndims = { n = 'x' }\n", "does not fit"),
         ("[m]\nfile = 'a'\ndims = { n = -1 }\n", "a size is below zero"),
         ("[m]\nfile = 'a'\nsha256 = 'abc'\n", "64 hexadecimal digits"),
-        (f"[m]\npackage = 'p'\nmember = 'x'\nsha256 = '{DIGEST}'\n", "pins no version"),
+        (f"[m]\npackage = 'p'\nmember = 'x'\nsha256 = '{DIGEST}'\n", "has no fixed version"),
         ("[m]\npackage = 'p==1'\nsha256 = 'x'\n", "package needs member"),
         ("[m]\nhub = 'a/b'\nhub_file = 'm.onnx'\n", "hub needs sha256"),
         ("[m]\nfile = 'a'\ninputs.x = { kind = 'normla' }\n", "Did you mean 'normal'"),
         ("[m]\nfile = 'a'\ninputs.x = { kind = 'choice' }\n", "needs choices"),
         ("[m]\nfile = 'a'\ninputs.x = { knd = 'normal' }\n", "the key 'knd' is not known"),
-        ("[m]\nfile = 'a'\ninputs.x = 3\n", "is no table"),
+        ("[m]\nfile = 'a'\ninputs.x = 3\n", "is not a table"),
     ],
 )
 def test_mistakes(tmp_path: Path, text: str, message: str) -> None:

@@ -298,8 +298,8 @@ def test_project_with_an_unknown_builder(tmp_path: Path) -> None:
         ('sha256 = "' + "0" * 64 + '"', "the catalogue says 0000000000000000"),
         ('axes = { x = ["batch"] }', "do not fit the model's"),
         ('axes = { x = ["batch", 5] }', "do not fit the model's"),
-        ('axes = { z = ["batch", 4] }', "'z', which is no input"),
-        ('inputs.y = { kind = "normal" }', "'y', which is no input"),
+        ('axes = { z = ["batch", 4] }', "'z', which is not an input"),
+        ('inputs.y = { kind = "normal" }', "'y', which is not an input"),
     ],
 )
 def test_catalogue_that_does_not_fit_its_model(tmp_path: Path, text: str, message: str) -> None:

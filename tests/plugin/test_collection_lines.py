@@ -13,8 +13,8 @@ from .conftest import QUICK, told
 ModelFile = Callable[..., Path]
 
 _ADVICE = (
-    "no test here takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', "
-    "or the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
+    "no collected test takes the ortbench fixture. Measure a file with 'pytest MODEL.onnx', "
+    "or run the shipped suites with 'pytest --pyargs pytest_ortbench.suites'"
 )
 
 

@@ -206,7 +206,7 @@ def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: 
             np.int64([1, 2, 0, 1]),
             "the reference (*) scores 0 on every one of the 4 samples of data.npz",
         ),
-        (np.full_like(X, np.nan), LABELS, "the input 'x' of data.npz holds nothing but NaN"),
+        (np.full_like(X, np.nan), LABELS, "the input 'x' of data.npz holds only NaN"),
     ],
     ids=["labels shifted", "inputs all NaN"],
 )

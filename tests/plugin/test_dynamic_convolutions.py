@@ -84,7 +84,7 @@ def test_signed_and_unsigned_weights_are_two_rows_with_their_recipes(
     assert notes == {"int8-dynamic": "uint8", "signed": "int8"}
     lines = text.splitlines()
     at = lines.index(
-        "convs: precisions against fp32 on the same provider, accuracy on drawn inputs"
+        "convs: precisions against fp32 on the same provider, accuracy on random inputs"
     )
     heading, *rows = lines[at + 1 : at + 6]
     # Whatever a busy machine makes of it, each has a speed: against fp32, or that it is unclear.

@@ -246,7 +246,7 @@ def test_option_and_provider_sides(
         ),
         ("--ort-against=model:", "'model:' names none"),
         ("--ort-against=option:x", "'option:x' has no value"),
-        ("--ort-against=git:nowhere", "there is not a revision 'nowhere' here"),
+        ("--ort-against=git:nowhere", "the revision 'nowhere' does not exist here"),
         ("--ort-against=model:gone.onnx", "--ort-against: 'gone.onnx' is no file"),
         ("--ort-against=provider:gpuu", "--ort-against: 'gpuu' is not a known"),
         ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
@@ -316,7 +316,9 @@ def test_a_pointer_of_git_lfs_is_explained(
     path.write_bytes(content)
     result = pytester.runpytest("net.onnx", *QUICK, "--ort-against=git:HEAD")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*HEAD:net.onnx: git gives the pointer of Git LFS*git lfs fetch*"])
+    result.stderr.fnmatch_lines(
+        ["*HEAD:net.onnx: git returns the pointer of Git LFS*git lfs fetch*"]
+    )
 
 
 # G3, and other ways of deciding nothing.

@@ -44,7 +44,7 @@ def test_a_load_is_announced_measured_reported_and_limited(
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
         [
-            "ortbench: load server:20:10s:p50: 10.0 s a case, ?? queries for p50 "
+            "ortbench: load server:20:10s:p50: 10.0 s per case, ?? queries for p50 "
             "(non-conforming: MLPerf requires 600 s)",
             "load of mlp/native/cpu/b1 (1 caller, * threads in all; MLPerf loadgen 6.*; "
             "non-conforming: MLPerf requires 600 s)",
@@ -66,7 +66,10 @@ def test_a_load_is_announced_measured_reported_and_limited(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--ort-load=sever:1:2ms"], "ERROR: --ort-load: 'sever' in 'sever:1:2ms' is no load scen"),
+        (
+            ["--ort-load=sever:1:2ms"],
+            "ERROR: --ort-load: 'sever' in 'sever:1:2ms' is not a load scen",
+        ),
         (["--ort-load=server:1:2"], "ERROR: --ort-load: the latency '2' in 'server:1:2' has no un"),
         (
             ["--ort-load=offline,server:1:1s"],
@@ -146,7 +149,7 @@ def test_the_shipped_suite_fails_for_a_later_load_that_is_invalid(
         "--ort-load=server:100:10s:p50,server:100:1ns:p50", "--tb=short", *QUICK
     )
     result.assert_outcomes(failed=2)
-    why = "server:100:1ns:p50*: Performance constraints satisfied: NO*the bound is 1.00 ns*"
+    why = "server:100:1ns:p50*: Performance constraints satisfied: NO*the limit is 1.00 ns*"
     result.stdout.fnmatch_lines([f"*AssertionError: INVALID *: {why}"])
     result.stdout.fnmatch_lines([f"*load_valid *>= 1.00: {why}"])
     assert "server:100:10s:p50 is INVALID" not in result.stdout.str()

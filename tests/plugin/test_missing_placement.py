@@ -50,7 +50,7 @@ def unproven(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         return ask(worker, question)
 
     monkeypatch.setattr(ProcessWorker, "ask", ask_in_vain)
-    return "broke off after 1,000,000 events" if request.param is _cut else "not done after 3 s"
+    return "ended after 1,000,000 events" if request.param is _cut else "not done after 3 s"
 
 
 def test_no_share_is_claimed_anywhere(

@@ -236,7 +236,7 @@ def test_a_run_says_which_sizes_it_measured(
     result = pytester.runpytest("mlp.onnx", "-k", "latency", *QUICK)
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        "mlp  *, x [[]1, 128, 8] (seq: default: sequence length), accuracy on drawn inputs"
+        "mlp  *, x [[]1, 128, 8] (seq: default: sequence length), accuracy on random inputs"
     )
 
 

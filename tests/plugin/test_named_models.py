@@ -94,7 +94,7 @@ REASONS = {
     ("mobilenet_v2", "bf16"): "no kernel for BatchNormalization",
     ("bert_tiny", "bf16"): "no kernel for Add",
     ("rapidocr-det", "int4"): "int4 changes nothing",
-    ("rapidocr-det", "bf16"): "no operator with weights takes bfloat16 at operator set 11",
+    ("rapidocr-det", "bf16"): "no operator with weights supports bfloat16 at operator set 11",
     (
         "silero-vad",
         "int8-static",
@@ -104,12 +104,12 @@ REASONS = {
     (
         "silero-vad",
         "bf16",
-    ): "no operator with weights takes bfloat16 at operator set 16 (12 Conv, 4 LSTM)",
+    ): "no operator with weights supports bfloat16 at operator set 16 (12 Conv, 4 LSTM)",
     ("nudenet-320n", "int4"): "int4 changes nothing",
     (
         "nudenet-320n",
         "bf16",
-    ): "no operator with weights takes bfloat16 at operator set 17 (64 Conv)",
+    ): "no operator with weights supports bfloat16 at operator set 17 (64 Conv)",
 }
 
 #: Nodes that stay in float where not all are converted.

@@ -150,7 +150,7 @@ def test_a_log_has_the_whole_block_in_what_it_can_write(
     result.assert_outcomes(passed=2)
     lines = result.outlines
     title = lines.index(
-        "net: precisions against fp32 on the same provider, accuracy on drawn inputs"
+        "net: precisions against fp32 on the same provider, accuracy on random inputs"
     )
     # All but the flags, which may be many.
     assert tuple(lines[title + 1].split()[:7]) == HEADINGS[:7]

@@ -131,7 +131,9 @@ def test_it_is_selected_like_any_test(
     result = pytester.runpytest(*QUICK, STORED, "--collect-only", "-q", *arguments)
     listed = "ortbench::removed[nets/gone]" in result.stdout.lines
     assert listed is is_selected
-    told = "deselected, so not judged: the model nets/gone was removed" in result.stdout.str()
+    told = (
+        "not judged, because it was deselected: the model nets/gone was removed"
+    ) in result.stdout.str()
     assert told is (not is_selected and "::test" not in arguments[0])
 
 

@@ -271,7 +271,7 @@ def test_only_the_latency_is_incomparable_where_sizes_were_compared() -> None:
     size = MetricVerdict(metric="model_size", verdict="same", baseline=1.0, contender=1.0)
     limit = replace(size, metric="latency_p50", bound=2.0)
     worse = replace(size, metric="peak_rss", verdict="worse")
-    facts = {"cause": "shared", "reason": "times of two runs do not compare"}
+    facts = {"cause": "shared", "reason": "times of two runs can't be compared"}
     results = (
         open_result("incomparable", metrics=(size, limit, worse), **facts),
         open_result("incomparable", metrics=(limit,), **facts),
@@ -279,9 +279,9 @@ def test_only_the_latency_is_incomparable_where_sizes_were_compared() -> None:
     run = replace(make_run(), gate=results)
     shown = [line.partition(" against old: ")[2] for line in gate_lines(run)[1:3]]
     assert shown == [
-        "no worse: model_size; latency incomparable  times of two runs do not compare"
+        "no worse: model_size; latency incomparable  times of two runs can't be compared"
         "  worse: peak_rss",
-        "incomparable  times of two runs do not compare",
+        "incomparable  times of two runs can't be compared",
     ]
     first, second = rows(run)
     assert first.split(" | ")[2] == "latency incomparable, worse: peak_rss"

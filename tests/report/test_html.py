@@ -100,7 +100,7 @@ def test_flags_origin_and_environment_are_there(page: Reader) -> None:
         "no trend over 20, windows of 10 agree within 3 %",
         "memory: VmHWM after clear_refs",
         "computing nodes executed: 60 by OpenVINOExecutionProvider, 4 by CPUExecutionProvider",
-        "accuracy: 8 input sets (drawn inputs) against fp32 on CPUExecutionProvider",
+        "accuracy: 8 input sets (random inputs) against fp32 on CPUExecutionProvider",
         "cpu_model Example CPU 3000",
         "azure: takes no node of a local model",
         "Latency: one inference, host arrays in and out (end-to-end); closed loop",

@@ -173,7 +173,7 @@ def test_what_nobody_said_is_asked_for() -> None:
     assert question.startswith("Is a fed with H:224,W:224?")
     assert "--ort-dims=H:224,W:224 " in question
     assert len(questions("a", "b")) == 2
-    assert questions("a", "b", "c", "d")[2] == "Of 2 more models sizes are defaults, too."
+    assert questions("a", "b", "c", "d")[2] == "The sizes of 2 more models are defaults, too."
 
 
 def test_two_workers_and_their_interval_are_said() -> None:
@@ -227,7 +227,7 @@ def test_the_line_of_a_model_shows_the_shapes_it_was_fed_and_where_sizes_came_fr
     run = factory.make_run([_fed(1, *sizes), _fed(8, *sizes)])
     assert legend.model_line(by_model(shown_run(run).entries)[0]) == (
         "14.0 MB, 3.50 M parameters, builtin:mobilenet_v2, input [1|8, 3, 224, 224], mask [1|8, 7] "
-        "(H, W: default: image size; T: catalogue), accuracy on drawn inputs"
+        "(H, W: default: image size; T: catalogue), accuracy on random inputs"
     )
 
 

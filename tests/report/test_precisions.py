@@ -114,7 +114,7 @@ def run() -> Run:
 def test_lines_show_gain_and_cost_and_name_every_finding(run: Run) -> None:
     lines = precision_lines(shown_run(run), width=140)
     assert lines[1] == (
-        "mobilenet_v2: precisions against fp32 on the same provider, accuracy on drawn inputs"
+        "mobilenet_v2: precisions against fp32 on the same provider, accuracy on random inputs"
     )
     header, fp32, dynamic, half, brain = (line.split() for line in lines[2:7])
     assert header == [

@@ -161,7 +161,7 @@ def test_the_latency_to_keep_is_a_line_in_both_panels() -> None:
     left, right = figure.axes
     assert any(list(line.get_ydata()) == [20.0, 20.0] for line in left.lines)
     assert any(list(line.get_xdata()) == [20.0, 20.0] for line in right.lines)
-    assert "the latency to keep, p50 of at most 20.0 ms" in figure.get_supxlabel()
+    assert "the latency limit, p50 of at most 20.0 ms" in figure.get_supxlabel()
     assert left.get_ylabel() == "latency p50 (ms)"
     assert left.get_ylim()[0] < 20 < left.get_ylim()[1]
     assert_legible(figure)
@@ -184,7 +184,7 @@ def test_a_bound_on_p99_is_drawn_against_p99() -> None:
     marks = [one.get_ydata()[0] for one in left.lines if one.get_marker() != "None"]
     assert marks == list(line.get_ydata())
     note = figure.get_supxlabel()
-    assert "the latency to keep, p99 of at most 20.0 ms" in note
+    assert "the latency limit, p99 of at most 20.0 ms" in note
     assert "Too few samples for p99: 1 of the measured cases" in note
     assert_legible(figure)
 

@@ -232,9 +232,9 @@ WHOLE = encode_run(RUN)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the document is empty. If a journal.jsonl lies beside it"),
+        (b"", "the document is empty. If there is a journal.jsonl beside it"),
         (b" \n\t", "the document is empty"),
-        (WHOLE[:5000], "cut off after 5000 bytes. If a journal.jsonl lies beside it"),
+        (WHOLE[:5000], "cut off after 5000 bytes. If there is a journal.jsonl beside it"),
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "not JSON: invalid character (byte 0). Name a run.json"),
         (b"PK\x03\x04", "not JSON"),

@@ -126,7 +126,7 @@ def test_sizes_or_durations_that_differ_are_flagged(
 
 def test_the_spread_is_said() -> None:
     detail = _flag((10, 4000), [_SLOW] * 16)
-    for part in ("10 to 4,000 values", "500 µs to 900 µs", "2 drawn input sets"):
+    for part in ("10 to 4,000 values", "500 µs to 900 µs", "2 random input sets"):
         assert part in detail
 
 

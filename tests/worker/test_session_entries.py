@@ -129,7 +129,7 @@ def test_an_option_of_the_own_provider_is_only_undocumented() -> None:
 def test_custom_operators_may_read_what_nobody_knows(tmp_path: Path) -> None:
     library = tmp_path / "libacme.so"
     library.write_bytes(b"\0acme.speed\0")
-    for key, said in (("acme.speed", "libacme.so"), ("acme.colour", "does not say so")):
+    for key, said in (("acme.speed", "libacme.so"), ("acme.colour", "no other reader reports it")):
         found = unconfirmed_entries(with_entry(key, custom_ops=(str(library),)))
         assert said in found[key]
     with pytest.raises(WorkerError):

@@ -12,7 +12,7 @@ ENGINE = EngineKind(
     takes_device=True,
     options={
         "iree-opt-level": "O0, O1, O2 or O3, as iree-compile has them",
-        "iree-llvmcpu-target-cpu": "the CPU that it is compiled for; host by default",
-        "iree-vulkan-target": "the device of Vulkan that it is compiled for",
+        "iree-llvmcpu-target-cpu": "the CPU to compile for; host by default",
+        "iree-vulkan-target": "the Vulkan device to compile for",
     },
 )

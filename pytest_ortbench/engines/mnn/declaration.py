@@ -11,7 +11,7 @@ ENGINE = EngineKind(
     distributions=("MNN",),
     options={
         "precision": "normal, high or low; high by default",
-        "useGeluApproximation": "1 computes GELU by an approximation, as MNN's converter does "
-        "where it is not told; 0 by default, which is what the file says",
+        "useGeluApproximation": "1 approximates GELU, as MNN's converter does by default; 0 "
+        "(default here) computes it as in the file",
     },
 )

@@ -14,7 +14,7 @@ ENGINE = EngineKind(
         "PERFORMANCE_HINT": "LATENCY or THROUGHPUT; LATENCY by default, since one caller waits",
         "INFERENCE_PRECISION_HINT": "the type it computes in: f32, bf16 or f16",
         "EXECUTION_MODE_HINT": "PERFORMANCE or ACCURACY",
-        "NUM_STREAMS": "how many inferences it carries out side by side",
+        "NUM_STREAMS": "how many inferences it runs in parallel",
         "ENABLE_CPU_PINNING": "YES or NO: whether its threads stay on their CPUs",
         "ENABLE_HYPER_THREADING": "YES or NO: whether it uses both threads of a core",
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": "size of the groups in which it quantises activations; "

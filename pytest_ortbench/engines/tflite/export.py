@@ -34,11 +34,11 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
 
     data = loaded.path.read_bytes()
     if data[4:8] != _MARK:
-        raise EngineRefusal("it is no file of TensorFlow Lite")
+        raise EngineRefusal("it is not a TensorFlow Lite file")
     try:
         names = names_of(data)
     except (IndexError, ValueError, struct.error) as error:
-        raise EngineRefusal("it is cut or damaged") from error
+        raise EngineRefusal("the file is truncated or damaged") from error
     try:
         graph = process_tf_graph(
             None,

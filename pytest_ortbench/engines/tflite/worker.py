@@ -124,7 +124,7 @@ def _index(details: Sequence[Mapping[str, Any]], names: Mapping[str, str], wante
         if wanted in (names.get(detail["name"]), detail["name"]):
             return int(detail["index"])
     raise EngineRefusal(
-        f"the file of TensorFlow Lite has no tensor {wanted!r}, which the export has"
+        f"the TensorFlow Lite file does not contain the tensor {wanted!r} of the export"
     )
 
 

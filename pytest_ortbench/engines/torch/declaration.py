@@ -8,7 +8,8 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 OPTIONS = {
     "memory_format": "channels_last lays images out with their channels last",
     "autocast": "the type that torch.autocast computes in: bfloat16 or float16",
-    "num_interop_threads": "threads that run operators side by side; by default those of one",
+    "num_interop_threads": "threads that run operators in parallel; by default as many as "
+    "--ort-threads",
 }
 
 ENGINE = EngineKind(

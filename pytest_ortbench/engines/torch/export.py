@@ -66,7 +66,7 @@ def _opset(settings: Mapping[str, str]) -> int | None:
     return int(asked) if asked else None
 
 
-_SCRIPTED_NOTE = "a program in TorchScript is exported by the exporter of TorchScript"
+_SCRIPTED_NOTE = "a TorchScript program needs the TorchScript exporter"
 
 
 def _exporter(program: Program, settings: Mapping[str, str]) -> str:
@@ -80,8 +80,8 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
         )
     if program.is_exported and asked == "torchscript":
         raise EngineRefusal(
-            "the exporter of TorchScript takes no exported program (.pt2)",
-            hint="Leave the exporter out, or name a function that returns the module",
+            "the TorchScript exporter does not accept an exported program (.pt2)",
+            hint="Leave out the exporter, or use a function that returns the module",
         )
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
@@ -94,10 +94,10 @@ def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
     if program.has_examples:
         return program
     raise EngineRefusal(
-        "it does not say what the model is called with, and an export needs it",
+        "it has no example inputs, which an export needs",
         kind="error",
-        hint="Say the size of each input, as --ort-exporter=inputs=1x3x224x224, or let an entry "
-        "function return the model and example inputs",
+        hint="Set the size of each input, such as --ort-exporter=inputs=1x3x224x224, or use a "
+        "function that returns the model and example inputs",
     )
 
 
@@ -145,8 +145,9 @@ def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -
     written = made.model.opset_imports.get("")
     if written != opset:
         raise EngineRefusal(
-            f"torch.onnx wrote opset {written}, and not {opset}",
-            hint=f"The other exporter writes older ones: --ort-exporter=torchscript,opset={opset}",
+            f"torch.onnx wrote opset {written} instead of {opset}",
+            hint="The other exporter writes older opsets: "
+            f"--ort-exporter=torchscript,opset={opset}",
         )
     made.save(path)
 
@@ -308,7 +309,7 @@ def exporter_refusal(error: Exception, exporter: str, opset: int, source: Path) 
     other = next(word for word in EXPORTERS if word != exporter)
     hints = (
         f"The exporter's advice: {_plain(advice)}" if advice else "",
-        f"The other exporter may know more: --ort-exporter={other}",
+        f"The other exporter may support it: --ort-exporter={other}",
     )
     return EngineRefusal(
         message + (f" ({source.name}:{line})" if line else ""),

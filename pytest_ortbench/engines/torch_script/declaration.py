@@ -16,6 +16,6 @@ ENGINE = EngineKind(
     options={
         **OPTIONS,
         "method": "how a module becomes a program: trace (by default) or script",
-        "freeze": "1 (by default) makes its weights constants, 0 leaves them",
+        "freeze": "1 (default) makes its weights constants, 0 does not",
     },
 )

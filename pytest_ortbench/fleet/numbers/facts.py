@@ -93,7 +93,7 @@ class CaseFacts:
         parallel: Numbers of processes at a time that were measured beside.
         variant: How it does its work, where precision, provider and settings do not say it.
         kinds: Service times of each kind of request, where there are several; all must be in time.
-        drawn_inputs: Whether the verdict on its answers rests on drawn inputs alone.
+        drawn_inputs: Whether the verdict on its answers rests on random inputs alone.
         needs_real_inputs: Whether it may not be preferred to another precision before real inputs
             or labels judged it.
     """

@@ -48,7 +48,7 @@ def shipped(best: Matrix, axis: str) -> list[Told]:
 
 
 def _not_yet(matrix: Matrix, axis: str) -> list[Told]:
-    """Name variants that are better, and that nothing but drawn inputs speaks for: one a model."""
+    """Name variants that are better, and that nothing but random inputs speaks for: one a model."""
     sentences: dict[str, Told] = {}
     for row in matrix.rows:
         proven = _first(matrix, [cell if not cell.withheld else None for cell in row.cells])

@@ -51,7 +51,7 @@ class Tender:
         front: Indices of the variants that no other one clearly beats in both cost and latency.
         absent: Machines of the table without a case of this workload that may be ranked.
         notes: What else to know of it.
-        unproven: The variant that would go before all offers, if nothing but drawn inputs did not
+        unproven: The variant that would go before all offers, if nothing but random inputs did not
             speak for its answers while precisions differ; ``None`` if there is none.
     """
 
@@ -233,7 +233,7 @@ def _of_part(
 def _unproven(
     variants: Sequence[Economics], leader: Economics | None, deciding: str
 ) -> Economics | None:
-    """The best variant that drawn inputs alone speak for, where it goes before the leader."""
+    """The best variant that random inputs alone speak for, where it goes before the leader."""
     waiting = [variant for variant in variants if variant.case.needs_real_inputs]
     best = min(waiting, key=lambda variant: _key(variant, deciding), default=None)
     if best is None or figure_of(best, deciding) is None:

@@ -55,7 +55,7 @@ def trend(series: Sequence[Series]) -> Figure | None:
     sentences = ["Vertical lines: the level changed there; the change is written beside them."]
     if left_out:
         sentences.append(
-            f"Those that changed are shown first; {style.not_shown(left_out, 'case')}."
+            f"Cases that changed are shown first; {style.not_shown(left_out, 'case')}."
         )
     style.note(made, sentences)
     return made

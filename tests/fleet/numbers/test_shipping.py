@@ -176,7 +176,7 @@ def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_sh
     assert said[0].startswith("net: recommended: native/cpu on b, fastest")
     assert said[1] == (
         "net: not recommended yet: int8-static/cpu on b, ×4.000 [×4.000, ×4.000] faster than "
-        "native/cpu on b, judged on drawn inputs alone; use real inputs (--ort-inputs) or "
+        "native/cpu on b, judged on random inputs alone; use real inputs (--ort-inputs) or "
         "labels (--ort-labels, --ort-dataset)"
     )
 

@@ -239,7 +239,7 @@ def test_a_profiler_that_broke_off_gives_no_shares(
     kept = tmp_path / "trace.json"
     found = profile_operators(case, feeds, plain, threads=1, cpus=1, keep=kept)
     assert found.cut_after == 1_000_000
-    assert "broke off after 1,000,000 events" in found.reason
+    assert "stopped after 1,000,000 events" in found.reason
     assert (found.operators, found.nodes, found.run_ns, found.macs) == ((), (), 0, None)
     assert (len(read), found.trace) == (1, str(kept))
     assert kept.is_file()

@@ -220,7 +220,9 @@ def test_data_that_differs_from_call_to_call_is_refused(script: Save, tmp_path: 
     )
     dataset = script(body)
     write_scores(tmp_path / "scores.npz", score(identity(), dataset, 4))
-    with pytest.raises(WorkerError, match="gave other data to the case than to its reference"):
+    with pytest.raises(
+        WorkerError, match="returned other data for the case than for its reference"
+    ):
         hold_against_reference(score(identity(), dataset, 4), dataset, tmp_path / "scores.npz")
 
 
@@ -235,7 +237,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         "the reference (the fp32 model) scores 0 on every one of the 4 samples of data.npz "
         "(top-1 of 'logits'), so nothing can be compared with it"
     )
-    assert "Labels may be shifted (classes count from 0)" in error.value.failure.hint
+    assert "Labels may be shifted (classes are numbered from 0)" in error.value.failure.hint
     # A negated error: the reference is perfect, and the case is not.
     worse = replace(found, values=(0.0, -0.5, 0.0, 0.0))
     assert hold_against_reference(worse, shifted, tmp_path / "scores.npz").score_sum == -0.5
@@ -258,18 +260,22 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ),
         ({"x": X, "labels": LABELS[:3]}, "holds 3 labels and 4 samples of 'x'. The first axis"),
         ({"x": X[:0], "labels": LABELS[:0]}, "data.npz holds no samples"),
-        ({"x": X, "labels": np.int64(3)}, "holds one label without an axis of samples"),
+        ({"x": X, "labels": np.int64(3)}, "holds a single label without an axis for samples"),
         (
             {"x": X, "labels": np.int64([1, 2, 3, 2])},
-            "the label 3 is not a class of 'logits', which has 3 (0 to 2). Count classes from 0",
+            "the label 3 is not a class of 'logits', which has 3 classes (0 to 2). Number "
+            "classes from 0",
         ),
         ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is not a class of 'logits'"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
-            "labels float32 [2] do not fit any output as classes: logits float32 [2, 3]. Write "
-            "an entry",
+            "labels of float32 [2] do not fit any output as classes: logits float32 [2, 3]. Write "
+            "a function",
         ),
-        ({"x": X, "labels": np.array(["a"] * 4)}, "labels <U1 [2] fit no output as classes"),
+        (
+            {"x": X, "labels": np.array(["a"] * 4)},
+            "labels of <U1 [2] do not fit any output as classes",
+        ),
         (
             {"x": X[:, :2], "labels": LABELS},
             "the batch at sample 0 of data.npz does not run: [ONNXRuntimeError]",
@@ -281,7 +287,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
         (
             {"x": np.full_like(X, np.nan), "labels": LABELS},
-            "the input 'x' of data.npz holds only NaN and infinity. Look at how it was",
+            "the input 'x' of data.npz holds only NaN and infinity. Check how it was",
         ),
         ({"x": X, "labels": np.full(4, -100)}, "a sample has only the label -100"),
     ],
@@ -336,7 +342,7 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: [1.0, 2.0]",
-            "the metric returned 2 scores for 4 labels. Return one score a sample",
+            "the metric returned 2 scores for 4 labels. Return one score per sample",
         ),
         ("return [({'x': X}, Y)], lambda o, y: []", "the metric returned no score for a batch"),
         (

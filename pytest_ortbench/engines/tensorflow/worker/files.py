@@ -44,9 +44,9 @@ def load_saved(path: Path) -> LoadedSource:
     except (OSError, TypeError, ValueError) as error:
         raise EngineRefusal(
             f"Keras can't load it: {first_sentence(error)}",
-            hint="A Keras file is read in its safe mode, without the classes of your project: name "
-            "a function that returns the model, as net.py:build, for one with Lambda layers or "
-            "classes of its own",
+            hint="A Keras file is read in safe mode, without the classes of your project: for a "
+            "model with Lambda layers or custom classes, name a function that returns it, "
+            "such as net.py:build",
         ) from error
     return LoadedSource(path=path, model=model)
 

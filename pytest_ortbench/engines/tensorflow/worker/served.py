@@ -194,8 +194,8 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     """Return the structure of the example inputs, and a specification of each array of it."""
     if loaded.example is None:
         raise EngineRefusal(
-            "the model does not say what it is fed",
-            hint="Name a function that returns it with example inputs: return model, (array,)",
+            "the model does not describe its inputs",
+            hint="Use a function that returns it with example inputs: return model, (array,)",
         )
     structure = loaded.example
     if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:

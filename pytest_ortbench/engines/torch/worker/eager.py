@@ -112,7 +112,9 @@ class Eager(Engine):
             try:
                 feeds[item.name] = numpy.zeros(item.shape or (), dtype=kind)
             except TypeError as error:
-                raise EngineRefusal(f"PyTorch takes no {item.type} as {item.name!r}") from error
+                raise EngineRefusal(
+                    f"PyTorch does not support {item.type}, the type of {item.name!r}"
+                ) from error
         with torch.inference_mode():
             return passing_of(self._built(), self.task.inputs, self.device)(feeds)
 
@@ -150,8 +152,8 @@ class Eager(Engine):
         program = self.sourced()
         if program.is_scripted:
             raise EngineRefusal(
-                "a program in TorchScript is not run operator by operator",
-                hint="Measure it under torch-script",
+                "a TorchScript program can't be run operator by operator",
+                hint="Measure it with torch-script",
             )
         return program
 
@@ -166,7 +168,8 @@ class Eager(Engine):
 
 def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
     return EngineRefusal(
-        f"the model gives {count} tensors, and its file {len(names)} outputs ({', '.join(names)})",
+        f"the model returns {count} tensors, but its file has {len(names)} outputs "
+        f"({', '.join(names)})",
         kind="error",
-        hint="Return tensors alone, none of them twice",
+        hint="Return only tensors, each of them once",
     )

@@ -90,7 +90,7 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
     if len(program.names) == tensors and set(names) <= set(program.names):
         return [name if name in names else None for name in program.names]
     raise EngineRefusal(
-        f"the file has {len(names)} inputs and the model is called with {tensors} tensors",
+        f"the file has {len(names)} inputs, but the model is called with {tensors} tensors",
         kind="error",
         hint="Name the inputs in the entry function: {'names': [...]}",
     )

@@ -75,7 +75,7 @@ def program_of(loaded: LoadedSource) -> Program:
     model, example = loaded.model, loaded.example
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
         raise EngineRefusal(
-            f"{type(model).__name__} is no model of PyTorch",
+            f"{type(model).__name__} is not a PyTorch model",
             kind="error",
             hint="Return a torch.nn.Module",
         )
@@ -109,9 +109,9 @@ def load_program_file(path: Path) -> LoadedSource:
         raise EngineRefusal(
             f"{path.name} holds no {kind}: {first_line(error)}",
             kind="error",
-            hint="Weights alone are no model: write a function that builds the module, loads them "
-            "with torch.load(…, weights_only=True), and returns it with example inputs, and name "
-            "it as net.py:build",
+            hint="Weights alone are not a model: write a function that builds the module, loads "
+            "them with torch.load(…, weights_only=True) and returns it with example inputs, "
+            "and name it, such as net.py:build",
         ) from error
     return LoadedSource(path=path, model=model)
 

@@ -145,8 +145,8 @@ def _categories(truth: dict[str, Any], sides: list[Detected]) -> tuple[dict[int,
     categories: list[int] = truth["categories"]
     seen = {int(number) for side in sides for number in side.rows[:, 6]}
     if sides[0].form in _FORMS_OF_IDS and seen <= set(categories):
-        return {number: number for number in categories}, "classes are ids of categories"
-    return dict(enumerate(categories)), "classes count the categories from 0"
+        return {number: number for number in categories}, "class numbers are category ids"
+    return dict(enumerate(categories)), "class numbers count the categories from 0"
 
 
 def _known(rows: NDArray[Any], classes: dict[int, int], truth: dict[str, Any]) -> NDArray[Any]:
