@@ -83,7 +83,7 @@ def decoder_of(
     if not parts.pairs and not (told.is_causal or graph.is_causal):
         return Recognised(
             reason="it has no cache, and nothing shows that it predicts the next token: no "
-            "operator is causal, and no config.json beside it says so"
+            "operator is causal, and there is no config.json beside it that states it"
         )
     tensors = []
     for pair in parts.pairs:
@@ -94,8 +94,8 @@ def decoder_of(
     vocabulary = _vocabulary(parts, told)
     if not vocabulary:
         return Recognised(
-            reason="nothing says how many tokens there are: the last axis of "
-            f"{parts.logits.name!r} is open, and no config.json beside it has vocab_size"
+            reason=f"the number of tokens is not known: the last axis of {parts.logits.name!r} is "
+            "open, and no config.json beside it has vocab_size"
         )
     context, context_from = _context(parts, graph, told)
     decoder = Decoder(
@@ -193,7 +193,7 @@ def _parts(
     if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
         return f"input {ids.name!r} does not hold tokens, [batch, tokens] of whole numbers"
     if isinstance(ids.shape[1], int) and not (is_later and ids.shape[1] == 1):
-        return f"input {ids.name!r} takes no other number of tokens than {ids.shape[1]}"
+        return f"input {ids.name!r} accepts only {ids.shape[1]} tokens"
     if logits is None:
         return "no output is called logits"
     if logits.shape is not None and len(logits.shape) != 3:

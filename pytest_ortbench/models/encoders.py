@@ -80,7 +80,7 @@ def listening_to(model: Model, encoder: Model) -> Model | str:
         encoder: The model that is to run before it.
     """
     if not model.hears:
-        return f"no input of {model.name!r} takes what an encoder says"
+        return f"no input of {model.name!r} takes the output of an encoder"
     heard: dict[str, str] = {}
     first = () if model.first_step is None else model.first_step.inputs
     declared = {info.name: info for info in (*model.inputs, *first)}
@@ -90,7 +90,7 @@ def listening_to(model: Model, encoder: Model) -> Model | str:
         if output is not None:
             heard[name] = output.name
         elif not is_mask(info):
-            return f"no output of {Path(encoder.path).name} is for input {name!r}"
+            return f"no output of {Path(encoder.path).name} fits input {name!r}"
     return replace(
         model,
         encoder=EncoderFile(

@@ -31,8 +31,9 @@ def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterato
         if model.decoder is None and looks_like_a_decoder(model):
             yield Skip(
                 what=f"{model.name} × requests",
-                reason=f"it is not known to write text: {why_no_decoder(model)}. "
-                "Single inferences are measured; --ort-generate=off takes this note away",
+                reason="it was not recognised as a model that writes text: "
+                f"{why_no_decoder(model)}. Single inferences are measured; --ort-generate=off "
+                "removes this note",
             )
 
 
