@@ -124,7 +124,7 @@ def test_labels_of_minus_100_do_not_count_and_tokens_are_shares(npz: Save) -> No
 def test_a_class_that_the_model_gives_as_a_number_is_compared_as_such(npz: Save) -> None:
     found = score(classifier(), npz(x=X, labels=LABELS), 4)
     assert found.values == (1.0, 1.0, 1.0, 0.0)
-    assert found.metric == "'label' equal to the label"
+    assert found.metric == "share of 'label' equal to the label"
 
 
 def test_labels_may_name_their_output(npz: Save) -> None:
@@ -325,7 +325,7 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ("return [(X, Y)], max", "batch 0 of data.py:give is a tuple of 2, not a pair"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
-            "data.py:give feeds 'mask', which is not an input of the model; its inputs: x",
+            "data.py:give returns 'mask', which is not an input of the model; its inputs: x",
         ),
         ("return [({}, Y)], max", "data.py:give returns no value for the input 'x'"),
         (
