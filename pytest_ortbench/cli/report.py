@@ -99,7 +99,7 @@ def _sheet(runs: Sequence[str], output: Path | None, results: Path) -> int:
         spec = runs[0] if runs else "latest"
         run = load_run(spec, results)
         if not run.cases:
-            warn("ortbench: the run holds no case")
+            warn("ortbench: the run contains no case")
             return ExitCode.NOTHING
         path = output or _beside(resolve_run(spec, results)).with_suffix(".pdf")
         page = run_sheet(shown_run(run))
