@@ -170,7 +170,7 @@ def test_what_nobody_said_is_asked_for() -> None:
         return legend.includes(shown_run(factory.make_run(results)).entries)[len(plain) :]
 
     (question,) = questions("a")
-    assert question.startswith("Is a fed with H:224,W:224?")
+    assert question.startswith("The sizes H:224,W:224 of a are defaults")
     assert "--ort-dims=H:224,W:224 " in question
     assert len(questions("a", "b")) == 2
     assert questions("a", "b", "c", "d")[2] == "The sizes of 2 more models are defaults, too."

@@ -277,7 +277,7 @@ def _scores(
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise bad_data(
-            f"the metric gave {scores[bad[0]]:g} for sample {len(before) + int(bad[0])}",
+            f"the metric returned {scores[bad[0]]:g} for sample {len(before) + int(bad[0])}",
             "A score must be a finite number",
         )
     values: list[float] = scores.tolist()
