@@ -139,7 +139,7 @@ def _not_as_said(folder: Path) -> Failure:
     return Failure(
         kind="error",
         phase="convert",
-        message=f"what was made in {folder} is not what the conversion says that it made",
+        message=f"the file in {folder} differs from what the conversion reported",
         hint="Run it again; if it happens again, please report it",
     )
 
