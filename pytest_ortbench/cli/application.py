@@ -32,27 +32,31 @@ _OWN: dict[str, CommandEntry] = {
     "quick": CommandEntry("quick", "Measure a model, and open the page of what was found."),
     "init": CommandEntry("init", "Write a suite and a CI job for the models of a repository."),
     "doctor": CommandEntry(
-        "doctor", "What is installed, which providers run, what makes this noisy."
+        "doctor", "Show what is installed, which providers run, and what makes measurements noisy."
     ),
-    "providers": CommandEntry("providers", "Which execution providers really run here."),
+    "providers": CommandEntry("providers", "Show which execution providers run on this machine."),
     "models": CommandEntry("models", "List, fetch and inspect models."),
-    "convert": CommandEntry("convert", "Export a source to ONNX: a function, a framework's file."),
+    "convert": CommandEntry(
+        "convert", "Export a source to ONNX: a function or a framework's file."
+    ),
     "runtimes": CommandEntry("runtimes", "List, create and remove runtimes."),
-    "show": CommandEntry("show", "The table of a stored run."),
-    "export": CommandEntry("export", "One flat row a case, as CSV, JSON or Markdown."),
-    "report": CommandEntry("report", "One page to look at, of one run or several."),
-    "plot": CommandEntry("plot", "The figures of a run, or of several, as files."),
-    "badge": CommandEntry("badge", "A badge with one number, for shields.io."),
-    "compare": CommandEntry("compare", "Runs side by side: machines, runtimes, providers, times."),
-    "merge": CommandEntry("merge", "Several runs of one machine as one document."),
-    "bisect": CommandEntry("bisect", "The first runtime at which a model got worse."),
-    "trend": CommandEntry("trend", "Where latency changed over many stored runs."),
+    "show": CommandEntry("show", "Show the table of a stored run."),
+    "export": CommandEntry("export", "Write one row per case as CSV, JSON or Markdown."),
+    "report": CommandEntry("report", "Write an HTML page of one run or several."),
+    "plot": CommandEntry("plot", "Write the figures of one run or several to files."),
+    "badge": CommandEntry("badge", "Write a badge with one number, for shields.io."),
+    "compare": CommandEntry(
+        "compare", "Compare runs side by side: machines, runtimes, providers, times."
+    ),
+    "merge": CommandEntry("merge", "Merge several runs of one machine into one document."),
+    "bisect": CommandEntry("bisect", "Find the first runtime in which a model got worse."),
+    "trend": CommandEntry("trend", "Find where latency changed over many stored runs."),
     "gate": CommandEntry("gate", "Compare two stored runs for regressions; test the gate itself."),
-    "accept": CommandEntry("accept", "Accept a regression or a removal that is meant."),
+    "accept": CommandEntry("accept", "Accept a regression or a removal that is intended."),
     "comment": CommandEntry("comment", "A run's summary as the one comment on a pull request."),
-    "accuracy": CommandEntry("accuracy", "Where a precision goes wrong, node by node."),
+    "accuracy": CommandEntry("accuracy", "Find where a precision loses accuracy, node by node."),
     "schema": CommandEntry(
-        "schema", "The JSON Schema of run documents; check documents against it."
+        "schema", "Print the JSON Schema of run documents, or check documents against it."
     ),
 }
 
@@ -106,15 +110,11 @@ class LazyCommands(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
-EPILOG = """\b
-Exit codes: 0 fine, 1 a limit failed, 2 the call is wrong, 3 nothing could be measured or shown.
-
-\b
-Examples:
-  ortbench doctor
-  ortbench show latest
-  ortbench export latest --format=csv --output=rows.csv
-"""
+EPILOG = (
+    "\b\nExit codes: 0 success, 1 a limit failed, 2 the call is wrong, 3 nothing could be "
+    "measured or shown.\n\n\b\nExamples:\n  ortbench doctor\n  ortbench show latest\n  ortbench "
+    "export latest --format=csv --output=rows.csv\n"
+)
 
 
 @click.group(
