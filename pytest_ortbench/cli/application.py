@@ -31,9 +31,7 @@ class CommandEntry(NamedTuple):
 _OWN: dict[str, CommandEntry] = {
     "quick": CommandEntry("quick", "Measure a model, and open the page of what was found."),
     "init": CommandEntry("init", "Write a suite and a CI job for the models of a repository."),
-    "doctor": CommandEntry(
-        "doctor", "Show what is installed, which providers run, and what makes measurements noisy."
-    ),
+    "doctor": CommandEntry("doctor", "Show what is installed, what runs, and what adds noise."),
     "providers": CommandEntry("providers", "Show which execution providers run on this machine."),
     "models": CommandEntry("models", "List, fetch and inspect models."),
     "convert": CommandEntry(
@@ -56,7 +54,7 @@ _OWN: dict[str, CommandEntry] = {
     "comment": CommandEntry("comment", "A run's summary as the one comment on a pull request."),
     "accuracy": CommandEntry("accuracy", "Find where a precision loses accuracy, node by node."),
     "schema": CommandEntry(
-        "schema", "Print the JSON Schema of run documents, or check documents against it."
+        "schema", "Print the JSON Schema of documents, or check them against it."
     ),
 }
 
@@ -110,11 +108,15 @@ class LazyCommands(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
-EPILOG = (
-    "\b\nExit codes: 0 success, 1 a limit failed, 2 the call is wrong, 3 nothing could be "
-    "measured or shown.\n\n\b\nExamples:\n  ortbench doctor\n  ortbench show latest\n  ortbench "
-    "export latest --format=csv --output=rows.csv\n"
-)
+EPILOG = """\b
+Exit codes: 0 success, 1 a limit failed, 2 the call is wrong, 3 nothing could be measured or shown.
+
+\b
+Examples:
+  ortbench doctor
+  ortbench show latest
+  ortbench export latest --format=csv --output=rows.csv
+"""
 
 
 @click.group(
