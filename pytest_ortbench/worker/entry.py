@@ -54,7 +54,7 @@ def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
         return _called(path, function)
     kind = framework_of_file(path)
     if kind is None:
-        raise export_error(f"{path.name} is no file of a framework that is known")
+        raise export_error(f"{path.name} is not a file of a known framework")
     with_place = _with_place(path, "", kind)
     return with_place(import_named(kind.loader), path), kind
 
@@ -76,8 +76,9 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_model(model)
     if kind is None:
         raise export_error(
-            f"{path.name}:{function} returned a {type(model).__module__}."
-            f"{type(model).__qualname__}, which is no model of a framework that is known",
+            f"{path.name}:{function} returned a "
+            f"{type(model).__module__}.{type(model).__qualname__}, which is not a model of a "
+            "known framework",
             SHAPE,
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
@@ -90,7 +91,7 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
 def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
     if not isinstance(settings, Mapping):
         raise export_error(
-            f"the third value of {path.name}:{function} is a {type(settings).__name__}, and no "
+            f"the third value of {path.name}:{function} is a {type(settings).__name__}, not a "
             "dictionary",
             SHAPE,
         )
@@ -126,8 +127,8 @@ def files_read(loaded: LoadedSource) -> list[Path]:
         file = (loaded.path.parent / str(name)).absolute()
         if not file.is_file():
             raise export_error(
-                f"{loaded.path.name}:{loaded.function} names the file {str(name)!r}, which is not "
-                "there",
+                f"{loaded.path.name}:{loaded.function} names the file {str(name)!r}, which does "
+                "not exist",
                 f"Paths in 'files' start at {loaded.path.parent}",
             )
         files.append(file)
@@ -216,7 +217,7 @@ def exported_by(
                 f"the exporter of {kind.title} has no setting {key!r}",
                 did_you_mean(key, kind.exporter_options)
                 if kind.exporter_options
-                else "Leave --ort-exporter out",
+                else "Leave out --ort-exporter",
             )
     with_place = _with_place(loaded.path, loaded.function, kind)
     return with_place(import_named(kind.exporter), loaded, path, settings)

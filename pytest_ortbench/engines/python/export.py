@@ -21,8 +21,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     if not callable(loaded.model):
         name = f"{type(loaded.model).__module__}.{type(loaded.model).__qualname__}"
         raise EngineRefusal(
-            f"it returned a {name.removeprefix('builtins.')}, which is neither a model of a "
-            "framework that is known nor callable",
+            f"it returned a {name.removeprefix('builtins.')}, which is neither a model of a known "
+            "framework nor a callable",
             kind="error",
             hint=_SHAPE,
         )
@@ -41,7 +41,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         named = (loaded.path.parent / Path(onnx)).absolute()
         if not named.is_file():
             raise EngineRefusal(
-                f"it names the ONNX file {str(onnx)!r}, which is not there",
+                f"it names the ONNX file {str(onnx)!r}, which does not exist",
                 kind="error",
                 hint=f"Paths start at {loaded.path.parent}",
             )
