@@ -232,8 +232,10 @@ def metrics_page() -> str:
         "numbers of each as a JSON list. Limits and JUnit take the first load.",
         "## Limits",
         "`metric op value unit`, e.g. `latency_p90 <= 30 ms`, `placement >= 95 %`. A value "
-        "without an operator is an upper bound: `peak_rss: 500 MB`. Without a unit the metric's "
-        f"own is meant. Operators: {', '.join(f'`{op}`' for op in OPERATORS)}.",
+        "without an operator is an upper bound: `peak_rss: 500 MB`. A limit on a time, on bytes or "
+        "on joules names its unit, since `5` could be seconds or milliseconds; without one the "
+        "metric's own is meant in all others. Operators: "
+        f"{', '.join(f'`{op}`' for op in OPERATORS)}.",
         "A limit that no value of the metric keeps, or every one, is refused: "
         "`latency_p90 <= -3 ms`, `placement >= 95` (without `%` 1 is all), "
         "`cpu_utilisation <= 500 %`, `placement: 100 %` (at most all).",

@@ -92,7 +92,7 @@ class OrtBench(Measured):
             super().skipped(item, at_end)
         fail("", [] if self._made is None else self._made.problems)
 
-    def told_in(self, failure: Failure) -> str:
+    def _told_in(self, failure: Failure) -> str:
         """Return the test that failed already for the same file or case; empty if none did."""
         told_in = self._bench.told_failures.told_in(self._planned, failure, self._item.nodeid)
         self._is_told = bool(told_in)

@@ -374,7 +374,7 @@ class Measured:
         ]
         return View(self, {name: name for name in (*names, *shown)})
 
-    def told_in(self, _failure: Failure) -> str:
+    def _told_in(self, _failure: Failure) -> str:
         """Return the test that failed already for the same reason; each case has its own."""
         return ""
 
@@ -392,7 +392,7 @@ class Measured:
             pytest.skip(shown(text))
         if failure.kind in ("unavailable", "fallback") and not self.case.provider.named:
             pytest.skip(shown(text))
-        told_in = self.told_in(failure)
+        told_in = self._told_in(failure)
         if told_in:
             pytest.skip(shown(f"{text}\nIt is the failure of {told_in}"))
         if failure.log_tail:
