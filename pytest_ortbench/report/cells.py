@@ -25,7 +25,7 @@ from pytest_ortbench.report.legend import all_on_drawn_inputs
 #: Below this, most of a number in full would be zeros.
 _TINY = 1e-4
 #: Below this, a number is read with effort in a unit that it shares with others.
-_READABLE = 0.01
+_READABLE = 0.1
 #: What stands for a number that was not measured and whose reason does not fit a cell.
 NOTHING = "–"
 
@@ -329,7 +329,7 @@ def _scales(
         shared = _scale(_quantities(groups, metrics))
         own = _quantities((group,), metrics)
         least = min((abs(quantity.value) for quantity in own if quantity.value), default=0.0)
-        # A model a hundred times as fast as the others is read in its own unit.
+        # A model that is much faster than the others is read in its own unit.
         scales[kind] = shared if least >= _READABLE * shared[0] else _scale(own)
     return scales
 
