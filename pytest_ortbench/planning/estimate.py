@@ -42,6 +42,9 @@ _WARM_UP_RUNS, _LONG_S, _LONG_RUNS = 20, 0.1, 5
 _MACS_A_S = 2e10
 _PIXELS_A_USE = 200
 
+#: What a token takes besides its multiplications: its cache is bound, the next one is chosen.
+_TOKEN_S = 0.002
+
 #: Operators that look values up, each at most once an item.
 _TREES = {
     "ai.onnx.ml::TreeEnsemble",
@@ -262,6 +265,10 @@ def _rough_inference_s(case: Case) -> float:
     """
     if case.model.op_types.keys() & _TREES:
         return 0.0
+    if case.generation is not None:
+        asked = case.generation
+        tokens = case.batch * (asked.prompt_tokens + asked.new_tokens)
+        return case.model.parameters * tokens / _MACS_A_S + asked.new_tokens * _TOKEN_S
     uses = 1.0
     for spec in case.inputs:
         if len(spec.shape) >= 4:

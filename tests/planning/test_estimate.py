@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Case, Sampling
+from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.estimate import Costs
@@ -109,3 +110,13 @@ def test_a_soak_and_the_search_for_a_peak_take_what_they_say() -> None:
     case = _case(soak_s=60.0, loads=("peak:p99:20ms",))
     assert Costs().expected(case, ("soak",)).passes_s == pytest.approx(60.0, abs=3.0)
     assert Costs().expected(case, ("load:peak:p99:20ms",)).passes_s >= 100.0
+
+
+def test_a_request_takes_as_long_as_its_tokens() -> None:
+    short = replace(
+        _case(), generation=Generation(engine="session", prompt_tokens=16, new_tokens=16)
+    )
+    long = replace(
+        _case(), generation=Generation(engine="session", prompt_tokens=512, new_tokens=256)
+    )
+    assert Costs().expected(long).total_s > Costs().expected(short).total_s + 3.0
