@@ -17,7 +17,7 @@ from pytest_ortbench.convert.variants import VARIANTS_FOLDER, Variants
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import long_reads_told
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.outcome import PHASES, CaseResult
 from pytest_ortbench.core.own_folder import sweep
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -48,7 +48,8 @@ class Session:
         place: Where the runtimes were written, for messages.
         named_from: Folder that names of models start from; by default pytest's root directory.
         announce: Told of environments that are made, which takes long; by default ``notify``.
-        on_phase: Told each phase that a worker enters; it must be quick.
+        on_phase: Told what a worker is doing with each phase that it enters, for people; it must be
+            quick.
         memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
         waits: Whether to wait for another run that measures on this machine.
         how_not_to_wait: What stands behind the news of waiting.
@@ -75,7 +76,9 @@ class Session:
         self.named_from = root_directory(root) if named_from is None else named_from
         self.machine = MachineLock(announce or notify, waits=waits, hint=how_not_to_wait)
         self.launcher = ProcessLauncher(
-            on_phase=on_phase, memory_bytes=memory_bytes, machine=self.machine
+            on_phase=None if on_phase is None else lambda name: on_phase(PHASES.get(name, name)),
+            memory_bytes=memory_bytes,
+            machine=self.machine,
         )
         self._notify, self._announce = notify, announce or notify
         self._specs = tuple(runtimes)

@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.models.ort_file import is_ort_file
+from pytest_ortbench.planning.axes import parse_dims
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.extent import extent_words
 from pytest_ortbench.schema.model_questions import CompareNodes
@@ -31,6 +32,7 @@ _TIMEOUT_S = 1800.0
     epilog=epilog(
         "ortbench accuracy model.onnx --precision=int8-static",
         "ortbench accuracy builtin:resnet50 --precision=fp16 --top=5",
+        "ortbench accuracy bert.onnx --precision=int8-dynamic --dims=seq:128",
     )
 )
 @click.argument("model", metavar="MODEL")
@@ -51,7 +53,15 @@ _TIMEOUT_S = 1800.0
     type=click.Path(path_type=Path, exists=True),
     help="Real inputs, as --ort-inputs takes them.",
 )
-def command(model: str, precision: str, top: int, samples: int, inputs: Path | None) -> int:
+@click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
+def command(
+    model: str,
+    precision: str,
+    top: int,
+    samples: int,
+    inputs: Path | None,
+    dims: tuple[str, ...],
+) -> int:
     """List the nodes of MODEL by the signal to noise ratio of what they make, worst first.
 
     The precision's file runs beside the model's own (or its named reference) on the CPU, without
@@ -59,7 +69,14 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
     compared. A node that is much worse than the nodes before it is one to exclude in a recipe.
     """
     with Session(Path.cwd(), notify=step) as session:
-        case, failure = _prepared(session, model, precision, inputs)
+        request = PlanRequest(
+            models=(model,),
+            precisions=(precision,),
+            dims=parse_dims(dims, place="--dims") if dims else {},
+            inputs=inputs,
+            sampling=Sampling(timeout_s=_TIMEOUT_S),
+        )
+        case, failure = _prepared(session, request)
         if failure or case is None:
             warn(f"ortbench: {failure}")
             return ExitCode.NOTHING
@@ -75,18 +92,10 @@ def command(model: str, precision: str, top: int, samples: int, inputs: Path | N
     return ExitCode.FINE if any(node.compared for node in errors.nodes) else ExitCode.NOTHING
 
 
-def _prepared(
-    session: Session, model: str, precision: str, inputs: Path | None
-) -> tuple[Case | None, str]:
-    """The case with its file, or why there is none."""
-    plan = session.plan(
-        PlanRequest(
-            models=(model,),
-            precisions=(precision,),
-            inputs=inputs,
-            sampling=Sampling(timeout_s=_TIMEOUT_S),
-        )
-    )
+def _prepared(session: Session, request: PlanRequest) -> tuple[Case | None, str]:
+    """The first case of a request with its file, or why there is none."""
+    (model,), (precision,) = request.models, request.precisions
+    plan = session.plan(request)
     if not plan.entries:
         return None, f"{model} has no variant {precision!r}"
     planned = plan.entries[0]

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.cli.application import application
 from pytest_ortbench.cli.terminal import ExitCode
+from pytest_ortbench.core.errors import UsageError
 
 pytestmark = pytest.mark.live
 
@@ -135,6 +136,15 @@ def test_the_worst_node_comes_first() -> None:
     # A product with 65504 is beyond what float16 can hold.
     assert lines[3].split() == ["clamped", "MatMul", "96"]
     assert lines[4].split()[:2] == ["and", "1"]
+
+
+def test_sizes_can_be_set() -> None:
+    code, text, _ = call("net.onnx", "--precision=fp16", "--top=1", "--dims=N:4")
+    assert code == ExitCode.FINE
+    # Four rows of 32 values in each of three input sets.
+    assert text.splitlines()[3].split()[-1] == "320"
+    with pytest.raises(UsageError, match="seq"):
+        call("net.onnx", "--precision=fp16", "--dims=seq:4")
 
 
 def test_what_can_t_be_made_is_said() -> None:

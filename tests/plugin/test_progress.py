@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TextIO
 
 import pytest
 
+from pytest_ortbench.core.outcome import PHASES
 from pytest_ortbench.plugin.bench import Bench
 from pytest_ortbench.plugin.progress import Progress
+from pytest_ortbench.session import Session
 from tests.results_factory import make_case, make_result
 
 
@@ -85,6 +88,7 @@ def test_a_case_counts_once_however_many_passes_it_gets() -> None:
     bench._ended = set()
     hook = SimpleNamespace(pytest_ortbench_case_measured=lambda **_: None)
     bench.config = SimpleNamespace(hook=hook)  # type: ignore[assignment]
+    bench.budget = None
     vars(bench)["planned"] = {case.key: None}
     vars(bench)["countdown"] = SimpleNamespace(
         begin=lambda _: counted.append("begin"), end=lambda _: counted.append("end")
@@ -96,3 +100,15 @@ def test_a_case_counts_once_however_many_passes_it_gets() -> None:
         bench.begin(case)
         bench.end(make_result(case=case))
     assert counted == ["begin", "end", "begin"]
+
+
+def test_what_a_worker_does_is_said_in_words_and_not_by_the_name_of_its_phase(
+    tmp_path: Path,
+) -> None:
+    said: list[str] = []
+    with Session(tmp_path, notify=said.append, on_phase=said.append) as session:
+        on_phase = session.launcher._on_phase
+        assert on_phase is not None
+        for name in PHASES:
+            on_phase(name)
+    assert said == list(PHASES.values())
