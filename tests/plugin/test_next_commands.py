@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 
 from pytest_ortbench.analysis import next_steps
+from pytest_ortbench.core.run import Run
 from pytest_ortbench.plugin.next_commands import arguments_with, in_shell, pytest_words
 from pytest_ortbench.store.documents import load
 
 from .conftest import QUICK
+
+#: Kinds of suggestions, in their order.
+KINDS = ("workers", "inputs", "threads", "profile", "precision", "gate")
 
 
 @pytest.mark.parametrize(
@@ -73,21 +77,24 @@ def test_each_printed_command_does_what_it_says(
     result.assert_outcomes(passed=6)
     lines = result.outlines[result.outlines.index("next:") + 1 :]
     commands = [line.strip() for line in lines if line.startswith("    ")][:6]
-    first = {path.parent.name for path in pytester.path.glob("results/*/run.json")}
-    documents = []
-    for command in commands:
+    known = {path.parent.name for path in pytester.path.glob("results/*/run.json")}
+    runs: dict[str, Run] = {}
+    for kind, command in zip(KINDS, commands, strict=True):
         done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
-        stored = {path.parent.name for path in pytester.path.glob("results/*/run.json")} - first
-        first |= stored
-        documents += [load(pytester.path / "results" / name / "run.json") for name in stored]
-    runs = {word.partition("=")[0]: run for run in documents for word in run.command}
-    assert {result.case.sampling.workers for result in runs["--ort-workers"].cases} == {2}
-    assert {result.case.inputs[0].path for result in runs["--ort-inputs"].cases} != {""}
-    threads = [result.case.knobs["threads"] for result in runs["--ort-threads"].cases]
+        stored = {path.parent.name for path in pytester.path.glob("results/*/run.json")} - known
+        known |= stored
+        for name in stored:
+            runs[kind] = load(pytester.path / "results" / name / "run.json")
+    assert list(runs) == [kind for kind in KINDS if kind != "profile"]
+    assert {result.case.sampling.workers for result in runs["workers"].cases} == {2}
+    assert {result.case.inputs[0].path for result in runs["inputs"].cases} != {""}
+    threads = [result.case.knobs["threads"] for result in runs["threads"].cases]
     assert len(threads) == 2
     assert threads[0] == "1"
-    assert len(runs["--ort-precisions"].cases) == 2
-    assert runs["--ort-baseline"].gate
-    assert all(result.case.sampling.timeout_s == 77 for run in documents for result in run.cases)
-    assert any("profile" in command.split() for command in commands)
+    assert len(runs["precision"].cases) == 2
+    assert runs["gate"].gate
+    # What stands in addopts is neither lost nor printed.
+    cases = [result.case for run in runs.values() for result in run.cases]
+    assert {case.sampling.timeout_s for case in cases} == {77}
+    assert not any("--ort-timeout" in command for command in commands)
