@@ -99,6 +99,8 @@ def test_sides_of_a_comparison_and_its_baseline() -> None:
         ]
         for text in renderings(view):
             assert "torch (framework)" in text
+            assert "native/torch (framework)" not in text
+            assert "()" not in text
     with pytest.raises(UsageError) as caught:
         build_view(facts("desk"), axis="provider", baseline="tracts")
     assert "tract" in str(caught.value.hint)

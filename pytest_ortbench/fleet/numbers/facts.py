@@ -131,8 +131,8 @@ class CaseFacts:
 
     @property
     def role_note(self) -> str:
-        """What stands behind its name for people."""
-        return role_note(self.role)
+        """What stands behind its name for people; nothing for several roles together."""
+        return role_note(self.role) if self.role else ""
 
     @property
     def request(self) -> tuple[object, ...]:

@@ -167,7 +167,7 @@ def by_workload(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
             placed.case.precision for placed_cases in members.values() for placed in placed_cases
         }
         cells = {
-            side: _best_of(placed_cases, metric, several=len(precisions) > 1)
+            side: _best_of(placed_cases, metric, axis=layout.axis, several=len(precisions) > 1)
             for side, placed_cases in members.items()
         }
         parts = workload_parts(first)
@@ -207,7 +207,7 @@ def variant_label(case: CaseFacts, *, runtime: bool = False) -> str:
     return f"{name} in {case.processes} processes" if case.processes > 1 else name
 
 
-def _best_of(placed: Sequence[Placed], metric: str, *, several: bool) -> Cell:
+def _best_of(placed: Sequence[Placed], metric: str, *, axis: str, several: bool) -> Cell:
     """The best cell that may be compared, else the first hole with its reason.
 
     Where several precisions are there, one that may be recommended goes before the others.
@@ -217,7 +217,11 @@ def _best_of(placed: Sequence[Placed], metric: str, *, several: bool) -> Cell:
         _cell(
             placed_case,
             metric,
-            variant=variant_label(placed_case.case, runtime=runtimes),
+            variant=variant_label(
+                # A side that is an engine is called so itself.
+                replace(placed_case.case, role="") if axis == "provider" else placed_case.case,
+                runtime=runtimes,
+            ),
         )
         for placed_case in placed
     ]
