@@ -44,7 +44,9 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
         if id(node) in inner or id(node) in docstrings:
             continue
         text = _text(node)
-        if len(_WORD.findall(text)) >= _FEWEST_WORDS and not _CODE.search(text):
+        if len(_WORD.findall(text)) >= _FEWEST_WORDS <= len(text.split()) and not _CODE.search(
+            text
+        ):
             yield node.lineno if isinstance(node, ast.expr) else 0, text
 
 

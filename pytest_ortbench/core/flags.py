@@ -182,7 +182,7 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "CONSTANT",
         "notes",
-        "every output is one repeated value",
+        "every output consists of one repeated value",
         "Check the inputs; the measured work may differ from the model's real work.",
     ),
     flag_kind(

@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import Answers, Flag
 VERDICTS: dict[str, str] = {
     "faster": "the contender takes less time, by the margin or more",
     "slower": "the contender takes more time, by the margin or more",
-    "same": "a slowdown of the margin is excluded",
+    "same": "a slowdown of the margin or more is excluded",
     "inconclusive": "a slowdown of the margin is neither shown nor excluded",
     "incomparable": "the two sides do not measure the same thing",
     "less accurate": "the contender's outputs differ from the baseline's by more than is allowed",

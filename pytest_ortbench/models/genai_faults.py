@@ -72,7 +72,7 @@ def _of_file(config: GenaiConfig) -> Iterator[ConfigFault]:
         yield ConfigFault(
             told=f"{GENAI_CONFIG} begins with a byte order mark, "
             "which onnxruntime-genai does not read",
-            remedy="Save it as UTF-8 without one",
+            remedy="Save it as UTF-8 without a byte order mark",
         )
 
 

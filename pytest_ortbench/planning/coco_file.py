@@ -78,7 +78,11 @@ def read_coco(path: Path) -> CocoFile:
     annotations = _each(path, lists, "annotations", lambda entry: _annotation(entry))
     for index, annotation in enumerate(annotations):
         if annotation["image_id"] not in known or annotation["category_id"] not in categories:
-            raise _bad(path, f"annotations[{index}] names no image or no category of the file")
+            raise _bad(
+                path,
+                f"annotations[{index}] refers to an image or a category that the "
+                "file does not contain",
+            )
     if not annotations:
         raise _bad(path, "holds no box")
     return CocoFile(
@@ -117,7 +121,7 @@ def _image(entry: Mapping[str, Any]) -> CocoImage:
     if entry.get("width") and entry.get("height"):
         size = int(entry["width"]), int(entry["height"])
         if min(size) < 1:
-            raise ValueError(f"width {size[0]} and height {size[1]} are no size")
+            raise ValueError(f"width {size[0]} and height {size[1]} are not a valid size")
     return CocoImage(image_id=_number(entry["id"]), name=str(entry["file_name"]), size=size)
 
 

@@ -180,7 +180,8 @@ def compare(
         except Exception as error:  # noqa: BLE001 - native errors have no common base class
             return Accuracy(
                 reference=stored.reference,
-                reason=f"the run at magnitude {sample.magnitude:g} failed: {first_line(error)}",
+                reason=f"the run with inputs of magnitude {sample.magnitude:g} failed: "
+                f"{first_line(error)}",
             )
         collected.add(sample, ordered, stored.names)
     accuracy = collected.accuracy(stored, order_note)

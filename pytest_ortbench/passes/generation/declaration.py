@@ -123,8 +123,9 @@ _METRICS = (
         "perplexity",
         "1",
         "lower",
-        "Perplexity of the text of --ort-text: e to the mean of -log of the probability of its "
-        "tokens, in windows of 256 that begin with an empty cache.",
+        "Perplexity of the text of --ort-text: the exponential of the mean negative log "
+        "probability of its tokens, in windows of 256 tokens that each begin with an empty "
+        "cache.",
         reach=FROM_ZERO,
     ),
     metric(
@@ -214,7 +215,7 @@ PASS = Pass(
         ),
         PassFigure(
             name="generation-tokens",
-            description="Time between tokens by their position in what a request writes",
+            description="Time between tokens by their position in the output of a request",
             draw=".figures:draw_positions",
             place=Place(after="accuracy", rank=3),
         ),
