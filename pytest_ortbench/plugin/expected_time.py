@@ -112,8 +112,8 @@ def refuse_endless(bench: Bench) -> None:
     expected_s = Costs().total_s((case, bench.passes.get(case.key, ())) for case in cases)
     if expected_s > _MOST_S:
         raise UsageError(
-            f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, and a run "
-            f"takes at most {_MOST_S / 3600:g} h",
+            f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, but a run "
+            f"may take at most {_MOST_S / 3600:g} h",
             place="the requested cases",
             hint="Request fewer values, lower --ort-time or --ort-workers, or measure a part "
             "(-k) and continue with --ort-resume",

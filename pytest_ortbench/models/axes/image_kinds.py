@@ -123,7 +123,7 @@ def _boxes(
         return chosen
     for name, sizes in outputs:
         if any(size >= height * width / _COARSEST_PLACES for size in sizes):
-            return "boxes", f"output {name!r} has all places of the image in one axis"
+            return "boxes", f"output {name!r} has all positions of the image on one axis"
         if len(sizes) == 3 and sizes[2] in (4, 6) and 10 <= sizes[1] <= LARGEST_WRITTEN:
             return "boxes", f"output {name!r} has {sizes[2]} numbers a box"
     scales = {height // sizes[2] for _, sizes in outputs if len(sizes) == 4 and sizes[2] > 0}
@@ -151,7 +151,7 @@ def _fixed_boxes(
     }
     for name, sizes in outputs:
         if len(sizes) == 3 and places & set(sizes[1:]):
-            return "boxes", f"output {name!r} has all places of the image in one axis"
+            return "boxes", f"output {name!r} has all positions of the image on one axis"
     maps = {
         step
         for _, sizes in outputs

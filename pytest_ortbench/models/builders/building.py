@@ -90,8 +90,8 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
             digest = _digest(info, part)
             if digest != info.digest:
                 raise ModelError(
-                    f"the bytes built here have SHA-256 {digest[:16]}…, version {info.version} of "
-                    f"this model has {info.digest[:16]}…, so results would not compare",
+                    f"the model built here has SHA-256 {digest[:16]}…, but version {info.version} "
+                    f"of it has {info.digest[:16]}…, so results would not be comparable",
                     place=f"builtin:{info.name}",
                     hint="Please report it with the versions of numpy, onnx and protobuf",
                 )

@@ -81,4 +81,4 @@ def _left_out(titles: Sequence[str]) -> str:
     if not titles:
         return ""
     named = ", ".join(title for title in titles if title)[: _NOTE // 2]
-    return f"Left out for want of room: {named or 'details'}; the run document has everything.\n"
+    return f"Left out for lack of space: {named or 'details'}; the run document has everything.\n"

@@ -126,7 +126,7 @@ class GenaiEngine:
             RuntimeError: before any request.
         """
         if self._written is None:
-            raise RuntimeError("no request was carried out")
+            raise RuntimeError("no request was run")
         return self._written
 
     def output(self, name: str) -> npt.NDArray[Any]:
