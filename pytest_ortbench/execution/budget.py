@@ -30,7 +30,7 @@ CONTENDER, HELD, OTHER = 0, 1, 2
 #: timed of each.
 LEAST_WORKERS, LEAST_TIMED_S = 3, 0.25
 #: More of them narrow an interval by less than a machine changes meanwhile.
-MOST_WORKERS = 20
+MOST_WORKERS = 60
 #: Launches of a gate: at its first look and at its last.
 LEAST_LAUNCHES, MOST_LAUNCHES = 8, 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pytest_ortbench.analysis.samples import statistic_of
@@ -93,6 +93,7 @@ class BudgetPace:
     _began: float = 0.0
     _beside_s: list[float] = field(default_factory=list)
     _asked_s: float = 0.0
+    _workers: int = LEAST_WORKERS
 
     def begin(self) -> None:
         """As for any pace."""
@@ -129,10 +130,20 @@ class BudgetPace:
         expected = self.turn.expected
         is_slow = expected is not None and expected.timed_s > 1.5 * LEAST_WORKERS * LEAST_TIMED_S
         workers_left = max(1, LEAST_WORKERS - len(done)) if is_slow else 1
+        if not done:
+            self._workers = max(LEAST_WORKERS, int(left_s / (self._worker_s() + self.timed_s)))
         return NextWorker(
-            case=with_sampling(self.case, LEAST_WORKERS, self.timed_s),
+            case=self._thinned(with_sampling(self.case, LEAST_WORKERS, self.timed_s)),
             share=TimeShare(began=now, deadline=self._deadline, workers_left=workers_left),
         )
+
+    def _thinned(self, case: Case) -> Case:
+        """The case with as many durations kept of a worker as so many workers leave to each."""
+        keep = case.sampling.keep
+        if keep:
+            of_each = max(1, keep // min(self._workers, MOST_WORKERS))
+            keep = LEAST_WORKERS * of_each
+        return replace(case, sampling=replace(case.sampling, keep=keep))
 
     def _worker_s(self) -> float:
         """What a worker takes beside its timed blocks: the first one has more to do."""

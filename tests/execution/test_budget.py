@@ -208,8 +208,11 @@ def test_it_ends_early_when_more_is_of_no_use(simulated: Callable[..., Simulated
     run = simulated(total_s=3600.0)
     (case,) = cases_of(1)
     run.expect([case])
-    assert len(run.measure(case).measurements) == MOST_WORKERS
-    assert run.ended_s < 300.0
+    result = run.measure(case)
+    assert len(result.measurements) == MOST_WORKERS
+    assert run.ended_s < 600.0
+    kept = sum(len(own.samples.durations_ns) for own in result.measurements)
+    assert 0 < kept <= Sampling().keep
 
 
 def test_what_does_not_fit_is_left_out_and_says_so(simulated: Callable[..., Simulated]):
