@@ -309,3 +309,8 @@ def test_a_hash_or_a_quote_in_a_name_does_not_end_a_line() -> None:
     assert len(names) == len([line for line in text.splitlines() if not line.startswith("#")])
     assert all("＃1" in key and '"b"' in key for key in names)
     assert list(text_string_to_metric_families(text))
+
+
+def test_a_revision_is_shown_with_the_digits_that_people_read() -> None:
+    run = run_of(gated(baseline=f"git:{'0123456789' * 4}"))
+    assert "git:012345678901" in verdict_of(run, ()).headline.split()

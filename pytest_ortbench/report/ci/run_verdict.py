@@ -60,7 +60,7 @@ def verdict_of(run: Run, complaints: Sequence[Complaint]) -> RunVerdict:
         of = f"{len(open_ones)} of {counted(cases, 'case')}"
         return RunVerdict(outcome="undecided", headline=f"ONNX models not judged in full: {of}")
     if compared:
-        sides = ", ".join(dict.fromkeys(result.against for result in compared))
+        sides = ", ".join(dict.fromkeys(_short(result.against) for result in compared))
         accepted = sum(bool(result.accepted) for result in run.gate)
         end = f"; accepted: {counted(accepted, 'regression')}" if accepted else ""
         are = "case is" if cases == 1 else "cases are"
