@@ -47,7 +47,7 @@ def test_a_type_that_an_engine_has_not_is_refused_with_its_tensor() -> None:
     with pytest.raises(EngineRefusal) as caught:
         require_types(task, "MNN", {"tensor(float)"})
     assert caught.value.kind == "unsupported"
-    assert str(caught.value) == "MNN has no seq(tensor(string)), the type of 'words'"
+    assert str(caught.value) == "MNN does not support seq(tensor(string)), the type of 'words'"
 
 
 def test_a_lacking_operator_is_named_and_the_stack_is_not_quoted() -> None:
