@@ -57,7 +57,7 @@ def _announcement(spec: LoadSpec, *, official: bool) -> str:
     asked = f"{queries} queries for p{spec.percent:g}"
     if spec.rate_per_s is not None:
         each_s = max(least_s, queries / spec.rate_per_s)
-        return f"load {spec.text}: {format_amount(each_s, 's')} a case, {asked} ({label})"
+        return f"load {spec.text}: {format_amount(each_s, 's')} per case, {asked} ({label})"
     peak = spec.scenario == "peak"
     tests, until = (f"about {PROBES} tests of ", ", within --ort-timeout") if peak else ("", "")
     slow = f"longer below {significant(queries / least_s)} queries a second"
