@@ -157,7 +157,9 @@ class BudgetPart:
         """What parts have in common that take about as long."""
         if self.case is None:
             return (self.name,)
-        return (self.name, self.case.model.name, self.case.provider.label, self.case.runtime.label)
+        case = self.case
+        who = (case.model.name, case.provider.label, case.runtime.label)
+        return (self.name, *who, case.variant.precision, case.generation is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
