@@ -68,6 +68,7 @@ HANDED_ON = {
     "pytest_ortbench.plugin.gating.Gating.settle": "likewise",
     "pytest_ortbench.plugin.gating.Gating._judge_unable": "likewise",
     "pytest_ortbench.plugin.gating.Gating._verdict": "likewise",
+    "pytest_ortbench.plugin.gating.Gating._without_time": "had no time, so that it has no evidence",
     "pytest_ortbench.plugin.judging.Judge.judge": "declares what the two above do",
     "pytest_ortbench.plugin.judging.Judge.settle": "likewise",
     "pytest_ortbench.plugin.judging.Judging._settled_of": "looks up what a judge said",

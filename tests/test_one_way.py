@@ -19,6 +19,7 @@ WHERE_RESULTS_ENTER = {
     "gate/numbers/metrics.py": "a stored run that is a side of a gate",
     "gate/measuring/gate.py": "the launches of a side of a gate",
     "passes/load/run.py": "what is measured so far",
+    "execution/turns.py": "a case that was measured, of which a budget asks whether it is ranked",
 }
 
 

@@ -129,7 +129,7 @@ def _inputs(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
         if drawn[0].case.model.place and file.exists():
             yield NextStep(
                 kind="inputs",
-                why=f"accuracy was judged on drawn inputs, and {file.name} lies beside the model",
+                why=f"accuracy was judged on random inputs, and {file.name} lies beside the model",
                 options={"--ort-inputs": str(file)},
             )
             return

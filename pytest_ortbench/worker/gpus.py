@@ -121,7 +121,7 @@ def ordinal_of(device: str, visible: Sequence[Gpu]) -> int:
     if len(fitting) == 1:
         return fitting[0].ordinal
     shown = ", ".join(gpu.uuid for gpu in visible) or "none (NVML is not readable, or none is here)"
-    many = "means several of the GPUs" if fitting else "is none of the GPUs"
+    many = "means several of the GPUs" if fitting else "is not one of the GPUs"
     raise NoSuchGpu(f"{device} {many} that CUDA shows this process: {shown}")
 
 

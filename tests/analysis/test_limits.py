@@ -40,8 +40,8 @@ def test_a_tail_without_enough_samples_is_not_measurable_and_says_what_it_takes(
     assert outcome.judgement.is_unjudged
     assert outcome.measured is None
     assert outcome.judgement.reason == (
-        "latency_p99 is not measurable (n<368), so 'latency_p99 <= 30 ms' can't be judged. There "
-        "are 300 samples and needs 368: use --ort-time=1.4"
+        "latency_p99 is not measurable (n<368), so 'latency_p99 <= 30 ms' can't be judged. It "
+        "has 300 samples and needs 368: use --ort-time=1.4"
     )
 
 

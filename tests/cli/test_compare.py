@@ -254,7 +254,7 @@ def test_report_of_several_is_their_comparison_and_the_page_of_each(
     assert overall_of(ended.out)[0] == "lab"
     page = (tmp_path / "comparison.html").read_text()
     assert "<h1>latency p50 of 2 " in page
-    assert '<span class="who">overall: </span><strong>lab</strong>' in page
+    assert '<span class="about">overall: </span><strong>lab</strong>' in page
     assert "<strong>lab with int8-static/cpu</strong>" in page
     assert [line.split(": ") for line in ended.out.splitlines()[-3:]] == [
         ["comparison", "comparison.html"],

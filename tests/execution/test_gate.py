@@ -166,8 +166,8 @@ def test_a_slower_contender_fails_with_ratio_interval_margin_and_launches():
     assert result.contrasts[0].effect == pytest.approx(0.07, abs=0.005)
     assert result.contrasts[0].low > 0.06
     (failure,) = result.failures
-    assert failure.startswith("slower than model:old.onnx: floor time ×1.07")
-    for part in ("[1.06", "margin 3.00 %", "8 launches", "another seed"):
+    assert failure.startswith("slower than model:old.onnx: ")
+    for part in ("×1.07", "[1.06", "margin 3.00 %", "8 launches", "another seed"):
         assert part in failure
 
 

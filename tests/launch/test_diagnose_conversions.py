@@ -33,11 +33,17 @@ def judged(text: str, case: Case) -> Failure:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (said.IR_99, "has IR version 99, ONNX Runtime 1.15.1 supports up to 14"),
-        (said.OPSET_99, "has operator set 99 of ai.onnx, ONNX Runtime 1.15.1 supports up to 28"),
+        (said.IR_99, "has IR version 99, but ONNX Runtime 1.15.1 supports up to 14"),
+        (
+            said.OPSET_99,
+            "has operator set 99 of ai.onnx, but ONNX Runtime 1.15.1 supports up to 28",
+        ),
         (said.ML_OPSET_99, "has operator set 99 of ai.onnx.ml"),
-        (NBITS, "has the operator com.microsoft::MatMulNBits, ONNX Runtime 1.15.1 does not know"),
-        (said.UNKNOWN_OP, "has the operator Blah, ONNX Runtime 1.15.1 does not know it"),
+        (
+            NBITS,
+            "has the operator com.microsoft::MatMulNBits, which ONNX Runtime 1.15.1 does not know",
+        ),
+        (said.UNKNOWN_OP, "has the operator Blah, which ONNX Runtime 1.15.1 does not know"),
         ("[ONNXRuntimeError] : 1 : FAIL : Unrecognized attribute: a", "does not load in ONNX "),
     ],
 )

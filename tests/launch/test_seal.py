@@ -62,7 +62,7 @@ def test_a_model_that_changed(tmp_path: Path, change: str) -> None:
         if change == "folder":
             path.mkdir()
     failure = _failure(sealed.check)
-    assert failure.message.startswith(f"{path} changed ")
+    assert failure.message.startswith(f"{path} has changed ")
     assert failure.hint
     if path.is_file():
         digests = re.findall(r"SHA-256 (\w+)…", failure.message)

@@ -194,8 +194,7 @@ def table_of(records: Sequence[Record]) -> dict[str, Any]:
     An operator has six numbers: tests; those that a plain session runs with their inputs; of these
     the ones measured with the same inputs, the ones whose outputs are right wherever that session's
     are, and the ones measured with random inputs. At last those that a plain session can't be
-    given,
-    and that were measured and right.
+    given, and that were measured and right.
     """
     by_test: dict[str, dict[str, Record]] = {}
     for record in records:

@@ -33,7 +33,7 @@ def _side(folder: Path, pairs: list[PlannedPair]) -> OtherSide:
     )
     progress = SimpleNamespace(within=lambda _: nullcontext())
     options = SimpleNamespace(against="model:old.onnx")
-    bench: Any = SimpleNamespace(options=options, execution=engine, progress=progress)
+    bench: Any = SimpleNamespace(options=options, execution=engine, progress=progress, budget=None)
     side = OtherSide(bench)
     side._pairs = {pair.contender.case.key: pair for pair in pairs}
     side.carried = list(side._pairs)

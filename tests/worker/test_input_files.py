@@ -68,7 +68,7 @@ def test_an_infinity_of_the_file_stays_one(tmp_path: Path) -> None:
 
 def test_a_file_of_another_type_than_the_model_s_is_never_cast(tmp_path: Path) -> None:
     spec = stored(tmp_path, np.zeros(3, np.float64)).typed(HALF)
-    with pytest.raises(WorkerError, match=r"wants tensor\(float16\), but .* holds float64"):
+    with pytest.raises(WorkerError, match=r"tensor\(float16\).* float64"):
         make_feeds([spec], seed=0)
 
 

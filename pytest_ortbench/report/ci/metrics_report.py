@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
+from pytest_ortbench.passes.registry import unit_of
 from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.prometheus import prometheus_name
@@ -19,8 +20,6 @@ from pytest_ortbench.report.prometheus import prometheus_name
 SHOWN = (
     "latency_p50",
     "throughput",
-    "ttft",
-    "tpot",
     "peak_rss",
     "device_memory",
     "model_size",
@@ -33,7 +32,7 @@ _DIGITS = 4
 def render_metrics_report(shown: ShownRun) -> str:
     """Write the numbers of a run as OpenMetrics text: a gauge a number, with the case as label."""
     lines: list[str] = []
-    for name in SHOWN:
+    for name in _names(shown):
         metric = METRICS[name]
         title = prometheus_name(metric)
         values = list(_values(shown, name))
@@ -46,6 +45,15 @@ def render_metrics_report(shown: ShownRun) -> str:
         for entry in shown.entries
     ]
     return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _names(shown: ShownRun) -> list[str]:
+    """Name the numbers to show, those of requests among them where requests were measured."""
+    units = [unit for entry in shown.entries if (unit := unit_of(entry.result.case)) is not None]
+    return [
+        *SHOWN,
+        *dict.fromkeys(name for unit in units for name in (unit.first[0], unit.speed[0])),
+    ]
 
 
 def _values(shown: ShownRun, metric: str) -> Iterator[tuple[str, str]]:

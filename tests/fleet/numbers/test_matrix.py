@@ -256,7 +256,7 @@ def test_an_overall_tie_is_said() -> None:
         "net: recommended: native/cpu on b, as fast as any (no clear difference from a; chosen "
         "for the better number)",
         "overall: no clear best: a, b differ by less than their uncertainty: a takes ×1.03 "
-        "[×0.612, ×1.72] as long as b, latency p50 of the one case that every side has",
+        "(unstable) as long as b, latency p50 of the one case that every side has",
     ]
     assert not said[1].winner
 

@@ -135,7 +135,7 @@ def test_nothing_stands_out() -> None:
         (
             with_work(profile_of(*BALANCED, peak=PEAK), Conv=(520_000_000, 1_000_000)),
             "Conv reaches 130% of the peak rate of arithmetic, so something else ran while",
-            "quiet machine",
+            "idle machine",
         ),
         (
             profile_of(("own_1", 9.0, "subgraph"), ("Add", 0.5, "compute")),
