@@ -89,7 +89,7 @@ def test_an_input_that_nothing_is_fed_to_is_named(tmp_path: Path) -> None:
     two = gather(tmp_path / "two.onnx", TensorProto.INT64, second="bias")
     with pytest.raises(WorkerError) as caught:
         compare_nodes(str(one), str(two), (spec,), seed=0, samples=1)
-    assert caught.value.failure.message.endswith(" 'bias'")
+    assert caught.value.failure.message.count("'bias'") == 1
 
 
 def test_nodes_that_the_variant_lacks_are_counted(tmp_path: Path) -> None:

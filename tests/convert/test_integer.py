@@ -63,7 +63,7 @@ class TestInteger:
         result = make(convolutions(), STATIC)
         ops = [node.op_type for node in made(tmp_path).graph.node]
         assert {"QuantizeLinear", "DequantizeLinear"} <= set(ops)
-        assert result.facts["calibrated_on"].startswith("16 drawn ")
+        assert result.facts["calibrated_on"].startswith("16 random ")
         assert result.facts["nodes_in_float"] == "0"
         x = np.random.default_rng(5).standard_normal((2, 4, 12, 12)).astype(np.float32)
         (expected,) = outputs(tmp_path / "in" / "m.onnx", {"x": x})
@@ -104,12 +104,12 @@ class TestInteger:
         [
             (
                 replace(FP16, block_list=("Matmul",)),
-                "the recipe's block_list names 'Matmul', which is not an operator type. Did you "
+                "the recipe's block_list contains 'Matmul', which is not an operator type. Did you "
                 "mean 'MatMul'?",
             ),
             (
                 replace(DYNAMIC, op_types=("Blah",)),
-                "the recipe's op_types names 'Blah', which is not an operator type. Known: ",
+                "the recipe's op_types contains 'Blah', which is not an operator type. Known: ",
             ),
             (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),

@@ -75,7 +75,7 @@ def test_a_case_from_open_to_close(tmp_path: Path) -> None:
     assert memory.session_bytes is not None
     assert 0 < memory.session_bytes <= memory.peak_bytes
     assert memory.device_bytes is None
-    assert memory.device_source.split()[-1] == "CPUExecutionProvider"
+    assert "CPUExecutionProvider" in memory.device_source.split()
 
     placement = worker.ask(ProfilePlacement())
     assert placement.executed == {"CPUExecutionProvider": 1}

@@ -157,7 +157,7 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
     assert "outside" in failure.hint
-    with pytest.raises(WorkerError, match="gone already"):
+    with pytest.raises(WorkerError, match="already ended"):
         worker.ask(ReadMemory())
     worker.pause()
     worker.resume()
@@ -236,7 +236,7 @@ ProcessLauncher(on_phase=die).open(case, worker=0, deadline=None)
         (("sh", "-c", "exit 5"), "the interpreter did not become a worker: it exited with 5"),
         (("sh", "-c", "yes"), "the worker's channel contains over 1048576 bytes"),
         (("sh", "-c", "yes | tr -d '\\n'"), "the worker's channel contains over 1048576 bytes"),
-        (("sh", "-c", 'shift 2; echo "$1 {broken"; cat >/dev/null'), "carries broken frame"),
+        (("sh", "-c", 'shift 2; echo "$1 {broken"; cat >/dev/null'), "broken frame"),
     ],
 )
 def test_commands_that_are_no_interpreters(

@@ -33,7 +33,7 @@ def test_a_model_that_was_replaced_after_collection_fails_with_both_digests(
     pytester.makeconftest(_REPLACES)
     result = pytester.runpytest("mlp.onnx", "-k", "latency or memory", *QUICK)
     result.assert_outcomes(failed=1, skipped=1)
-    result.stdout.fnmatch_lines(["*mlp.onnx changed *"])
+    result.stdout.fnmatch_lines(["*mlp.onnx has changed *"])
     (document,) = pytester.path.glob("results/*/run.json")
     (measured,) = load(document).cases
     assert measured.measurements == ()

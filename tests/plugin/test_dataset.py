@@ -235,7 +235,7 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("absent.npz", "there is no file"),
+        ("absent.npz", "does not exist"),
         ("labelled.py:absent", "labelled.py has no function 'absent'. Known: validation"),
         ("net.onnx", "is neither .npz nor FILE.py:FUNCTION"),
     ],

@@ -79,4 +79,4 @@ def test_a_folder_above_it_says_that_the_folder_is_named(
         result = pytester.runpytest(argument)
         assert re.search(r"pytest all/deep/llm\. ", result.stdout.str())
     (above / "net.onnx").write_bytes(b"")
-    assert re.search(r" holds 2 models", pytester.runpytest("all").stdout.str())
+    assert re.search(r" 2 models", pytester.runpytest("all").stdout.str())

@@ -32,7 +32,7 @@ def test_a_load_is_announced_measured_reported_and_limited(
         assert load.rate > 5
         assert load.p50 < 10
         assert load.facts.spec.rate_per_s == 20
-        with pytest.raises(pytest.fail.Exception, match="no search for the peak was asked for"):
+        with pytest.raises(pytest.fail.Exception, match="no search for the peak was requested"):
             load.peak
         with pytest.raises(AttributeError, match="no metric 'p42' here"):
             load.p42"""

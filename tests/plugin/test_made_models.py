@@ -187,11 +187,11 @@ def test_no_model(ortbench, tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("measure(network()); ortbench.measure(network())", "the test measured another model"),
+        ("measure(network()); ortbench.measure(network())", "already measured another model"),
         ("measure(network(), models='m.onnx')", "Leave out models"),
         ("measure(network(), batches=1)", "has no keyword 'batches'"),
         ("measure(3)", "not a int"),
-        ("measure('absent.onnx')", "absent.onnx' is no file"),
+        ("measure('absent.onnx')", "absent.onnx' is not a file"),
         ("measure(network(), limits=['speed <= 1'])", "speed"),
         ("latency().p50, ortbench.measure", "has no case of its own"),
         ("measure", "did not call ortbench.measure"),

@@ -102,7 +102,7 @@ def test_collect_only_lists_cases_with_resolved_inputs_and_what_was_left_out(
     result = pytester.runpytest(
         "mlp.onnx", "--collect-only", "--ort-providers=all", "--ort-batch-sizes=1,4"
     )
-    assert told(result)[0] == "2 cases"
+    assert told(result)[0].startswith("2 cases, ")
     assert any(text.startswith("left out azure: ") for text in told(result))
     result.stdout.fnmatch_lines(["*/b1 *x [[]1, 8[]]*", "*/b4 *x [[]4, 8[]]*"])
     assert not (pytester.path / "results").exists()

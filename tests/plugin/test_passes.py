@@ -62,7 +62,7 @@ def test_a_soak_without_a_verdict_is_no_pass(
     options = (f"--ort-models={model_file()}", "--ort-soak=0.3s", "--ort-no-results")
     result = pytester.runpytest(*options, *QUICK)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["mlp/*: leaks *: * 64 needed: *"])
+    result.stdout.fnmatch_lines(["mlp/*: leaks *: * 64 are needed: *"])
 
 
 def test_a_limit_on_start_up_starts_the_processes_that_it_needs(

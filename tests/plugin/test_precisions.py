@@ -166,7 +166,7 @@ def test_a_dry_run_converts_nothing_and_knows_what_can_t_be_made(
     result = pytester.runpytest(
         "net.onnx", "qat.onnx", "--collect-only", "--ort-precisions=native,fp16,int8-static"
     )
-    assert re.findall(r"\d+", told(result)[0]) == ["6", "2"]
+    assert re.findall(r"\d+", told(result)[0])[:2] == ["6", "2"]
     result.stdout.fnmatch_lines(["*net/fp16/cpu/b1*", "*qat/fp16/cpu/b1  refused: *"])
     assert not (cache / "variants").exists()
 
@@ -214,7 +214,7 @@ def test_a_recipe_of_the_project_has_its_own_name_settings_and_floor(
     assert heads["case"]["variant"]["recipe"]["nodes_to_exclude"] == "mm1"
     assert heads["case"]["variant"]["recipe"]["nodes_in_float"] == "1 (1 MatMul)"
     (flag,) = [flag for flag in heads["flags"] if flag["name"] == "INACCURATE"]
-    assert flag["detail"].endswith(" 90 dB")
+    assert " 90 dB" in flag["detail"]
     # Its latency stays, and is never ranked.
     assert heads["status"] == "measured"
     result.stdout.fnmatch_lines(["net:*heads/cpu/b1: INACCURATE*"])
@@ -361,7 +361,7 @@ class TestOwnVariants:
         result = pytester.runpytest(
             *SUITE, "--ort-models=net,other.onnx", "--ort-precisions=fp32,qat", "--collect-only"
         )
-        assert told(result)[0] == "3 cases"
+        assert told(result)[0].startswith("3 cases, ")
         (left_out,) = [text for text in told(result) if text.startswith("left out ")]
         assert "other × qat" in left_out
 

@@ -83,7 +83,7 @@ def test_a_test_of_the_user_that_names_no_model_is_an_error(
     pytester.makepyfile(OWN.format(keywords=keywords))
     result = pytester.runpytest(*QUICK)
     result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines("*::test_marked: nothing says *models*: --ort-models*ort_models*")
+    result.stdout.fnmatch_lines("*::test_marked: *models*--ort-models*ort_models*")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert not list(pytester.path.glob("results/*/run.json"))
 
@@ -100,6 +100,6 @@ def test_models_are_named_in_many_ways(
         pytester.makeconftest("def pytest_ortbench_models(): return ['nets']")
     option = ("--ort-models=nets",) if way == "option" else ()
     result = pytester.runpytest("--collect-only", *option, *QUICK)
-    assert told(result)[0] == "1 case"
+    assert told(result)[0].startswith("1 case, ")
     case = path.relative_to(pytester.path).with_suffix("").as_posix()
     result.stdout.fnmatch_lines([f"*test_marked[[]{case}/native/cpu/b1[]]*"])

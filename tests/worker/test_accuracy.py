@@ -356,7 +356,7 @@ class TestOtherInterfaces:
     def test_other_number_of_outputs_is_a_reason(self, tmp_path: Path) -> None:
         path = reference_of(graphs.labels(), tmp_path)
         result = compare(cpu_session(graphs.mlp()), path)
-        assert ": logits against y, p " in result.reason
+        assert ": logits, but y, p " in result.reason
 
     def test_input_without_a_value_is_a_reason(self, tmp_path: Path) -> None:
         path = reference_of(graphs.half(), tmp_path)
@@ -546,7 +546,7 @@ class TestRepeatability:
     @pytest.mark.parametrize(
         ("second", "message"),
         [
-            ([float("nan"), 2.0], "1 NaN or infinite values in the middle run, 0 in the first"),
+            ([float("nan"), 2.0], "1 NaN or infinite values in the middle run, but 0 in the first"),
             ([0.0, 0.0], "their norm by 1"),
             ([1.0, 2.1], "their norm by 0.0"),
         ],

@@ -196,12 +196,12 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "preprocess of own_stages.py, frame 0: it gave image, but the model takes x",
+            "preprocess of own_stages.py, frame 0: it returned image, but the model takes x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
-            "preprocess of own_stages.py, frame 0: it gave x as float64 [1, 4], but the case has "
-            "float32 [1, 4]",
+            "preprocess of own_stages.py, frame 0: it returned x as float64 [1, 4], but the case "
+            "has float32 [1, 4]",
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
