@@ -1,6 +1,6 @@
 """Decoders in two files: one for the first step of a request, one with a cache for all later ones.
 
-The first file reads the prompt and gives the cache, and keys and values of what an encoder said
+The first file reads the prompt and gives the cache, and the keys and values of an encoder's output
 where there is one. The model is that of the later steps, which take nearly all of the time.
 """
 

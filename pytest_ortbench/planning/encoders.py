@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import InputSpec, Runtime
 from pytest_ortbench.core.errors import ModelError, UsageError
-from pytest_ortbench.core.model import EncoderFile, Model
+from pytest_ortbench.core.model import EncoderFile, FirstStepFile, Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.encoders import encoder_beside, listening_to
@@ -76,21 +76,38 @@ def fed_to_encoder(encoder: EncoderFile, batch: int) -> tuple[InputSpec, ...] | 
         encoder: Its file.
         batch: Number of sequences.
     """
-    name = Path(encoder.path).name
-    alone = Model(
-        name=name,
-        path=encoder.path,
-        source=encoder.source,
-        digest=encoder.digest,
-        size_bytes=encoder.size_bytes,
-        inputs=encoder.inputs,
-        default_dims=encoder.default_dims,
-        implied_dims=encoder.implied_dims,
+    return fed_to_file(encoder, "encoder", batch=batch, sizes={})
+
+
+def fed_to_file(
+    file: EncoderFile | FirstStepFile, role: str, *, batch: int, sizes: Mapping[str, int]
+) -> tuple[InputSpec, ...] | Failure:
+    """Return the inputs of a file that runs beside a decoder, or why they can't be made.
+
+    Args:
+        file: The file.
+        role: What it is, for the message: ``encoder``.
+        batch: Number of sequences.
+        sizes: Sizes by symbol; those of symbols that the file does not have are left alone.
+    """
+    name = Path(file.path).name
+    axes = ModelAxes(
+        Model(
+            name=name,
+            path=file.path,
+            source=file.source,
+            digest=file.digest,
+            size_bytes=file.size_bytes,
+            inputs=file.inputs,
+            default_dims=file.default_dims,
+            implied_dims=file.implied_dims,
+        )
     )
+    own = {symbol: size for symbol, size in sizes.items() if symbol in axes.symbols}
     try:
-        return inputs_at(ModelAxes(alone), batch=batch, dims={})
+        return inputs_at(axes, batch=batch, dims=own)
     except (RefusedCombination, UsageError) as error:
-        return Failure(kind="unsupported", phase="inputs", message=f"encoder {name}: {error}")
+        return Failure(kind="unsupported", phase="inputs", message=f"{role} {name}: {error}")
 
 
 def sound_seconds(specs: Sequence[InputSpec]) -> float | None:

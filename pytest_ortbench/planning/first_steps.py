@@ -1,4 +1,4 @@
-"""Decoders whose requests run several files: found, given sizes, and what can't be asked of them.
+"""Decoders whose requests run several files: which files, their inputs, and what is refused.
 
 One file makes the first step and another one the later steps; an encoder may come before both.
 """
@@ -15,9 +15,12 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.encoders import first_half, later_half
 from pytest_ortbench.models.first_steps import begun_by
-from pytest_ortbench.planning.encoders import fed_to_encoder, refuse_encoder, sound_seconds
-from pytest_ortbench.planning.feeds import inputs_at
-from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
+from pytest_ortbench.planning.encoders import (
+    fed_to_encoder,
+    fed_to_file,
+    refuse_encoder,
+    sound_seconds,
+)
 
 #: What makes one file of two.
 HOW_TO_MERGE = (
@@ -64,7 +67,9 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
 def fed_to_first_step(
     model: Model, *, batch: int, sizes: Mapping[str, int]
 ) -> tuple[InputSpec, ...] | Failure:
-    """Return what the file of a first step hears, or why it can't; nothing where there is none.
+    """Return what the file of a first step is fed of an encoder's output, or why it can't be.
+
+    Nothing is fed where there is no such file, or no encoder.
 
     Args:
         model: That of the later steps.
@@ -74,23 +79,9 @@ def fed_to_first_step(
     first = model.first_step
     if first is None or not first.decoder.heard:
         return ()
-    name = Path(first.path).name
-    alone = Model(
-        name=name,
-        path=first.path,
-        source=first.source,
-        digest=first.digest,
-        size_bytes=first.size_bytes,
-        inputs=first.inputs,
-        default_dims=first.default_dims,
-        implied_dims=first.implied_dims,
-    )
-    axes = ModelAxes(alone)
-    own = {symbol: size for symbol, size in sizes.items() if symbol in axes.symbols}
-    try:
-        specs = inputs_at(axes, batch=batch, dims=own)
-    except (RefusedCombination, UsageError) as error:
-        return Failure(kind="unsupported", phase="inputs", message=f"first step {name}: {error}")
+    specs = fed_to_file(first, "first step", batch=batch, sizes=sizes)
+    if isinstance(specs, Failure):
+        return specs
     return tuple(spec for spec in specs if spec.name in first.decoder.heard)
 
 
@@ -100,7 +91,7 @@ class FedBeside:
 
     Attributes:
         encoder_inputs: What an encoder reads at the beginning of each request.
-        first_inputs: What the file of a first step hears.
+        first_inputs: What the file of a first step is fed of the encoder's output.
         sound_s: Seconds of sound that the encoder reads; ``None`` where it reads none.
         refusal: Why they can't be fed; ``None`` if they can.
     """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.figures.batches import batches
 from pytest_ortbench.report.figures.differing import differing
@@ -27,7 +29,7 @@ def test_a_line_is_called_by_what_varies(labels: list[tuple[str, ...]], said: li
     assert differing(labels) == said
 
 
-def swept() -> list[object]:
+def swept() -> list[CaseResult]:
     return [
         factory.make_result(
             case=factory.make_case(
@@ -45,12 +47,14 @@ def swept() -> list[object]:
 
 
 def test_lines_of_several_thread_counts_look_different_and_are_named_beside_the_panel() -> None:
-    figure = batches(shown_run(factory.make_run(swept())).entries)  # type: ignore[arg-type]
+    figure = batches(shown_run(factory.make_run(swept())).entries)
     assert figure is not None
     left, right = figure.axes
     lines = [
-        line for line in left.lines if len(line.get_xdata()) == 2 and line.get_marker() == "None"
-    ]  # type: ignore[arg-type]
+        line
+        for line in left.lines
+        if line.get_marker() == "None" and np.size(line.get_xdata()) == 2
+    ]
     looks = {(line.get_color(), line.get_linestyle()) for line in lines if line.get_linewidth() < 2}
     assert len(looks) == 6
     legend = right.get_legend()
@@ -64,7 +68,7 @@ def test_lines_of_several_thread_counts_look_different_and_are_named_beside_the_
 
 
 def test_the_legend_of_scaling_covers_no_line() -> None:
-    figure = scaling(shown_run(factory.make_run(swept())).entries)  # type: ignore[arg-type]
+    figure = scaling(shown_run(factory.make_run(swept())).entries)
     assert figure is not None
     left, right = figure.axes
     assert left.get_legend() is None
