@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 #: History:
 #:   1  first release
 #:   2  what decides is a field of its own: whether a pass was interrupted
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 #: What stands for ``virtualisation`` and ``cpu_quota`` of a machine that has neither.
 NO_HYPERVISOR, NO_QUOTA = "none seen", "none"

@@ -236,6 +236,18 @@ def _claim_less_2(accuracy: PlainObject) -> None:
             output["exact"] = False
 
 
+def _from_3(document: PlainObject) -> PlainObject:
+    """Give the comparison of an export with its source the names that it has now."""
+    for result in _objects(document.get("cases")):
+        if "fidelity" not in result:
+            continue
+        check = result["export_check"] = result.pop("fidelity")
+        for facts in _objects(check):
+            if "parting" in facts:
+                facts["first_difference"] = facts.pop("parting")
+    return document
+
+
 def _objects(value: Plain) -> Iterator[PlainObject]:
     """The object that a plain value is, or the objects in it; what is neither is left as it is."""
     for entry in value if isinstance(value, list) else [value]:
@@ -243,4 +255,4 @@ def _objects(value: Plain) -> Iterator[PlainObject]:
             yield entry
 
 
-MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={1: _from_1, 2: _from_2})
+MIGRATIONS = Migrations(target=SCHEMA_VERSION, steps={1: _from_1, 2: _from_2, 3: _from_3})

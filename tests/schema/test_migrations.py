@@ -295,3 +295,14 @@ def test_a_profile_that_broke_off_keeps_no_ratio(cut_after: int | None) -> None:
         assert found.seen == counts
         assert found.executed == found.shape_only == found.time_ns == {}
         assert found.nodes_on_provider is found.nodes_total is None
+
+
+def test_the_comparison_of_an_export_of_version_3_keeps_its_evidence() -> None:
+    """It had other names: what was found wrong then must not read as never compared."""
+    document = json.loads((VERSION_1.parent / "v3.json").read_bytes())
+    document["cases"][0]["fidelity"] = {"reason": "the source is gone", "parting": None}
+    document["cases"][1]["fidelity"] = None
+    first, second, *_ = read(document).cases
+    assert first.export_check is not None
+    assert first.export_check.reason == "the source is gone"
+    assert second.export_check is None
