@@ -1,10 +1,14 @@
 """Gates on requests of a language model: equal sides, and sides with 10 % more work per token.
 
     python benchmarks/generation_gate.py [--trials 20] [--model builtin:decoder] [--engine session]
+                                         [--runtimes OLD,NEW]
                                          [--file results/self-test/requests.jsonl]
 
 A gate of equal sides has to say ``same``, one with added work ``slower``. The work is added behind
 every run of the model, so behind every token alike: as much as makes the request 10 % slower.
+With two runtimes the first one is the baseline, such as the release of before, and what differs
+between them is part of every gate. Under genai a model of the catalogue gets the configuration that
+onnxruntime-genai needs.
 Each gate is on disk once it is over: interrupted, it goes on where it stopped. Prints the table of
 ``ortbench gate --self-test``. Exit status 0 if every gate said what it has to, 1 if one did not, 2
 if there are fewer than asked for.
@@ -18,6 +22,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from genai_folder import write_genai_folder
+
 from pytest_ortbench.cli.terminal import say, table, warn
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.own_folder import OwnFolder
@@ -28,6 +34,7 @@ from pytest_ortbench.gate.numbers.self_test import EQUAL, Trial
 from pytest_ortbench.gate.report.self_test import HEADER, self_test_rows, self_test_sentences
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.runtimes.specs import CURRENT
 from pytest_ortbench.session import Session
 
 #: What is compared, in turn.
@@ -41,6 +48,9 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20, help="of each kind")
     parser.add_argument("--model", default="builtin:decoder")
     parser.add_argument("--engine", default="session")
+    parser.add_argument(
+        "--runtimes", default=CURRENT, help="one, or two with a comma: baseline and contender"
+    )
     parser.add_argument("--prompt", type=int, default=16)
     parser.add_argument("--new", type=int, default=32)
     parser.add_argument("--threads", type=int, default=2)
@@ -62,22 +72,23 @@ def main() -> int:
 
 
 def _try(args: argparse.Namespace, log: TrialLog, trials: list[Trial], wanted: int) -> None:
-    request = PlanRequest(
-        models=(args.model,),
-        generate="only",
-        engines=(args.engine,),
-        prompt_tokens=(args.prompt,),
-        new_tokens=(args.new,),
-        threads=(args.threads,),
-    )
-    with OwnFolder("self-test") as folder, Session(Path.cwd(), notify=warn) as session:
-        (entry,) = session.plan(request).entries
-        if entry.refusal is not None:
-            raise SystemExit(f"{entry.case.case_id}: {entry.refusal.message}")
+    runtimes = tuple(args.runtimes.split(","))
+    with (
+        OwnFolder("self-test") as folder,
+        Session(Path.cwd(), runtimes=runtimes, notify=warn) as session,
+    ):
+        entries = session.plan(_request(args, folder)).entries
+        for entry in entries:
+            if entry.refusal is not None:
+                raise SystemExit(f"{entry.case.case_id}: {entry.refusal.message}")
+        if len(entries) != len(runtimes):
+            raise SystemExit(f"{args.model} under {args.engine} gives {len(entries)} cases")
+        baseline, contender = entries[0].case, entries[-1].case
         test = SelfTest(
             launcher=session.launcher,
             machine=fingerprint(),
-            cases=[entry.case],
+            cases=[contender],
+            baselines={contender.case_id: baseline},
             wider=None,
             scratch=folder,
             version=VERSION,
@@ -96,6 +107,22 @@ def _try(args: argparse.Namespace, log: TrialLog, trials: list[Trial], wanted: i
             warn(f"ended: {error}")
         except KeyboardInterrupt:
             warn("stopped; the trials so far are stored")
+
+
+def _request(args: argparse.Namespace, folder: Path) -> PlanRequest:
+    model = args.model
+    if args.engine == "genai" and model.startswith("builtin:"):
+        named = folder / model.removeprefix("builtin:")
+        named.mkdir()
+        model = str(write_genai_folder(model, named))
+    return PlanRequest(
+        models=(model,),
+        generate="only",
+        engines=(args.engine,),
+        prompt_tokens=(args.prompt,),
+        new_tokens=(args.new,),
+        threads=(args.threads,),
+    )
 
 
 def _tell(trial: Trial, number: int, wanted: int) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import json
 import random
-import shutil
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 from fidelity import median_of
+from genai_folder import write_genai_folder
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.generation import Decoder, GeneratedRequest
@@ -52,7 +52,7 @@ def main() -> int:
     )
     verdicts = set()
     with tempfile.TemporaryDirectory() as name:
-        folder = _folder(Path(name))
+        folder = write_genai_folder(_MODEL, Path(name))
         for engine, by_hand in (("session", _session_by_hand), ("genai", _genai_by_hand)):
             if engine == "genai" and find_spec("onnxruntime_genai") is None:
                 print("genai    onnxruntime-genai is not installed: pip install onnxruntime-genai")
@@ -196,50 +196,6 @@ def _case(folder: Path, engine: str) -> Case:
     (planned,) = build_plan(request, [model], [Target(runtime=Runtime(), providers=(cpu,))]).entries
     assert planned.refusal is None, planned.refusal
     return planned.case
-
-
-def _folder(folder: Path) -> Path:
-    """Write the model and what genai must know of it."""
-    (model,) = resolve_models((_MODEL,), root=folder)
-    shutil.copy(model.path, folder / "model.onnx")
-    decoder = model.decoder
-    assert decoder is not None
-    names = {"key": decoder.cache[0], "value": decoder.cache[1]}
-    _, heads, _, size = decoder.cache[0].shape
-    content = {
-        "model": {
-            "type": "llama",
-            "context_length": decoder.context,
-            "vocab_size": decoder.vocabulary,
-            "bos_token_id": decoder.vocabulary - 1,
-            "eos_token_id": decoder.vocabulary - 1,
-            "pad_token_id": decoder.vocabulary - 1,
-            "decoder": {
-                "filename": "model.onnx",
-                "session_options": {"provider_options": []},
-                "head_size": size,
-                "hidden_size": heads * size,
-                "num_attention_heads": heads,
-                "num_key_value_heads": heads,
-                "num_hidden_layers": len(decoder.cache) // 2,
-                "inputs": {
-                    "input_ids": decoder.ids,
-                    "attention_mask": decoder.mask,
-                    **{f"past_{key}_names": t.past.replace("0", "%d") for key, t in names.items()},
-                },
-                "outputs": {
-                    "logits": decoder.logits,
-                    **{
-                        f"present_{key}_names": t.present.replace("0", "%d")
-                        for key, t in names.items()
-                    },
-                },
-            },
-        },
-        "search": {"max_length": decoder.context, "past_present_share_buffer": True},
-    }
-    (folder / "genai_config.json").write_text(json.dumps(content), encoding="utf-8")
-    return folder
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -96,6 +96,8 @@ class SelfTest:
         number_ns: What one number of added work takes, roughly; 0: it is measured.
         left_out: Trials that could not be made.
         turns: What is compared, in turn.
+        baselines: What a case is held against where that is not the case itself (an older release),
+            by the case's id.
     """
 
     launcher: Launcher
@@ -109,6 +111,7 @@ class SelfTest:
     number_ns: float = 0.0
     left_out: int = 0
     turns: tuple[str | float, ...] = _TURNS
+    baselines: Mapping[str, Case] = field(default_factory=dict)
     _works: dict[str, _AddedWork] = field(default_factory=dict)
 
     def run(self, until: float, *, done: int = 0) -> Iterator[Trial]:
@@ -163,10 +166,11 @@ class SelfTest:
     def _pair(self, turn: str | float, case: Case) -> tuple[Pair, float]:
         if turn == WIDER and self.wider is not None:
             return self.wider
+        baseline = self.baselines.get(case.case_id, case)
         if not isinstance(turn, float):
-            return Pair(baseline=case, contender=case), 0.0
+            return Pair(baseline=baseline, contender=case), 0.0
         numbers = self._work_of(case).numbers(turn)
-        return Pair(baseline=case, contender=replace(case, added_work=numbers)), turn
+        return Pair(baseline=baseline, contender=replace(case, added_work=numbers)), turn
 
     def _work_of(self, case: Case) -> _AddedWork:
         """What added work costs after an inference of this case, measured once a model.
