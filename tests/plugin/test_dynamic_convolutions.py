@@ -19,10 +19,7 @@ from .conftest import QUICK as FAST
 
 pytestmark = pytest.mark.live
 
-SPEED = re.compile(
-    r"×\d\S* (faster|slower) (\[×\d\S*, ×\d\S*\]|\(no interval\))"
-    r"|unclear( \[×\d\S* (slower|faster), ×\d\S* (slower|faster)\]|: ×\d\S* (slower|faster))"
-)
+SPEED = re.compile(r"(unclear:? \[?)?×\d")
 
 QUICK = (*FAST, "--ort-no-results", "--ort-json=run.json")
 
@@ -87,7 +84,8 @@ def test_signed_and_unsigned_weights_are_two_rows_with_their_recipes(
         "convs: precisions against fp32 on the same provider, accuracy on random inputs"
     )
     heading, *rows = lines[at + 1 : at + 6]
-    # Whatever a busy machine makes of it, each has a speed: against fp32, or that it is unclear.
+    # Each has a speed, whatever a busy machine makes of it: tests/report/test_precisions.py has all
+    # that can be said of a ratio.
     column = heading.index("speed")
     speeds = {row.split()[0]: row[column:] for row in rows}
     assert set(speeds) == set(found)
