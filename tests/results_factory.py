@@ -41,8 +41,10 @@ from pytest_ortbench.core.outcome import (
     Samples,
     Startup,
     WarmUp,
+    YardstickTurns,
 )
 from pytest_ortbench.core.run import Commit, Machine, Run, Skip
+from pytest_ortbench.core.yardstick import Yardstick
 from pytest_ortbench.passes.energy.facts import Energy
 
 PROVIDER_NAMES = {
@@ -150,6 +152,68 @@ def make_runtime_info(*, version: str = "1.32.0") -> RuntimeInfo:
     )
 
 
+def make_yardstick(
+    name: str = "serial", *, threads: int = 1, version: str = "0.3.30", kernels: str = "SkylakeX"
+) -> Yardstick:
+    """A matrix product of OpenBLAS; ``threads`` is what ``parallel`` changes."""
+    return Yardstick(
+        name=name,
+        digest="5e11a0b1c2d3",
+        library="OpenBLAS",
+        version=version,
+        kernels=kernels,
+        threads=threads,
+    )
+
+
+def make_turns(
+    median_ns: int = 3_000_000,
+    *,
+    unit_ns: int = 500_000,
+    rounds: int = 100,
+    slower: Sequence[float] = (1.0,),
+    spread: float = 0.01,
+    floor: float = 0.97,
+    seed: int = 0,
+    yardstick: Yardstick | None = None,
+    best_ns: int | None = 490_000,
+    cpus: float = 1.0,
+) -> YardstickTurns:
+    """Blocks of a model and of a yardstick in turns, which the machine slows down alike.
+
+    Args:
+        median_ns: What an inference takes where the machine is not slowed down.
+        unit_ns: Likewise a unit of work of the yardstick.
+        rounds: How many there are.
+        slower: Factors of the machine, each for as many rounds as the next one.
+        spread: Of the means of either side alone, beside those factors.
+        floor: The fastest of a block, as a share of its mean.
+        seed: Of the draw.
+        yardstick: By default ``make_yardstick()``.
+        best_ns: The best known time of the yardstick.
+        cpus: CPUs that both sides keep busy.
+    """
+    draw = random.Random(f"{seed}/turns")
+    factors = [slower[index * len(slower) // rounds] for index in range(rounds)]
+    model, work = (
+        [max(1, round(each_ns * factor * (1 + spread * draw.gauss(0, 1)))) for factor in factors]
+        for each_ns in (median_ns, unit_ns)
+    )
+    return YardstickTurns(
+        yardstick=make_yardstick() if yardstick is None else yardstick,
+        rounds=rounds,
+        model_mean_ns=tuple(model),
+        model_low_ns=tuple(max(1, round(mean * floor)) for mean in model),
+        yardstick_mean_ns=tuple(work),
+        yardstick_low_ns=tuple(max(1, round(mean * floor)) for mean in work),
+        model_runs=max(1, round(12e6 / median_ns)),
+        yardstick_runs=max(1, round(3e6 / unit_ns)),
+        model_cpus=cpus,
+        yardstick_cpus=cpus,
+        best_ns=best_ns,
+    )
+
+
 def make_measurement(
     durations_ns: Sequence[int] | None = None,
     *,
@@ -161,6 +225,7 @@ def make_measurement(
     output_checks: Sequence[OutputCheck] | None = None,
     version: str = "1.32.0",
     stop: str = "budget",
+    yardstick: YardstickTurns | None = None,
 ) -> Measurement:
     """All of one worker, from its durations or from ready samples."""
     if samples is None:
@@ -196,6 +261,7 @@ def make_measurement(
         output_checks=tuple(output_checks),
         stop=stop,
         overhead_ns=600_000_000,
+        yardstick=yardstick,
     )
 
 
@@ -351,6 +417,7 @@ def make_result(
     spread: float = 0.01,
     seed: int = 0,
     workers: int = 3,
+    turns: Sequence[YardstickTurns] = (),
     measurements: Sequence[Measurement] | None = None,
     placement: Placement | None = None,
     accuracy: Accuracy | None = None,
@@ -365,6 +432,7 @@ def make_result(
         status: Any other than ``measured`` gives a failure of that kind and no measurements.
         median_ns: Where the durations lie; also ``count``, ``spread`` and ``seed``.
         workers: How many workers finished.
+        turns: What the workers and a yardstick had in turns, one a worker; empty for none.
         measurements: Instead of drawn ones.
         placement: By default all nodes on the asked provider (measured cases only).
         accuracy: By default nearly exact (measured cases only).
@@ -379,6 +447,7 @@ def make_result(
             make_measurement(
                 draw_durations(count, median_ns=median_ns, spread=spread, seed=seed * 100 + worker),
                 worker=worker,
+                yardstick=turns[worker] if turns else None,
             )
             for worker in range(workers if measured else 0)
         ]

@@ -290,6 +290,8 @@ class Sampling:
         load_logs: Folder that keeps the generator's logs; empty for none.
         text: File of text whose tokens language models are asked to foresee; empty for none.
         export_check: Whether exports are compared with their source: ``auto`` or ``off``.
+        yardstick: What blocks of the model take turns with, one of
+            :data:`~pytest_ortbench.core.yardstick.YARDSTICK_CHOICES`.
     """
 
     time_s: float = 5.0
@@ -307,6 +309,7 @@ class Sampling:
     load_logs: str = ""
     text: str = ""
     export_check: str = "auto"
+    yardstick: str = "auto"
 
 
 class _Named:

@@ -16,6 +16,7 @@ from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
+from pytest_ortbench.core.yardstick import YardstickTurns as YardstickTurns
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.export_check.facts import ExportCheck
 from pytest_ortbench.passes.generation.facts import GenerationCheck
@@ -352,6 +353,8 @@ class Measurement:
         output_checks: First, middle and last run.
         stop: Why the measuring ended: ``target``, ``budget`` or ``timeout``.
         overhead_ns: Wall time of this worker outside warm-up and timed blocks.
+        yardstick: Its blocks and those of a yardstick, or why there was none; ``None`` where nobody
+            asked.
     """
 
     worker: int
@@ -368,6 +371,7 @@ class Measurement:
     output_checks: tuple[OutputCheck, ...] = ()
     stop: str = "budget"
     overhead_ns: int = 0
+    yardstick: YardstickTurns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

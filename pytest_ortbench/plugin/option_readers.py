@@ -18,6 +18,7 @@ from pytest_ortbench.core.option_text import OptionText, exists, read_path, read
 from pytest_ortbench.core.precision import PRECISIONS
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.core.units import parse_span
+from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.planning.axes import (
     parse_choices,
@@ -244,6 +245,11 @@ def read_budget(written: OptionText) -> float | None:
 def read_fallback(written: OptionText) -> str:
     """Read what is done about nodes on another provider."""
     return _one_of(("report", "strict"), written)
+
+
+def read_yardstick(written: OptionText) -> str:
+    """Read what a model takes turns with."""
+    return _one_of(YARDSTICK_CHOICES, written)
 
 
 def read_kept_samples(written: OptionText) -> int:

@@ -69,6 +69,16 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.plugin.option_readers:read_budget",
         rule="pytest_ortbench.plugin.option_readers:refuse_budget_beside_shares",
     )
+    yardstick: str = option(
+        "auto",
+        flag="--ort-yardstick",
+        kind="str",
+        metavar="NAME",
+        help="reference work whose blocks take turns with those of the model, so that latencies "
+        "compare across days: auto, off, serial, parallel, memory (default: auto)",
+        reader="pytest_ortbench.plugin.option_readers:read_yardstick",
+        to="sampling.yardstick",
+    )
     fallback: str = option(
         "report",
         flag="--ort-fallback",

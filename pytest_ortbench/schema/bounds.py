@@ -46,6 +46,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
+from pytest_ortbench.core.yardstick import ABSENCES, YARDSTICKS, Yardstick, YardstickTurns
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.bound_kinds import (
     ANY,
@@ -128,6 +129,8 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (OutputAccuracy, "max_rel"): Numbers(0, LARGEST_FLOAT),
     (OutputAccuracy, "cosine"): Numbers(-1.001, 1.001),
     (OutputCheck, "norm"): Numbers(0, LARGEST_FLOAT),
+    (Yardstick, "name"): Words(tuple(YARDSTICKS)),
+    (YardstickTurns, "absence"): Words(("", *ABSENCES)),
     (GateResult, "verdict"): Words(tuple(VERDICTS)),
     (GateResult, "model_relation"): Words(("", *MODEL_RELATIONS)),
     (GateResult, "role"): Words(ROLES),

@@ -20,6 +20,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
+from pytest_ortbench.core.yardstick import YardstickTurns
 from pytest_ortbench.passes.registry import PASSES
 
 #: A field, and the rule that its value breaks.
@@ -88,6 +89,26 @@ def _warm_up(warm_up: WarmUp) -> Iterator[Broken]:
 def _measurement(measurement: Measurement) -> Iterator[Broken]:
     if measurement.samples.min_ns == 0:
         yield "samples.min_ns", "must be above 0: no inference takes no time"
+
+
+def _turns(turns: YardstickTurns) -> Iterator[Broken]:
+    """A yardstick with its rounds, or the reason why there is none."""
+    if (turns.yardstick is None) != bool(turns.absence):
+        yield "absence", "must be empty exactly where there is a yardstick"
+    kept = len(turns.model_mean_ns)
+    for name in ("model_low_ns", "yardstick_mean_ns", "yardstick_low_ns"):
+        if len(getattr(turns, name)) != kept:
+            yield name, f"must hold {kept} entries, one a round as model_mean_ns"
+    if turns.yardstick is None and kept:
+        yield "model_mean_ns", "must be empty: there is no yardstick"
+    if kept > turns.rounds:
+        yield "rounds", f"must be {kept} at least, as many as there are in model_mean_ns"
+    for side in ("model", "yardstick"):
+        lows, means = getattr(turns, f"{side}_low_ns"), getattr(turns, f"{side}_mean_ns")
+        if 0 in lows:
+            yield f"{side}_low_ns", "must be above 0: nothing takes no time"
+        if any(low > mean for low, mean in zip(lows, means, strict=False)):
+            yield f"{side}_low_ns", f"must not be above {side}_mean_ns of the same round"
 
 
 def _result(result: CaseResult) -> Iterator[Broken]:
@@ -202,6 +223,7 @@ _STANDARD: dict[type, Callable[[Any], Iterator[Broken]]] = {
     Samples: _samples,
     Startup: _startup,
     WarmUp: _warm_up,
+    YardstickTurns: _turns,
 }
 
 

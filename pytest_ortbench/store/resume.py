@@ -219,6 +219,8 @@ def _as_first_written(case: Case) -> Any:
         del plain["sampling"]["text"]
     if case.model.exported_from is None:
         del plain["sampling"]["export_check"]
+    if case.sampling.yardstick == "auto":
+        del plain["sampling"]["yardstick"]
     if not case.encoder_inputs:
         del plain["encoder_inputs"]
     if not case.first_inputs:

@@ -37,6 +37,7 @@ from tests.results_factory import (
     make_result,
     make_run,
     make_samples,
+    make_turns,
 )
 from tests.schema.full_run import RUN
 
@@ -79,7 +80,8 @@ def beside_engines() -> Run:
 @cache
 def everything() -> Run:
     """A run in which every pass was made, and which was compared with another one."""
-    plain = make_result(case=make_case(model="net"))
+    turns = [make_turns(rounds=3, seed=worker) for worker in range(3)]
+    plain = make_result(case=make_case(model="net"), turns=turns)
     every = dataclasses.replace(
         with_energy(profiled(plain), 40.0),
         soak=Soak(

@@ -34,6 +34,7 @@ PLAIN = json.loads(encode_run(everything()))
 
 _FIRST = "cases.0.measurements.0"
 _SAMPLES = f"{_FIRST}.samples"
+_TURNS = f"{_FIRST}.yardstick"
 
 
 def _put(document: Any, path: str, value: object) -> None:
@@ -88,6 +89,17 @@ NONSENSE: list[tuple[str, object]] = [
         (f"{_SAMPLES}.thirds_ns", [-1, 5, 2**63]),
         (f"{_SAMPLES}.starved_blocks", 10**6),
         (f"{_SAMPLES}.wall_ns", 2**54),
+        (f"{_TURNS}.absence", "off"),
+        (f"{_TURNS}.absence", "lunch"),
+        (f"{_TURNS}.yardstick", None),
+        (f"{_TURNS}.yardstick.name", "metre"),
+        (f"{_TURNS}.rounds", 2),
+        (f"{_TURNS}.model_mean_ns", [1_000_000]),
+        (f"{_TURNS}.model_low_ns", [1_000_000, 0, 1]),
+        (f"{_TURNS}.yardstick_low_ns", [500_000, 600_000, 1]),
+        (f"{_TURNS}.yardstick_mean_ns", [1, -1, 1]),
+        (f"{_TURNS}.model_cpus", -0.5),
+        (f"{_TURNS}.best_ns", 2**54),
         (f"{_FIRST}.memory.process_peak_bytes", -1),
         (f"{_FIRST}.warm_up.total_ns", -3),
         (f"{_FIRST}.startup.import_ns", -3),
@@ -351,3 +363,11 @@ def test_numbers_follow_their_unit() -> None:
     assert bound_of(kinds["Peak"], "macs_per_s", float) == Numbers(0, 1e18)
     assert bound_of(kinds["Model"], "nodes", int) == Numbers(0, 2**63 - 1)
     assert isinstance(bound_of(kinds["CaseResult"], "status", str), Words)
+
+
+def test_a_worker_without_a_yardstick_says_why() -> None:
+    document = copy.deepcopy(PLAIN)
+    _put(document, _TURNS, {"absence": "short"})
+    turns = decode_run(json.dumps(document).encode(), "run.json").cases[0].measurements[0].yardstick
+    assert turns is not None
+    assert (turns.absence, turns.yardstick, turns.rounds) == ("short", None, 0)
