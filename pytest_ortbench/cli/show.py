@@ -14,6 +14,7 @@ from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, 
 from pytest_ortbench.gate.report.lines import gate_lines
 from pytest_ortbench.report.answers import answer_lines, unjudged_lines
 from pytest_ortbench.report.blocks import block_lines, detail_lines
+from pytest_ortbench.report.certificates import run_lines
 from pytest_ortbench.report.precisions import precision_lines
 from pytest_ortbench.report.table import render_table
 
@@ -70,6 +71,8 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     for line in detail_lines(shown, width=width(), encoding=encoding()):
         say(line)
     for line in gate_lines(_gated(chosen, everything=not filters), encoding=encoding()):
+        say(line)
+    for line in run_lines(chosen, encoding=encoding()):
         say(line)
     if not filters:
         # Of a part of the cases, the fastest is no answer.

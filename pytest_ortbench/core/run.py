@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.certificate import Certificate
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 
@@ -98,6 +99,8 @@ class Run:
         resumed: How many of the cases were taken from interrupted runs of the same plan instead of
             being measured in this one.
         gate: Verdicts of the cases against their baselines, if a gate was asked for.
+        certificates: What ``ortbench selfcheck`` found out before about the providers of its cases,
+            on the same machine, with the same versions.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -117,3 +120,4 @@ class Run:
     plan: str = ""
     gate: tuple[GateResult, ...] = ()
     resumed: int = 0
+    certificates: tuple[Certificate, ...] = ()

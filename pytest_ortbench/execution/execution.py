@@ -31,6 +31,7 @@ from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.meaning import faults_of
+from pytest_ortbench.store.certificates import certified
 from pytest_ortbench.store.resume import taken_over
 
 _NO_SENSE = "the results contradict each other"
@@ -308,13 +309,15 @@ class Execution:
             interrupted: Whether the run was stopped before its end; it then counts as unfinished.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return replace(
-            self.header,
-            finished_at=None if interrupted else now,
-            cases=self.results,
-            resumed=self.resumed,
-            canary=canary,
-            runtimes=_observed(self.results),
+        return certified(
+            replace(
+                self.header,
+                finished_at=None if interrupted else now,
+                cases=self.results,
+                resumed=self.resumed,
+                canary=canary,
+                runtimes=_observed(self.results),
+            )
         )
 
     def close(self) -> None:

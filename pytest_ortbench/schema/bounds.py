@@ -17,6 +17,7 @@ from pytest_ortbench.core.case import (
     SessionConfig,
     SymbolSize,
 )
+from pytest_ortbench.core.certificate import LINE_VERDICTS, CheckLine
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     CAUSES,
@@ -97,6 +98,7 @@ REQUESTED: tuple[type, ...] = (
 BOUNDS: dict[tuple[type, str], Bound] = {
     (Run, "run_id"): NAME,
     (Run, "expected"): Numbers(0, 10**9),
+    (CheckLine, "verdict"): Words(tuple(LINE_VERDICTS)),
     (Canary, "durations_ns"): Numbers(1, 2**53),
     (Case, "seed"): WHOLE,
     (Provider, "role"): Words(ROLES),

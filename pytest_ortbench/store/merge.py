@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from pytest_ortbench.core.certificate import Certificate
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.run import Commit, Run
@@ -59,10 +60,21 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         canary=next((run.canary for run in reversed(ordered) if run.canary is not None), None),
         cases=tuple(cases.values()),
         gate=tuple(gate.values()),
+        certificates=_certificates(ordered),
         skips=tuple(dict.fromkeys(skip for run in ordered for skip in run.skips)),
         expected=len(cases) + _missing(ordered),
         plan="",
     )
+
+
+def _certificates(runs: Sequence[Run]) -> tuple[Certificate, ...]:
+    """Those of all runs: of two about the same provider, that which the newer run has."""
+    newest = {
+        (certificate.provider, certificate.runtime): certificate
+        for run in runs
+        for certificate in run.certificates
+    }
+    return tuple(newest.values())
 
 
 def _missing(runs: Sequence[Run]) -> int:

@@ -13,6 +13,7 @@ from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.report.certificates import page_facts
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.extent import extent_words
@@ -175,6 +176,7 @@ def environment(run: Run) -> tuple[tuple[str, Facts], ...]:
             }
             for label, info in run.runtimes.items()
         },
+        **page_facts(run),
         "Options": run.options,
     }
     return tuple(
