@@ -31,6 +31,9 @@ class ProviderKind:
 #: The provider that every runtime has.
 CPU = "CPUExecutionProvider"
 
+#: The provider that computes through WebGPU: on Vulkan, Metal or Direct3D.
+WEBGPU = "WebGpuExecutionProvider"
+
 #: Providers that work on NVIDIA's GPUs, with CUDA's libraries.
 NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
@@ -88,7 +91,7 @@ _KINDS: tuple[ProviderKind, ...] = (
     ),
     ProviderKind(
         alias="webgpu",
-        name="WebGpuExecutionProvider",
+        name=WEBGPU,
         distributions=("onnxruntime-webgpu", "onnxruntime-ep-webgpu"),
         source="a GPU with a driver for Vulkan, Metal or Direct3D 12",
         device="hardware",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.worker.device_wait import device_wait
 from pytest_ortbench.worker.ort_values import element_of, numpy_has_it, value_of
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import options_for
@@ -31,10 +32,22 @@ class NotBindable(Exception):
 
 
 def device_of(provider: Provider) -> tuple[str, int]:
-    """Return type and index of the memory that a provider's inputs are bound on."""
+    """Return type and index of the memory in which values of a provider are made.
+
+    What is made on the CPU and bound as an input goes to the provider's memory then, once.
+    """
     device = _DEVICE_TYPES.get(provider.name, "cpu")
     index = options_for(provider).get("device_id", "0")
     return device, int(index) if device != "cpu" and index.isdigit() else 0
+
+
+def output_device_of(provider: Provider) -> tuple[str, int]:
+    """Return type and index of the memory that a provider's outputs are bound on.
+
+    On the CPU each run copies them there.
+    """
+    wait = device_wait(provider)
+    return device_of(provider) if wait is None else (wait.memory, 0)
 
 
 def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provider) -> IOBinding:
@@ -64,11 +77,12 @@ def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provi
         binding.bind_ortvalue_input(
             name, ort.OrtValue.ortvalue_from_numpy(contiguous, device, index)
         )
+    outputs_on = output_device_of(provider)
     for output in session.get_outputs():
         # Allocated by ONNX Runtime, since output shapes may depend on the values. Text, sequences
         # and maps are made on the host, and a device has no memory for them.
         if output.type.startswith("tensor(") and output.type != "tensor(string)":
-            binding.bind_output(output.name, device, index)
+            binding.bind_output(output.name, *outputs_on)
         else:
             binding.bind_output(output.name, "cpu", 0)
     return binding

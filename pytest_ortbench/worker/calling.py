@@ -13,6 +13,7 @@ from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.async_calls import AsyncCalls
 from pytest_ortbench.worker.binding import bind
 from pytest_ortbench.worker.callers import Callers
+from pytest_ortbench.worker.device_wait import waiting
 from pytest_ortbench.worker.ort_values import plain_call
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 
@@ -77,7 +78,7 @@ def single_loop(
     binding = binding or binding_of(case, session, feeds)
     if binding is not None:
         return functools.partial(
-            time_bound_runs, session.run_with_iobinding, binding, binding.synchronize_outputs
+            time_bound_runs, session.run_with_iobinding, binding, waiting(binding, case.provider)
         )
     run, given = plain_call(session, feeds)
     return functools.partial(time_runs, with_added_work(run, case.added_work), given)
@@ -115,7 +116,7 @@ def call_of(
         return functools.partial(run, None, given)
     if case.callers > 1 and case.provider.name in _WAITS_IN_RUN:
         return functools.partial(session.run_with_iobinding, binding)
-    return functools.partial(_run_bound, session, binding)
+    return functools.partial(_run_bound, session, binding, waiting(binding, case.provider))
 
 
 def outputs_of(
@@ -139,12 +140,12 @@ def outputs_of(
             outputs: Sequence[object] = session.run(None, feeds)
         return outputs
     with counted():
-        _run_bound(session, binding)
+        _run_bound(session, binding, binding.synchronize_outputs)
     copied: Sequence[object] = binding.copy_outputs_to_cpu()
     return copied
 
 
-def _run_bound(session: InferenceSession, binding: IOBinding) -> None:
+def _run_bound(session: InferenceSession, binding: IOBinding, wait: Callable[[], object]) -> None:
     """Run one inference on what is bound, until the outputs are there."""
     session.run_with_iobinding(binding)
-    binding.synchronize_outputs()
+    wait()

@@ -12,7 +12,7 @@ from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
 from pytest_ortbench.worker.async_calls import require_async
-from pytest_ortbench.worker.binding import device_of, has_numeric_outputs
+from pytest_ortbench.worker.binding import has_numeric_outputs, output_device_of
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.calling import (
     Loop,
@@ -24,6 +24,7 @@ from pytest_ortbench.worker.calling import (
 )
 from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
+from pytest_ortbench.worker.device_wait import device_wait
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
@@ -34,6 +35,7 @@ from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.shared_device import require_safe_callers
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
@@ -134,12 +136,15 @@ class MeasuredCase:
         ort, import_ns = load()
         if self.case.call == "async":
             require_async(ort, threads=self.threads, io=self.case.io)
+        require_safe_callers(self.case)
         return import_ns
 
     def _initialise(self) -> int | None:
         """Make the provider ready, and return the nanoseconds; ``None`` for none that does."""
         provider_ns = initialise(self.case.provider, threads=self.threads)
         self._options.try_out(threads=self.threads)
+        if self.case.io == "device":
+            device_wait(self.case.provider)  # its session is none of the case's memory
         return provider_ns
 
     def _create(self) -> int:
@@ -195,7 +200,7 @@ class MeasuredCase:
         """Return what the session reads back for the asked provider."""
         options = self._options.in_force(self.live())
         if self.case.io == "device":
-            device, index = device_of(self.case.provider)
+            device, index = output_device_of(self.case.provider)
             options["io_binding"] = f"{device}:{index}"
         elif is_bound(self.live()):
             options["io_binding"] = "cpu:0"

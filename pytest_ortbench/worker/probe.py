@@ -13,7 +13,13 @@ from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.session import OptionIgnored, create, session_options
 from pytest_ortbench.worker.state import WorkerState
-from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, QUANTISED_MODELS, TINY_MODELS, TinyModel
+from pytest_ortbench.worker.tiny import (
+    MATRIX_PRODUCT,
+    QUANTISED_MODELS,
+    TINY_MODELS,
+    TinyModel,
+    tiny_feeds,
+)
 
 
 def probe_provider(question: ProbeProvider, state: WorkerState) -> Probed:
@@ -83,14 +89,3 @@ def initialise(provider: Provider, *, threads: int) -> int | None:
     except Exception:  # noqa: BLE001 - native errors have no common base class
         return None
     return time.perf_counter_ns() - started
-
-
-def tiny_feeds(model: TinyModel) -> dict[str, object]:
-    """Return the input of a tiny model."""
-    import numpy as np  # comes with ONNX Runtime
-
-    count = 1
-    for size in model.shape:
-        count *= size
-    values = np.linspace(-1.0, 1.0, count, dtype=np.float32)
-    return {"x": values.reshape(model.shape)}

@@ -212,9 +212,12 @@ def _plugin(provider: Provider) -> Plugin | None:
     """The plug-in that brings a provider, ``None`` for one that is compiled in, or nowhere."""
     if is_bundled(provider.name):
         return Plugin(name=provider.name, library="")
-    if not provider.library and provider.name in built_in():
-        return None
-    return plugin_of(provider)
+    return None if is_compiled_in(provider) else plugin_of(provider)
+
+
+def is_compiled_in(provider: Provider) -> bool:
+    """Whether ONNX Runtime itself has a provider, so that no plug-in brings it."""
+    return not provider.library and provider.name in built_in()
 
 
 #: The option that chooses a device; a plug-in gets the device itself instead.

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,3 +85,14 @@ QUANTISED_MATRIX_PRODUCT = TinyModel(
 )
 TINY_MODELS = (CONVOLUTION, MATRIX_PRODUCT)
 QUANTISED_MODELS = (QUANTISED_CONVOLUTION, QUANTISED_MATRIX_PRODUCT)
+
+
+def tiny_feeds(model: TinyModel) -> dict[str, np.ndarray]:
+    """Return the input of a tiny model."""
+    import numpy as np  # comes with ONNX Runtime
+
+    count = 1
+    for size in model.shape:
+        count *= size
+    values = np.linspace(-1.0, 1.0, count, dtype=np.float32)
+    return {"x": values.reshape(model.shape)}

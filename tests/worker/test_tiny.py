@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.worker.probe import probe, tiny_feeds
+from pytest_ortbench.worker.probe import probe
 from pytest_ortbench.worker.tiny import (
     CONVOLUTION,
     MATRIX_PRODUCT,
@@ -17,6 +17,7 @@ from pytest_ortbench.worker.tiny import (
     QUANTISED_MODELS,
     TINY_MODELS,
     TinyModel,
+    tiny_feeds,
 )
 
 pytestmark = pytest.mark.live
@@ -98,7 +99,7 @@ def test_they_are_valid_and_old_enough_for_every_runtime(model: TinyModel) -> No
     onnx.checker.check_model(loaded)
     assert loaded.ir_version <= 6
     assert loaded.opset_import[0].version <= 13
-    assert tiny_feeds(model)["x"].shape == model.shape  # type: ignore[attr-defined]
+    assert tiny_feeds(model)["x"].shape == model.shape
 
 
 def test_the_cpu_executes_both() -> None:

@@ -21,7 +21,8 @@ from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.profile.facts import Peak
-from pytest_ortbench.worker.binding import bind, device_of
+from pytest_ortbench.worker.binding import bind, device_of, output_device_of
+from pytest_ortbench.worker.device_wait import waiting
 from pytest_ortbench.worker.model_writer import Node, Value, write_model
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.session import create, session_options
@@ -206,7 +207,7 @@ class _Bench:
         """
         session = self._session(model, feeds)
         durations = array("q", [0])
-        if device_of(self.case.provider)[0] == "cpu":
+        if output_device_of(self.case.provider)[0] == "cpu":
 
             def run() -> None:
                 time_runs(session.run, feeds, durations)
@@ -215,7 +216,10 @@ class _Bench:
 
             def run() -> None:
                 time_bound_runs(
-                    session.run_with_iobinding, binding, binding.synchronize_outputs, durations
+                    session.run_with_iobinding,
+                    binding,
+                    waiting(binding, self.case.provider),
+                    durations,
                 )
 
         run()  # the first allocates

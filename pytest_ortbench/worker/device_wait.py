@@ -1,0 +1,100 @@
+"""Waiting for outputs that stay on a device, where a run returns before its work is done.
+
+``IOBinding.synchronize_outputs`` asks the providers of a session to wait. *Seen* with 1.27, and by
+its sources up to 1.32: WebGPU's does nothing then. A run on bound outputs returns when its commands
+are recorded, and the device computes for as long as it takes. Whatever is copied from the device
+comes behind all commands that it was given before, so the copy of a few bytes waits for them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.provider_kinds import WEBGPU
+from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, tiny_feeds
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, IOBinding, OrtValue
+
+#: ONNX Runtime's name of the memory that outputs are bound on, where ``synchronize_outputs`` of the
+#: provider does not wait.
+_MEMORY = {WEBGPU: "webgpu"}
+
+
+class DeviceWait:
+    """Waits until a device has done all that it was given: copies a few bytes from it.
+
+    Attributes:
+        memory: ONNX Runtime's name of the device's memory.
+        copied_bytes: What is copied.
+
+    Args:
+        session: A session of a tiny model on the device, which has run with its output bound there.
+        output: That output.
+        memory: ONNX Runtime's name of the device's memory.
+    """
+
+    def __init__(self, session: InferenceSession, output: OrtValue, memory: str) -> None:
+        self._session = session  # the output must not outlive it
+        self._output = output
+        self.memory = memory
+        self.copied_bytes = int(output.tensor_size_in_bytes())
+
+    def __call__(self) -> None:
+        """Wait."""
+        self._output.numpy()
+
+
+def device_wait(provider: Provider) -> DeviceWait | None:
+    """Return what waits for a provider's device.
+
+    Returns:
+        ``None`` where ``synchronize_outputs`` does, or where outputs can't be kept on the device.
+    """
+    if provider.name not in _MEMORY:
+        return None
+    return _made(provider.name, provider.device, provider.library, json.dumps(provider.options))
+
+
+def waiting(binding: IOBinding, provider: Provider) -> Callable[[], object]:
+    """Return what waits for the outputs of a run on a binding."""
+    return device_wait(provider) or binding.synchronize_outputs
+
+
+@functools.cache
+def _made(name: str, device: str, library: str, options: str) -> DeviceWait | None:
+    """One a process and device: sessions with the same options share their device's queue."""
+    provider = Provider(
+        alias=name, name=name, device=device, library=library, options=json.loads(options)
+    )
+    try:
+        return _of(provider, _MEMORY[name])
+    except Exception:  # noqa: BLE001 - native errors have no common base class
+        return None
+
+
+def _of(provider: Provider, memory: str) -> DeviceWait:
+    ort, _ = load()
+    session, _ = create(
+        MATRIX_PRODUCT.content, provider, session_options(SessionConfig(), threads=1)
+    )
+    feeds = tiny_feeds(MATRIX_PRODUCT)
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(value))
+    [declared] = session.get_outputs()
+    binding.bind_output(declared.name, memory, 0)
+    session.run_with_iobinding(binding)
+    [output] = binding.get_outputs()
+    wait = DeviceWait(session, output, memory)
+    # An output that lies on the host waits for nothing.
+    if output.device_name() == "cpu":
+        raise RuntimeError("the output was bound on the device and lies on the host")
+    wait()
+    return wait
