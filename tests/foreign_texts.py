@@ -21,6 +21,7 @@ WHOLE_MODULES: dict[str, str] = {
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",
+    "launch/lost_device.py": "messages of drivers and of what stands above them",
     "launch/machine.py": "files of the system, output of git",
     "launch/missing_library.py": "messages of loaders of libraries",
     "launch/native_text.py": "messages and logs of native code",
@@ -70,6 +71,7 @@ WHOLE_MODULES: dict[str, str] = {
     "passes/energy/worker/rapl.py": "names of the system",
     "worker/runtime.py": "messages of numpy, names of packages",
     "worker/session.py": "identifiers of devices",
+    "worker/software_device.py": "names of libraries",
     "worker/session_entries.py": "keys of ONNX Runtime, searched in its libraries",
 }
 

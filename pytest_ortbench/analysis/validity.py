@@ -140,6 +140,11 @@ def _partial(result: CaseResult) -> str:
     return f"{detail}: {names}" if names else detail
 
 
+def _software(result: CaseResult) -> str:
+    devices = {worker.runtime.software_device for worker in result.measurements}
+    return ", ".join(sorted(filter(None, devices)))
+
+
 def _python_operators(result: CaseResult) -> str:
     files = result.case.session.python_operators
     return ", ".join(PurePath(path).name for path in files)
@@ -382,6 +387,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
+    "SOFTWARE": _software,
     "PYTHON-OPS": _python_operators,
     "UNCONFIRMED": _unconfirmed,
     "RESOLUTION": _resolution,

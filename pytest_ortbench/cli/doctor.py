@@ -16,6 +16,7 @@ from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
 from pytest_ortbench.launch.probe_memory import ProbeMemory
+from pytest_ortbench.launch.software_vulkan import SoftwareVulkan, software_vulkan, steps
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.planning.candidates import PROBES_FOLDER
 from pytest_ortbench.runtimes.installed import Installed, installed
@@ -50,7 +51,9 @@ def command() -> int:
     # The load is taken from before we made some ourselves, what the hypervisor took from meanwhile.
     later = {finding.name: finding for finding in noise(since=before)}
     findings = [later[first.name] if first.name == "steal" else first for first in quiet]
-    for line in report(installed(), seen, fingerprint().stable, findings, width(), engine_states()):
+    machine = fingerprint().stable
+    engines, vulkan = engine_states(), software_vulkan()
+    for line in report(installed(), seen, machine, findings, width(), engines, vulkan):
         say(line)
     return ExitCode.FINE if seen.running else ExitCode.NOTHING
 
@@ -62,6 +65,7 @@ def report(
     findings: Sequence[Finding],
     columns: int,
     engines: Sequence[ProviderState] = (),
+    vulkan: SoftwareVulkan | None = None,
 ) -> list[str]:
     """Return the lines of the report.
 
@@ -72,10 +76,12 @@ def report(
         findings: What makes it noisy.
         columns: Width of a line.
         engines: Other engines and frameworks.
+        vulkan: What there is for WebGPU in software; ``None`` where nothing can be.
     """
     writer = _Writer(columns)
     _runtime(writer, packages, seen)
     _providers(writer, seen)
+    _software_device(writer, seen, vulkan)
     _engines(writer, engines)
     writer.heading("machine")
     for name, value in machine.items():
@@ -160,6 +166,18 @@ def _providers(writer: _Writer, seen: Survey) -> None:
         together.setdefault(provider.reason, []).append(provider.alias)
     for reason, aliases in together.items():
         writer.entry(", ".join(aliases), reason)
+
+
+def _software_device(writer: _Writer, seen: Survey, vulkan: SoftwareVulkan | None) -> None:
+    """The way to a device in software, where WebGPU does not run here, or runs on one."""
+    if vulkan is None or ("webgpu" in _aliases(seen.running) and not vulkan.named):
+        return
+    writer.heading("webgpu without a GPU: a device in software, to see whether a model runs")
+    writer.entry("vulkan", *steps(vulkan))
+
+
+def _aliases(states: Iterable[ProviderState]) -> frozenset[str]:
+    return frozenset(state.alias.partition(":")[0] for state in states)
 
 
 def _engines(writer: _Writer, engines: Sequence[ProviderState]) -> None:

@@ -92,6 +92,13 @@ _STANDARD: tuple[FlagKind, ...] = (
         "See ops_elsewhere for the operators that the provider did not run.",
     ),
     flag_kind(
+        "SOFTWARE",
+        "notes",
+        "the device is a program on this machine's CPU, in the place of a GPU or an accelerator",
+        "The row shows that the model runs there and what its outputs are; measure latency on the "
+        "hardware.",
+    ),
+    flag_kind(
         "PYTHON-OPS",
         "notes",
         "operators are Python functions, which hold Python's global lock while they run",

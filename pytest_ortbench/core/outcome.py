@@ -276,17 +276,18 @@ class RuntimeInfo:
         plugin_providers: Providers whose plug-in library offers a device here, by full name.
         plugin_libraries: Plug-in libraries that were found, by full name of their provider.
         plugin_problems: Why a plug-in that was found offers no device here, by its full name.
-        provider_devices: What can stand behind the colon of ``alias:DEVICE``, by full name of the
-            provider, each kind of hardware once; providers that say nothing are not listed.
+        provider_devices: What can stand behind the colon of ``alias:DEVICE``, by full name of
+            providers that say it, each kind of hardware once.
         build: ``get_build_info()``.
         pid: Process id of the worker that reported.
         devices: NVIDIA GPUs by UUID, name and driver; empty where the runtime could not use one
             or NVML is not readable.
-        host: Name of the machine that it runs on, which may be another one than the host's
-            (``ssh``) or a container; empty if unknown.
-        engine: Alias of the engine that ran the case; empty for ONNX Runtime. Its process loads no
-            ONNX Runtime, so ``version`` is empty then.
+        host: Name of the machine that it runs on, a container's or another one's (``ssh``) too.
+        engine: Alias of the engine that ran the case; ``version`` is empty then.
         engine_version: What the engine says its version is.
+        variables: Variables of its environment that decide which devices and drivers it finds.
+        software_device: What computes on the CPU in the place of the case's device
+            (``SwiftShader``); empty where it is hardware, or nothing tells.
     """
 
     distributions: dict[str, str]
@@ -305,6 +306,8 @@ class RuntimeInfo:
     host: str = ""
     engine: str = ""
     engine_version: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+    software_device: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,8 @@ _KINDS: tuple[ProviderKind, ...] = (
         alias="webgpu",
         name=WEBGPU,
         distributions=("onnxruntime-webgpu", "onnxruntime-ep-webgpu"),
-        source="a GPU with a driver for Vulkan, Metal or Direct3D 12",
+        source="a GPU with a driver for Vulkan, Metal or Direct3D 12 (on Linux one in software, "
+        "too: 'ortbench doctor' tells how)",
         device="hardware",
     ),
     ProviderKind(

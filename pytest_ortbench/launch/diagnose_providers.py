@@ -5,12 +5,23 @@ from __future__ import annotations
 import re
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.device_variables import MANIFEST_VARIABLES
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
+from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_lines, readable
 from pytest_ortbench.schema.protocol import Refusal
+
+
+def device_lost(evidence: Evidence) -> Failure | None:
+    """A device that is gone, in whichever phase that shows."""
+    words = lost_device(evidence.refusal.text)
+    if not words:
+        return None
+    name = evidence.provider.name if evidence.provider else "the provider"
+    return failure_of(evidence, "unavailable", f"the device of {name} was lost: {words}", HINT)
 
 
 def provider_missing(evidence: Evidence) -> Failure | None:
@@ -58,6 +69,29 @@ def fell_back(evidence: Evidence) -> Failure | None:
     )
 
 
+#: What WebGPU says where no driver gives it a device, behind a signature longer than the message.
+_NO_ADAPTER = re.compile(r"(?P<message>Failed to get a WebGPU (?:adapter|device)[^\n]*)")
+#: What the loader of Vulkan's drivers says of a manifest that a variable names.
+_NO_MANIFEST = re.compile(r"Failed to open JSON file (?P<path>[^\n]+)")
+
+
+def no_adapter(evidence: Evidence) -> Failure | None:
+    """WebGPU without a device; the reason is in the native log, where Vulkan's loader writes."""
+    match = _NO_ADAPTER.search(evidence.refusal.text)
+    if match is None:
+        return None
+    library = missing_library(evidence.log)
+    if library:
+        return _library_failure(evidence, library)
+    message, manifest = readable(match.group("message")), _NO_MANIFEST.search(evidence.log)
+    if manifest is not None:
+        path = manifest.group("path").strip()
+        message += f"; the driver's manifest {path} does not exist"
+        hint = f"Correct or unset {' or '.join(MANIFEST_VARIABLES)}; 'ortbench doctor' says how"
+        return failure_of(evidence, "unavailable", message, hint)
+    return failure_of(evidence, "unavailable", message, _supplier(evidence))
+
+
 def provider_library(evidence: Evidence) -> Failure | None:
     """A provider that raises because a library of the driver's or vendor's is missing."""
     if evidence.refusal.phase != "session" or "CustomOps" in evidence.refusal.error:
@@ -91,8 +125,6 @@ _DEVICE_TROUBLE = (
         "No GPU has this number: see nvidia-smi and CUDA_VISIBLE_DEVICES",
     ),
     (r"CUDA failure 999\b|Please install TensorRT", ""),
-    # WebGPU says it behind a signature that is longer than the message.
-    (r"(?P<message>Failed to get a WebGPU (adapter|device)[^\n]*)", ""),
     (
         r"Could not determine default backend path",
         "Name the backend: qnn:htp (on x86 its simulator), qnn:gpu or qnn:cpu",
@@ -154,6 +186,8 @@ def _library_failure(evidence: Evidence, library: str) -> Failure:
     product = implied_by(library)
     needs = f" ({product})" if product else ""
     where = "install it and make sure that the loader finds it (LD_LIBRARY_PATH)"
+    if library.startswith("libvulkan.so"):
+        where += "; Debian and Ubuntu: apt-get install libvulkan1"
     hint = f"{product or library} is missing: {where}"
     if product.startswith(("CUDA", "cuDNN")):
         hint += "; pip install onnxruntime-gpu[cuda,cudnn] installs it where the driver exists"
@@ -168,9 +202,21 @@ def provider_kernel(evidence: Evidence) -> Failure | None:
     provider, refusal = evidence.provider, evidence.refusal
     if provider is None or provider.name == CPU or refusal.phase not in ("session", "first"):
         return None
+    if _NO_HALF.search(refusal.text):
+        return failure_of(
+            evidence,
+            "unsupported",
+            f"{provider.name} says: {readable(refusal.text)}",
+            "This device has no half precision in its shaders: measure the model in fp32 "
+            "(--ort-precisions=native on a float32 file), or use another device",
+        )
     if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
         return None
     return failure_of(evidence, "unsupported", f"{provider.name} says: {readable(refusal.text)}")
+
+
+#: *Seen*: WebGPU takes the nodes of a float16 model, and its first run fails.
+_NO_HALF = re.compile(r"requires f16 but the device does not support it")
 
 
 def _supplier(evidence: Evidence) -> str:
@@ -181,4 +227,11 @@ def _supplier(evidence: Evidence) -> str:
 
 
 #: In the order in which they are asked.
-RULES: tuple[Rule, ...] = (provider_missing, plugin_missing, fell_back, provider_library)
+RULES: tuple[Rule, ...] = (
+    device_lost,
+    provider_missing,
+    plugin_missing,
+    fell_back,
+    no_adapter,
+    provider_library,
+)

@@ -36,4 +36,6 @@ def implied_by(library: str) -> str:
         return f"CUDA {major}"
     if stem == "cuda":
         return "the NVIDIA driver"
+    if stem == "vulkan":
+        return "the loader of Vulkan's drivers"
     return ""

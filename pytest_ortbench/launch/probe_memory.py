@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.device_variables import DEVICE_VARIABLES, MANIFEST_VARIABLES
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.launcher import ProbeOutcome
@@ -32,6 +33,11 @@ REFUSED_S = 10 * 60.0
 #: Devices and drivers that come and go.
 _DEVICE_NODES = ("nvidia*", "dri/*", "kfd", "accel/*", "davinci*", "dxg", "fastrpc*")
 _DRIVER_FILES = ("/proc/driver/nvidia/version", "/sys/module/amdgpu/version")
+_MANIFEST_FOLDERS = (
+    "/usr/share/vulkan/icd.d",
+    "/etc/vulkan/icd.d",
+    "/usr/local/share/vulkan/icd.d",
+)
 #: Variables that decide which libraries and devices are found.
 _VARIABLES = (
     "PATH",
@@ -39,13 +45,7 @@ _VARIABLES = (
     "LD_PRELOAD",
     "DYLD_LIBRARY_PATH",
     "PYTHONPATH",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ZE_AFFINITY_MASK",
-    "VK_ICD_FILENAMES",
-    "ONNXRUNTIME_GGML_LIBRARY",
+    *DEVICE_VARIABLES,
 )
 
 
@@ -163,6 +163,7 @@ def facts(runtime: Runtime, info: RuntimeInfo) -> dict[str, Plain]:
         "nodes": _nodes(Path("/dev")),
         "drivers": {name: _text(Path(name)) for name in _DRIVER_FILES},
         "loader": _stamp(Path("/etc/ld.so.cache")),
+        "manifests": _manifests(environment),
     }
 
 
@@ -196,6 +197,14 @@ def _stamp(file: Path) -> list[Plain]:
 
 def _nodes(folder: Path) -> list[Plain]:
     return [*sorted(str(path) for pattern in _DEVICE_NODES for path in folder.glob(pattern))]
+
+
+def _manifests(environment: Mapping[str, str]) -> list[Plain]:
+    """Manifests of Vulkan's drivers, installed and named by variables."""
+    named = [environment.get(name, "").split(os.pathsep) for name in MANIFEST_VARIABLES]
+    files = [Path(path) for paths in named for path in paths if path]
+    files += [path for folder in _MANIFEST_FOLDERS for path in sorted(Path(folder).glob("*.json"))]
+    return [[str(path), *_stamp(path)] for path in files]
 
 
 def _text(file: Path) -> str:

@@ -23,6 +23,7 @@ from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
 from pytest_ortbench.launch.diagnose import out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
+from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.memory_limit import MemoryLimit
 from pytest_ortbench.launch.pipes import DeadlinePassed, HungUp, Overweight, Pipes, open_pipes
 from pytest_ortbench.schema.protocol import Close, PhaseEntered, Refusal
@@ -254,8 +255,14 @@ class WorkerProcess:
         how = self._finish()
         log = self.read_log()
         memory = self._memory_failure(how, log, limited=limited)
+        lost = lost_device(tail(log))
         if memory is not None:
             failure = memory
+        elif lost:
+            message = f"the device was lost while {_doing(self.phase)}: {lost}; the process {how}"
+            failure = self._failure(
+                "unavailable", message, HINT, tells_phase=True, tells_signal=True
+            )
         elif self.phase == "start" and not how.signal:
             message = f"the interpreter did not become a worker: it {how}"
             failure = self._failure("error", message, self._noise())

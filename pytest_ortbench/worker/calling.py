@@ -9,12 +9,15 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.provider_kinds import WEBGPU
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.async_calls import AsyncCalls
 from pytest_ortbench.worker.binding import bind
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.device_wait import waiting
+from pytest_ortbench.worker.element_types import unsupported
 from pytest_ortbench.worker.ort_values import plain_call
+from pytest_ortbench.worker.session import is_compiled_in
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
 
 if TYPE_CHECKING:
@@ -29,11 +32,41 @@ _WAITS_IN_RUN = (
     "ROCMExecutionProvider",
 )
 
+#: Providers whose sessions in one process record into the same commands, where they are compiled
+#: in. *Seen* with onnxruntime-webgpu 1.27: runs on one session wait for each other, and are right;
+#: of runs on two at a time most values were wrong, without an error, and some processes ended with
+#: SIGSEGV. So it is where outputs are brought from the device while another thread runs. By its
+#: sources, the plug-in of that provider records a session's commands apart.
+_RECORDS_TOGETHER = (WEBGPU,)
+
 #: Fills an array with the nanoseconds of one inference each.
 Loop = Callable[["array[int]"], None]
 #: Keeps all callers busy until a function that is called after each inference, with the number of
 #: its caller, says that it is enough.
 Until = Callable[[Callable[[int], bool]], None]
+
+
+def require_safe_callers(case: Case) -> None:
+    """Refuse callers whose runs would mix on the device.
+
+    Raises:
+        WorkerError: ``unsupported``, with the way that is safe.
+    """
+    provider = case.provider
+    if provider.name not in _RECORDS_TOGETHER or case.callers == 1 or not is_compiled_in(provider):
+        return
+    if case.sessions > 1:
+        raise unsupported(
+            f"{case.sessions} sessions of {provider.name} in one process record into the same "
+            "commands: several at a time compute wrong values",
+            hint="Use --ort-processes for several sessions at a time",
+        )
+    if case.io == "device":
+        raise unsupported(
+            f"the outputs of {provider.name} can't be waited for on its device while another "
+            "caller runs the session",
+            hint="Use --ort-io=end-to-end for several callers, or --ort-processes",
+        )
 
 
 def binding_of(

@@ -20,7 +20,7 @@ from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, tiny_feeds
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, IOBinding, OrtValue
+    from onnxruntime import IOBinding
 
 #: ONNX Runtime's name of the memory that outputs are bound on, where ``synchronize_outputs`` of the
 #: provider does not wait.
@@ -35,20 +35,23 @@ class DeviceWait:
         copied_bytes: What is copied.
 
     Args:
-        session: A session of a tiny model on the device, which has run with its output bound there.
-        output: That output.
+        binding: Of a session of a tiny model, which has run with its output bound on the device.
         memory: ONNX Runtime's name of the device's memory.
     """
 
-    def __init__(self, session: InferenceSession, output: OrtValue, memory: str) -> None:
-        self._session = session  # the output must not outlive it
-        self._output = output
+    def __init__(self, binding: IOBinding, memory: str) -> None:
+        # Not the value's own ``numpy()``: *seen*, it ends the process where the device is lost.
+        self._copy = binding.copy_outputs_to_cpu
         self.memory = memory
-        self.copied_bytes = int(output.tensor_size_in_bytes())
+        self.copied_bytes = sum(value.tensor_size_in_bytes() for value in binding.get_outputs())
 
     def __call__(self) -> None:
-        """Wait."""
-        self._output.numpy()
+        """Wait.
+
+        Raises:
+            Exception: what ONNX Runtime raises, where the device is lost.
+        """
+        self._copy()
 
 
 def device_wait(provider: Provider) -> DeviceWait | None:
@@ -91,10 +94,9 @@ def _of(provider: Provider, memory: str) -> DeviceWait:
     [declared] = session.get_outputs()
     binding.bind_output(declared.name, memory, 0)
     session.run_with_iobinding(binding)
-    [output] = binding.get_outputs()
-    wait = DeviceWait(session, output, memory)
-    # An output that lies on the host waits for nothing.
-    if output.device_name() == "cpu":
+    # To copy an output that lies on the host waits for nothing.
+    if any(value.device_name() == "cpu" for value in binding.get_outputs()):
         raise RuntimeError("the output was bound on the device and lies on the host")
+    wait = DeviceWait(binding, memory)
     wait()
     return wait

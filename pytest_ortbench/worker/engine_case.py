@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.model import TensorInfo
@@ -135,6 +136,7 @@ class EngineCase(MeasuredCase):
             host=platform.node(),
             engine=self._kind.alias,
             engine_version=self._version,
+            variables=device_variables(os.environ),
         )
 
     @property

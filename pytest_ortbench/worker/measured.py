@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from array import array
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
@@ -20,6 +21,7 @@ from pytest_ortbench.worker.calling import (
     call_of,
     loop_of,
     outputs_of,
+    require_safe_callers,
     single_loop,
 )
 from pytest_ortbench.worker.contention import ContentionMeter
@@ -35,7 +37,7 @@ from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import create, session_options
-from pytest_ortbench.worker.shared_device import require_safe_callers
+from pytest_ortbench.worker.software_device import software_device
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
@@ -162,7 +164,7 @@ class MeasuredCase:
 
     def describe(self) -> RuntimeInfo:
         """Return what this interpreter is, once the case is open."""
-        return describe_measured()
+        return replace(describe_measured(), software_device=software_device(self.case.provider))
 
     @property
     def unconfirmed(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TextIO
 
 from pytest_ortbench.core.cpus import CpuAllowance, allowance
+from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.namesakes import namesake_of
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
@@ -140,6 +141,7 @@ def describe() -> RuntimeInfo:
         pid=os.getpid(),
         devices=gpus() if "CUDAExecutionProvider" in ort.get_available_providers() else {},
         host=platform.node(),
+        variables=device_variables(os.environ),
     )
 
 

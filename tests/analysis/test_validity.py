@@ -71,6 +71,15 @@ def test_operators_of_python_are_named():
     assert detail(result, "PYTHON-OPS") == "ops.py"
 
 
+def test_a_device_that_is_a_program_is_named():
+    made = make_result(workers=2)
+    workers = tuple(
+        replace(worker, runtime=replace(worker.runtime, software_device="SwiftShader"))
+        for worker in made.measurements
+    )
+    assert detail(replace(made, measurements=workers), "SOFTWARE") == "SwiftShader"
+
+
 def test_a_failed_result_has_no_flag_of_durations():
     assert flags_of(make_result(status="crash")) == ()
 

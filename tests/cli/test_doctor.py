@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.launcher import ProbeOutcome
 from pytest_ortbench.launch.noise import Finding
+from pytest_ortbench.launch.software_vulkan import SoftwareVulkan
 from pytest_ortbench.runtimes.installed import Installed, InstalledDistribution
 from tests.results_factory import make_runtime_info
 
@@ -149,6 +150,22 @@ def test_the_report_of_a_machine_with_nothing():
     assert lines[at + 1].strip() == broken.hint
     assert not any(line.startswith("providers") for line in lines)
     assert section(lines, "so")[0].split()[:2] == ["measure", "nothing"]
+
+
+@pytest.mark.parametrize(
+    ("running", "vulkan", "told"),
+    [
+        ((), SoftwareVulkan(has_loader=True), True),
+        ((), None, False),
+        (("webgpu",), SoftwareVulkan(has_loader=True), False),
+        (("webgpu",), SoftwareVulkan(has_loader=True, named=("/a.json",)), True),
+    ],
+)
+def test_the_way_to_a_device_in_software_is_told_where_it_is_of_use(running, vulkan, told):
+    providers = tuple(ProviderState(alias=alias, state="runs") for alias in ("cpu", *running))
+    seen = Survey(info=make_runtime_info(), providers=providers)
+    lines = report(SOUND, seen, {"cpu": CPU}, [], 100, (), vulkan)
+    assert any(line.strip().startswith("vulkan ") for line in lines) is told
 
 
 def test_what_is_noisy_is_marked_and_summed_up():

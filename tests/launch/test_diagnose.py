@@ -227,6 +227,7 @@ def test_tensorrt_raises_and_its_library_stands_in_the_log() -> None:
         ("libcufft.so.11", "CUDA 12"),
         ("libnvinfer.so.10", "TensorRT 10"),
         ("libcuda.so.1", "the NVIDIA driver"),
+        ("libvulkan.so.1", "the loader of Vulkan's drivers"),
         ("libopenvino.so.2520", ""),
     ],
 )

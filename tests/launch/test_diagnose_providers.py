@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.planning.providers import parse_provider
@@ -83,6 +84,56 @@ def test_trouble_with_a_device_is_unavailable(
     assert failure.kind == "unavailable"
     assert failure.message == message
     assert failure.hint.startswith(hint)
+
+
+_NO_LOADER = (
+    "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open shared object file: No such file "
+    "or directory\n    at operator() (/build/Release/_deps/dawn-src/src/dawn/native/vulkan/"
+    "BackendVk.cpp:363)\n"
+)
+_NO_DRIVER = (
+    "Warning: vkCreateInstance: Found no drivers!\nWarning: vkCreateInstance failed with "
+    "VK_ERROR_INCOMPATIBLE_DRIVER\n"
+)
+_NO_MANIFEST = "Warning: loader_get_json: Failed to open JSON file /nowhere.json\n" + _NO_DRIVER
+
+
+def without_adapter(log: str) -> Failure:
+    refusal = Refusal(phase="session", error="RuntimeError", text=_WEBGPU)
+    return diagnose(Evidence(refusal=refusal, log=log, provider=parse_provider("webgpu")))
+
+
+def test_webgpu_without_the_loader_of_drivers_names_its_package() -> None:
+    failure = without_adapter(_NO_LOADER)
+    assert failure.kind == "unavailable"
+    assert "libvulkan.so.1" in failure.message
+    assert "apt-get install libvulkan1" in failure.hint
+
+
+def test_webgpu_names_the_manifest_that_is_not_there() -> None:
+    failure = without_adapter(_NO_MANIFEST)
+    assert failure.kind == "unavailable"
+    assert "/nowhere.json" in failure.message
+    assert "VK_ICD_FILENAMES" in failure.hint
+
+
+def test_webgpu_without_a_driver_leads_to_the_device_in_software() -> None:
+    failure = without_adapter(_NO_DRIVER)
+    assert failure.message == "Failed to get a WebGPU adapter: No supported adapters"
+    assert "ortbench doctor" in failure.hint
+
+
+def test_a_device_without_half_precision_does_not_support_the_model() -> None:
+    text = (
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running MatMul node. "
+        "Name:'' Status Message: shader_helper.cc:401 GenerateSourceCode Program MatMul requires "
+        "f16 but the device does not support it."
+    )
+    refusal = Refusal(phase="first", error="Fail", text=text)
+    failure = diagnose(Evidence(refusal=refusal, provider=parse_provider("webgpu")))
+    assert (failure.kind, failure.phase) == ("unsupported", "first")
+    assert "requires f16" in failure.message
+    assert "fp32" in failure.hint
 
 
 def test_a_plug_in_without_a_device_says_what_it_needs() -> None:

@@ -109,6 +109,7 @@ def with_info(**changes: object) -> Callable[[], tuple[Runtime, RuntimeInfo]]:
         with_info(executable="/opt/python3"),
         lambda: (replace(HERE, environment={"LD_LIBRARY_PATH": "/opt/cuda"}), INFO),
         lambda: (replace(HERE, environment={"CUDA_VISIBLE_DEVICES": ""}), INFO),
+        lambda: (replace(HERE, environment={"VK_DRIVER_FILES": "/drivers/a.json"}), INFO),
     ],
 )
 def test_what_it_depends_on_makes_it_forgotten(
@@ -133,6 +134,15 @@ def test_a_new_plug_in_library_is_another_runtime(tmp_path: Path) -> None:
     assert facts(HERE, info) == before
     library.write_bytes(b"another")
     assert facts(HERE, info) != before
+
+
+def test_a_manifest_of_a_driver_that_changes_is_another_machine(tmp_path: Path) -> None:
+    manifest = tmp_path / "driver.json"
+    runtime = replace(HERE, environment={"VK_ICD_FILENAMES": str(manifest)})
+    before = facts(runtime, INFO)
+    assert facts(runtime, INFO) == before
+    manifest.write_text("{}", encoding="utf-8")
+    assert facts(runtime, INFO) != before
 
 
 def test_options_and_devices_are_tried_apart(tmp_path: Path, prober: Counting) -> None:

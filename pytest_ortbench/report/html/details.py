@@ -173,6 +173,7 @@ def environment(run: Run) -> tuple[tuple[str, Facts], ...]:
                 "providers that it claims": " ".join(info.available_providers),
                 "plug-in providers": " ".join(info.plugin_providers),
                 "build": info.build,
+                "variables": ", ".join(f"{key}={text}" for key, text in info.variables.items()),
             }
             for label, info in run.runtimes.items()
         },
