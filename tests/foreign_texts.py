@@ -112,6 +112,10 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "messages of PyTorch's exporters",
         frozenset({"exporter_refusal", "_operators"}),
     ),
+    "engines/torch/worker/stepping.py": (
+        "names of inputs and outputs in a graph",
+        frozenset({"layer_of"}),
+    ),
     "engines/tensorflow/worker/served.py": ("names of inputs", frozenset({"_name_of_input"})),
     "engines/registry.py": ("names of packages", frozenset({"framework_of_model"})),
     "worker/entry.py": ("names of files", frozenset({"_modules_beside"})),

@@ -20,6 +20,7 @@ class Source:
         files: Absolute paths of everything that ``digest`` is over.
         example: Path of a ``.npz`` file with the example inputs by the names that the ONNX file
             gives them; empty where inputs are drawn.
+        library: What loads it for the framework: ``transformers``; empty for the framework itself.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Source:
     versions: dict[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     example: str = ""
+    library: str = ""
 
     @property
     def text(self) -> str:

@@ -40,6 +40,10 @@ class EngineKind:
             an entry; empty if it has none.
         source_suffixes: How its own files end, in small letters: ``.pt2``.
         source_marks: Files that mark a folder of its own: ``saved_model.pb``.
+        writer: Its class for language models, ``module:Class``, a
+            :class:`~pytest_ortbench.worker.generation.engine_requests.WritingEngine`; empty if it
+            carries out no requests.
+        libraries: What loads the sources that this class takes (``transformers``).
         entry_keys: Keys of the dictionary that an entry function may return, beside those of
             :data:`~pytest_ortbench.engines.entry.ENTRY_KEYS`, and what each means.
     """
@@ -60,6 +64,8 @@ class EngineKind:
     loader: str = ""
     source_suffixes: tuple[str, ...] = ()
     source_marks: tuple[str, ...] = ()
+    writer: str = ""
+    libraries: tuple[str, ...] = ()
     entry_keys: dict[str, str] = field(default_factory=dict)
 
     def runs_models_of(self, framework: str) -> bool:

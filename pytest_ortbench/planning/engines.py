@@ -5,32 +5,87 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from pytest_ortbench.core.case import Case, Runtime, SessionConfig
-from pytest_ortbench.core.generation import MOST_AT_ONCE, Decoder, Generation
+from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.generation import (
+    FILE_ENGINES,
+    FRAMEWORK_ENGINES,
+    MOST_AT_ONCE,
+    Decoder,
+    Generation,
+)
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
+from pytest_ortbench.models.transformers_folder import folder_beside
 from pytest_ortbench.planning.request import PlanRequest
 
-SESSION, GENAI = "session", "genai"
+SESSION, GENAI = FILE_ENGINES
+GENERATE = FRAMEWORK_ENGINES[0]
 _GROUPED = "com.microsoft::GroupQueryAttention"
 #: The distribution, and what the names of those for other hardware begin with.
 _PACKAGE = "onnxruntime-genai"
 
 
 def engines_for(decoder: Decoder, request: PlanRequest) -> tuple[str, ...]:
-    """Return the engines that a model is measured under: those asked for, else those that fit it.
+    """Return the engines that a model's file is measured under: those asked for, else what fits it.
 
     Args:
         decoder: Of the model.
         request: What was asked for.
     """
-    if request.engines:
-        return request.engines
+    asked = engines_named(request)
+    if asked:
+        return asked
     return (GENAI, SESSION) if decoder.folder else (SESSION,)
+
+
+def engines_named(request: PlanRequest) -> tuple[str, ...]:
+    """Return the engines that were asked for and that run an ONNX file."""
+    return tuple(engine for engine in request.engines if engine in FILE_ENGINES)
+
+
+def all_engines_for(
+    model: Model, request: PlanRequest, providers: Iterable[Provider]
+) -> tuple[str, ...]:
+    """Return the engines that a model is measured under on any of some providers.
+
+    Args:
+        model: One that writes.
+        request: What was asked for.
+        providers: What runs it: execution providers and frameworks.
+    """
+    if model.decoder is None:
+        return ()
+    asked = tuple(engine for engine in request.engines if engine in FRAMEWORK_ENGINES)
+    known = (*engines_for(model.decoder, request), *(asked or (GENERATE,)))
+    return tuple(
+        engine
+        for engine in known
+        if any(carries_out(provider, engine, model) for provider in providers)
+    )
+
+
+def carries_out(provider: Provider, engine: str, model: Model) -> bool:
+    """Return whether requests to a model are measured on a provider under an engine.
+
+    A framework carries out those of a folder that its library loads, and of nothing else.
+
+    Args:
+        provider: An execution provider, an engine or a framework.
+        engine: One of :data:`~pytest_ortbench.core.generation.ENGINES`.
+        model: One that writes.
+    """
+    if provider.is_execution_provider:
+        return engine in FILE_ENGINES
+    kind = engine_kind(provider.alias)
+    source = model.exported_from
+    is_folder = source is None or bool(source.library)
+    return engine in FRAMEWORK_ENGINES and kind is not None and bool(kind.writer) and is_folder
 
 
 def may_use_genai(models: Iterable[Model], request: PlanRequest) -> bool:
@@ -86,7 +141,7 @@ def engine_skips(
         lacking: Why engines can't be used, by the label of a runtime and their names.
         request: What was asked for.
     """
-    if request.engines or request.generate == "off":
+    if engines_named(request) or request.generate == "off":
         return
     for model, label in itertools.product(models, lacking):
         for engine in engines_for(model.decoder, request) if model.decoder is not None else ():
@@ -178,6 +233,8 @@ def _framework_refusal(case: Case) -> Failure | None:
     """Return why a framework can't run what a model was exported from; ``None`` if it can."""
     source, kind = case.model.exported_from, engine_kind(case.provider.alias)
     title = case.provider.name
+    if source is None and case.model.decoder is not None and kind is not None and kind.writer:
+        return _no_folder(case, kind)
     if source is None:
         return _unsupported(
             f"{title} runs the source that a model was exported from, but this is an ONNX file",
@@ -188,6 +245,11 @@ def _framework_refusal(case: Case) -> Failure | None:
             f"{title} runs the source, but runtime {case.runtime.label!r} receives single files",
             "Measure it in a runtime of this machine",
         )
+    if source.library and kind is not None and source.library not in kind.libraries:
+        return _unsupported(
+            f"{title} does not run a model of {source.library}",
+            f"Measure it under --ort-providers={source.framework}",
+        )
     if kind is None or kind.runs_models_of(source.framework):
         return None
     owner = engine_kind(source.framework)
@@ -195,6 +257,33 @@ def _framework_refusal(case: Case) -> Failure | None:
     return _unsupported(
         f"the model belongs to {theirs}, which {title} does not run",
         f"Measure it under --ort-providers={source.framework}",
+    )
+
+
+def writes_alone(model: Model) -> bool:
+    """Return whether a model writes text by itself: one file, and no encoder."""
+    decoder = model.decoder
+    is_alone = model.encoder is None and model.first_step is None
+    return decoder is not None and is_alone and not decoder.heard
+
+
+def _no_folder(case: Case, kind: EngineKind) -> Failure:
+    """Return why a framework can't run a language model that is there as an ONNX file alone."""
+    library = kind.libraries[0]
+    if not writes_alone(case.model):
+        return _unsupported(
+            f"{kind.title} carries out requests of a decoder alone, and this one has another file "
+            "or an encoder",
+            f"Leave {case.provider.alias} out",
+        )
+    hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
+    folder = folder_beside(Path(case.model.path))
+    if folder is not None and folder.refusal:
+        return _unsupported(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
+    return _unsupported(
+        f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
+        "file with no such folder beside it",
+        hint,
     )
 
 

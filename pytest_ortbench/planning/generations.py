@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.decoders import completed
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.planning.decoder_notes import why_no_decoder
-from pytest_ortbench.planning.engines import engines_for
+from pytest_ortbench.planning.engines import all_engines_for
 from pytest_ortbench.planning.feeds import Workload
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -24,12 +25,15 @@ NEW_TOKENS = 32
 GENERATE = "generate"
 
 
-def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
+def generations(
+    axes: ModelAxes, request: PlanRequest, providers: Iterable[Provider]
+) -> Iterator[Workload]:
     """Yield a workload a request that a model is measured with; none for a model that writes none.
 
     Args:
         axes: Of the model.
         request: What was asked for.
+        providers: What runs it.
     """
     decoder = axes.model.decoder
     past, tokens = axes.cache
@@ -47,7 +51,7 @@ def generations(axes: ModelAxes, request: PlanRequest) -> Iterator[Workload]:
         request.prompt_tokens or (_default(PROMPT_TOKENS, decoder.context),),
         request.new_tokens or (_default(NEW_TOKENS, decoder.context),),
         request.depths or (0,),
-        engines_for(decoder, request),
+        all_engines_for(axes.model, request, providers),
     ):
         asked = Generation(engine=engine, prompt_tokens=prompt, new_tokens=new, depth=depth)
         yield Workload(

@@ -22,7 +22,13 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import configuration_notes, near_decoder_skips
-from pytest_ortbench.planning.engines import engine_refusal, engine_skips, provider_refusal
+from pytest_ortbench.planning.engines import (
+    carries_out,
+    engine_refusal,
+    engine_skips,
+    engines_named,
+    provider_refusal,
+)
 from pytest_ortbench.planning.example_inputs import fed_from_file
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, workloads
 from pytest_ortbench.planning.first_steps import FedBeside, fed_beside, refuse_several_files
@@ -175,7 +181,7 @@ def _cases_of(
     placers = [entry.load(entry.place_in_case) for entry in PASSES if entry.place_in_case]
     targets = [target for target in targets if target.providers]
     variants = makers.variants(axes, request) if targets else ()
-    shapes = _shapes(axes, request) if targets else ()
+    shapes = _shapes(axes, request, targets) if targets else ()
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     at_sizes = {
         batch: [_sized(axes, batch, dims, preset, request, makers.data) for dims, preset in shapes]
@@ -191,11 +197,11 @@ def _cases_of(
             graph = {"graph": "captured"} if captures_graph(provider) else {}
             for place, point in itertools.product(range(len(shapes)), points):
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
-                can_write = point.is_plain and provider.is_execution_provider
+                can_write = point.is_plain and carries_out(provider, sized.engine, model)
                 if sized.generation is not None and not can_write:
                     continue
                 lack = target.lacking.get(sized.engine)
-                if lack is not None and not request.engines:
+                if lack is not None and not engines_named(request):
                     continue
                 case = Case(
                     model=model,
@@ -319,7 +325,9 @@ class _Sized:
         return self.feed if isinstance(self.feed, Failure) else fed_to(made, self.feed, recipes)
 
 
-def _shapes(axes: ModelAxes, request: PlanRequest) -> list[tuple[dict[str, int], Workload | None]]:
+def _shapes(
+    axes: ModelAxes, request: PlanRequest, targets: Sequence[Target]
+) -> list[tuple[dict[str, int], Workload | None]]:
     """Sizes that the user set, each with the presets of the model unless it sets theirs."""
     named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
     if any(not known.size and known.symbol not in named for known in axes.cache_sizes):
@@ -333,7 +341,7 @@ def _shapes(axes: ModelAxes, request: PlanRequest) -> list[tuple[dict[str, int],
         presets = [None]
     if request.generate == "only":
         presets = []
-    presets += generations(axes, request)
+    presets += generations(axes, request, [p for target in targets for p in target.providers])
     return [
         (dict(zip(named, sizes, strict=True)), preset)
         for sizes in itertools.product(*named.values())

@@ -33,6 +33,7 @@ from pytest_ortbench.planning.family_models import Resolved, resolve
 from pytest_ortbench.planning.matrix import Plan, Target, build_plan
 from pytest_ortbench.planning.recipes import check_precisions, recipes
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.transformers_sources import with_transformers
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.runtimes.plugin_config import configured_plugins
 
@@ -118,9 +119,11 @@ class Planner:
             known=self._recipes,
             variants=tuple(name for f in self._families.values() for name in f.variants),
         )
+        providers = [provider for target in targets for provider in target.providers]
+        with_folders = with_transformers(resolved.models, request, providers)
         return build_plan(
             request,
-            named_as_later(resolved.models, later or {}),
+            named_as_later(with_folders, later or {}),
             targets,
             skips,
             recipes=self._recipes,

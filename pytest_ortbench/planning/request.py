@@ -40,6 +40,8 @@ class PlanRequest:
         session_options: Session options and config entries, as given.
         provider_options: Provider options by alias.
         exporter: Settings of what exports sources, by its own names.
+        sources: Folders of transformers that ONNX decoders were exported from, by the name of the
+            model; under the empty name for all others.
         custom_ops: Custom operator libraries.
         of_passes: What passes ask of each case, by the field of the option.
         sampling: How each case is measured.
@@ -72,6 +74,7 @@ class PlanRequest:
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
     exporter: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
     of_passes: dict[str, Any] = field(default_factory=dict)
     sampling: Sampling = field(default_factory=Sampling)

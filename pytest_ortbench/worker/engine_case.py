@@ -91,7 +91,7 @@ class EngineCase(MeasuredCase):
         if folder is not None:
             self._state = "warm" if folder.is_dir() and any(folder.iterdir()) else "cold"
             folder.mkdir(parents=True, exist_ok=True)
-        engine: type[Engine] = import_named(self._kind.target)
+        engine: type[Engine] = import_named(self._target(self._kind))
         self._engine = engine(self._task(folder))
         self._version = ""
         self._build_ns: int | None = None
@@ -165,10 +165,16 @@ class EngineCase(MeasuredCase):
         self._engine.close()
         gc.collect()
 
+    def _target(self, kind: EngineKind) -> str:
+        """Return the name of the class that runs the case."""
+        source = self.case.model.exported_from
+        is_written = source is not None and source.library in kind.libraries
+        return kind.writer if is_written else kind.target
+
     def _import(self) -> int:
         started = time.perf_counter_ns()
         try:
-            self._version = self._engine.load()
+            self._version = self._asked(self._engine.load, phase="import")
         except ImportError as error:
             raise WorkerError(
                 Failure(

@@ -30,5 +30,11 @@ ENGINE = EngineKind(
     source_suffixes=(".pt2", ".pt"),
     distributions=("torch",),
     takes_device=True,
-    options=OPTIONS,
+    writer="pytest_ortbench.engines.torch.worker.causal:CausalModel",
+    libraries=("transformers",),
+    options={
+        **OPTIONS,
+        "dtype": "of a language model, the type of its weights: float32, bfloat16, float16, or "
+        "auto for that of its folder; by default that of the ONNX file's cache",
+    },
 )

@@ -25,6 +25,8 @@ _MOST_DOUBLED = 512
 _MOST_CHOICES = 40
 #: Strides of networks on images multiply to this or less, so such a step keeps sizes that fit.
 _STRIDE = 32
+#: Tokens of a prompt.
+_PROMPT = 16
 _WAYS = ("auto", "off")
 
 
@@ -62,6 +64,8 @@ def sizes_to_check(case: Case) -> tuple[SizedInputs, ...]:
         case: A case of the exported model.
     """
     axes = ModelAxes(case.model)
+    if case.model.decoder is not None and any(axes.cache):
+        return _sizes_of_prompts(axes)
     example = _example_sizes(case, axes)
     usual = _inputs(axes, {**example, **case.dims})
     if usual is None:
@@ -79,6 +83,28 @@ def sizes_to_check(case: Case) -> tuple[SizedInputs, ...]:
         changed = tuple(name for name in known if seen.get(name) != known[name])
         if changed and all(choice.sizes != seen for choice in choices):
             choices.append(SizedInputs(sizes=seen, changed=changed, inputs=inputs))
+    return tuple(choices)
+
+
+def _sizes_of_prompts(axes: ModelAxes) -> tuple[SizedInputs, ...]:
+    """Choices for a decoder: prompts of several lengths and batches, with an empty cache.
+
+    Lengths of mask, past and tokens depend on each other, and drawn keys and values mean nothing.
+    """
+    past, tokens = axes.cache
+    batches = axes.batch_axis.symbols
+    choices: list[SizedInputs] = []
+    sizes_of = [(1, _PROMPT), *((1, size) for size in SMALL_SIZES), (1, _PROMPT + 1)]
+    sizes_of += [(batch, _PROMPT) for batch in SMALL_SIZES[1:] if batches]
+    for batch, prompt in sizes_of:
+        asked = {past: 0, tokens: prompt, **dict.fromkeys(batches, batch)}
+        inputs = _inputs(axes, {name: size for name, size in asked.items() if name})
+        if inputs is None:
+            continue
+        sizes = {name: size for name, size in asked.items() if name not in (past, "")}
+        known = choices[0].sizes if choices else sizes
+        changed = tuple(name for name, size in sizes.items() if size != known[name])
+        choices.append(SizedInputs(sizes=sizes, changed=changed, inputs=inputs))
     return tuple(choices)
 
 
@@ -149,6 +175,8 @@ def other_fixed_sizes(
         case: A case of the exported model.
         inputs: Inputs that the file takes.
     """
+    if case.model.decoder is not None:
+        return ()  # heads and their sizes are what the model is
     groups: dict[tuple[int, int], list[str]] = {}
     for info in case.model.inputs:
         for axis, size in enumerate(info.shape or ()):

@@ -31,11 +31,14 @@ class GenerationOptions:
         kind="list",
         metavar="NAME",
         help="the generation engine: session (this package's loop on an ONNX Runtime session), "
-        "genai (onnxruntime-genai, for a folder with genai_config.json) (default: what fits the "
-        "model)",
+        "genai (onnxruntime-genai, for a folder with genai_config.json); for PyTorch generate "
+        "(of transformers) or forward (this package's loop on the model) (default: what fits the "
+        "model; generate)",
         reader="pytest_ortbench.passes.generation.planning:read_engines",
         to="request.engines",
-        keyword=Keyword(help="the generation engine, 'session' or 'genai'", takes="texts"),
+        keyword=Keyword(
+            help="the generation engine, 'session', 'genai', 'generate' or 'forward'", takes="texts"
+        ),
         place=Place(after="sessions", rank=11),
     )
     prompt_tokens: tuple[int, ...] = option(
@@ -72,6 +75,18 @@ class GenerationOptions:
         to="request.depths",
         keyword=Keyword(help="tokens in the cache before the prompt", takes="numbers", least=0),
         place=Place(after="sessions", rank=14),
+    )
+    sources: dict[str, str] = option(
+        {},
+        flag="--ort-source",
+        kind="list",
+        metavar="[MODEL=]FOLDER",
+        help="transformers folder (config.json, safetensors, tokenizer) that a language model was "
+        "exported from, for its rows in PyTorch (default: the folder of the ONNX file, or the one "
+        "above onnx/)",
+        reader="pytest_ortbench.passes.generation.planning:read_sources",
+        to="request.sources",
+        place=Place(after="sessions", rank=16),
     )
     text: str = option(
         "",

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.generation import EXACT_DB
+from pytest_ortbench.core.generation import EXACT_DB, FILE_ENGINES, FRAMEWORK_ENGINES
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry
 
+#: Engines whose steps include the choice of a token.
+GENERATE = FRAMEWORK_ENGINES[0]
+_CHOOSING = (FILE_ENGINES[1], GENERATE)
 #: What was asked of a request.
 _ASKED = (
     Column(
@@ -38,7 +41,8 @@ _ASKED = (
         key="engine",
         heading="engine",
         about="The generation engine: this package's loop on an ONNX Runtime session, or "
-        "onnxruntime-genai.",
+        "onnxruntime-genai; of a framework generate of transformers, or this package's loop on "
+        "the model.",
         row="engine",
         right=False,
     ),
@@ -261,9 +265,12 @@ def unseen_ends(result: CaseResult) -> list[str]:
 def what_requests_include(cases: Sequence[Case]) -> str:
     """Say what the numbers of requests include."""
     engines = {case.generation.engine for case in cases if case.generation is not None}
-    chosen = "" if engines <= {"genai"} else ", and without the choice of later tokens"
-    if "genai" in engines:
-        chosen += "; with genai, the choice is part of each token"
+    choosing = [engine for engine in _CHOOSING if engine in engines]
+    chosen = "" if engines <= set(choosing) else ", and without the choice of later tokens"
+    if choosing:
+        chosen += f"; with {' and '.join(choosing)}, the choice is part of each token"
+    if GENERATE in engines:
+        chosen += f", and so is all else that {GENERATE} of transformers does"
     sentences = [
         "Requests: a prompt of random tokens, new for each request; then, token by token, the "
         "likeliest one that does not end the text. TTFT: time to the first token; TPOT: time "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_ortbench.core.generation import EXACT_DB, NOISE_DB
-from pytest_ortbench.worker.generation.decoding import SessionDecoder
+from pytest_ortbench.worker.generation.requests import SteppedDecoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,13 +44,13 @@ class Scorer(Protocol):
 
 
 class SessionScorer:
-    """The scorer of a decoder on a session.
+    """The scorer of a decoder that is run step by step.
 
     Attributes:
         decoder: Nothing stands before its prompts.
     """
 
-    def __init__(self, decoder: SessionDecoder) -> None:
+    def __init__(self, decoder: SteppedDecoder) -> None:
         self.decoder = decoder
 
     def begin(self, ids: Ids) -> Logits:

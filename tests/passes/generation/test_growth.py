@@ -114,10 +114,10 @@ def test_what_a_model_raises_is_told_from_a_defect_of_ours() -> None:
 
     full, fine = ToldDecoder(Full(10)), ToldDecoder(FakeDecoder(10))
     with pytest.raises(ModelFailedError) as caught:
-        grow(full, draw, longest=18, source=FakeSource(FakeDecoder(10)))
+        grow(full, draw, longest=18, source=FakeSource(FakeDecoder(10)), clock=lambda: 0.0)
     assert str(caught.value) == "RuntimeError: [ONNXRuntimeError] : 2 : no room for 2"
     with pytest.raises(AttributeError):
-        grow(fine, draw, longest=18, source=Unwatched(FakeDecoder(10)))
+        grow(fine, draw, longest=18, source=Unwatched(FakeDecoder(10)), clock=lambda: 0.0)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pytest_ortbench.core.errors import class_and_line
 from pytest_ortbench.passes.generation.facts import ContextGrowth
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.generation.decoding import cache_bytes
+from pytest_ortbench.worker.generation.engine_requests import EngineRequestCase
 from pytest_ortbench.worker.generation.generating_case import GeneratingCase, RequestCase
 from pytest_ortbench.worker.generation.requests import Prompts, decoder_in, generation_in
 from pytest_ortbench.worker.memory import ResidentSource, best_source, give_back_free_memory
@@ -60,7 +61,7 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
         prompt_tokens: Tokens that are read at once before.
     """
     case = measured.case
-    if not isinstance(measured, GeneratingCase):
+    if not isinstance(measured, GeneratingCase | EngineRequestCase):
         return ContextGrowth(reason="the engine does not show its cache")
     reason = why_not_seen(case)
     if reason:
@@ -135,12 +136,15 @@ class ToldDecoder:
 def why_not_seen(case: Case) -> str:
     """Return why resident memory does not tell how the cache of a case grows; empty if it does."""
     decoder, provider = decoder_in(case), case.provider
+    elsewhere = f"the cache lies in the memory of {provider.alias}'s device, not of the process"
+    if not provider.is_execution_provider:
+        return "" if provider.computes_on_host else elsewhere
     if not decoder.cache:
         return "the decoder has no cache: each token reads all earlier ones again"
     if decoder.shares_buffers:
         return "the cache is one buffer as long as the context: it does not grow"
     if device_of(provider)[0] != "cpu":
-        return f"the cache lies in the memory of {provider.alias}'s device, not of the process"
+        return elsewhere
     return ""
 
 

@@ -1,0 +1,280 @@
+"""A language model of transformers, loaded from a folder: its inferences and its requests.
+
+Configuration, weights and tokenizer come from the folder alone, weights only as safetensors, and no
+code of the folder runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import class_and_line, first_line
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor, Inference
+from pytest_ortbench.engines.torch.worker.eager import Eager
+from pytest_ortbench.engines.torch.worker.generated import GenerateEngine
+from pytest_ortbench.engines.torch.worker.passing import arrays_of
+from pytest_ortbench.engines.torch.worker.stepping import CachedModel, layer_of, new_cache
+from pytest_ortbench.worker.generation.requests import RequestEngine, SessionEngine, generation_in
+
+#: The first release whose cache consists of layers.
+_LEAST = (4, 56)
+#: Types of weights that may be asked for, beside that of the folder.
+_TYPES = ("float32", "bfloat16", "float16")
+#: What PyTorch calls the type of a cache or of logits in ONNX.
+_BY_ONNX = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(bfloat16)": "bfloat16",
+}
+#: Options of other rows of PyTorch that have no use here.
+_UNUSED = ("memory_format", "autocast")
+
+
+class CausalModel(Eager):
+    """A model that predicts the next token."""
+
+    _library = ""
+    _tokenizer: Any = None
+    _no_tokenizer = ""
+
+    def load(self) -> str:
+        """Import ``torch`` and ``transformers``, set the threads, and return both versions."""
+        version = super().load()
+        # Whatever a folder names is not fetched.
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        try:
+            import transformers
+        except ImportError as error:
+            raise EngineRefusal(
+                f"transformers can't be imported: {first_line(error)}",
+                kind="unavailable",
+                hint="pip install transformers",
+            ) from error
+        self._library = str(transformers.__version__)
+        numbers = [int(part) for part in self._library.split(".")[:2] if part.isdecimal()]
+        if tuple(numbers) < _LEAST:
+            least = ".".join(map(str, _LEAST))
+            raise EngineRefusal(
+                f"requests need transformers {least} or later, not {self._library}",
+                kind="unavailable",
+                hint=f"pip install 'transformers>={least}'",
+            )
+        transformers.logging.set_verbosity_error()
+        return f"{version} with transformers {self._library}"
+
+    def build(self) -> None:
+        """Load configuration and weights, and put the model on its device."""
+        unused = [name for name in _UNUSED if name in self.task.options]
+        if unused:
+            raise EngineRefusal(
+                f"a language model of transformers does not take {unused[0]}",
+                kind="error",
+                hint="Leave it out; torch.dtype is the type of its weights",
+            )
+        self._require_device()
+        self.called = self._told(self._loaded).to(self.device).eval()
+
+    def open(self) -> Inference:
+        """Return what runs one inference: tokens and past in, logits and present out."""
+        import torch
+
+        model, device = self.called, self.device
+        ids, fed, given = roles(self.task.inputs, [item.name for item in self.task.outputs])
+        by_layer = sorted(fed.items())
+        passed = [item.name for item in self.task.inputs if item.name in _PASSED]
+        mode, from_numpy = torch.inference_mode, torch.from_numpy
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            with mode():
+                cache = new_cache(model)
+                if by_layer and feeds[by_layer[0][1][0]].shape[2]:
+                    for layer, (key, value) in by_layer:
+                        cache.update(
+                            from_numpy(feeds[key]).to(device),
+                            from_numpy(feeds[value]).to(device),
+                            layer,
+                        )
+                output = model(
+                    input_ids=from_numpy(feeds[ids]).to(device, torch.int64),
+                    past_key_values=cache,
+                    use_cache=True,
+                    **{name: from_numpy(feeds[name]).to(device) for name in passed},
+                )
+                return arrays_of(
+                    [
+                        output.logits
+                        if part is None
+                        else getattr(output.past_key_values.layers[part[0]], part[1])
+                        for part in given
+                    ]
+                )
+
+        return infer
+
+    def stepped(self, *, whole: bool) -> CachedModel:
+        """Return the model with a cache of its own, for runs step by step.
+
+        Args:
+            whole: Whether scores after every token of a run are wanted, not after the last alone.
+        """
+        return CachedModel(self.called, self.device, whole=whole)
+
+    def requests(self, case: Case) -> RequestEngine:
+        """Return what carries out the requests of a case.
+
+        Raises:
+            EngineRefusal: if the model has another vocabulary than the case's file.
+        """
+        decoder = case.model.decoder
+        scores = self.called.get_output_embeddings().weight.shape[0]
+        if decoder is not None and scores != decoder.vocabulary:
+            raise EngineRefusal(
+                f"{Path(self.task.required_source().path).name} has {scores} tokens and the ONNX "
+                f"file {decoder.vocabulary}, so it is another model",
+                kind="error",
+                hint="Name the folder that the file was exported from: --ort-source=FOLDER",
+            )
+        if generation_in(case).engine == "forward":
+            return SessionEngine(self.stepped(whole=False), case)
+        self._load_tokenizer()
+        return GenerateEngine(self.called, self._tokenizer, case, device=self.device)
+
+    def in_force(self) -> dict[str, str]:
+        """Return threads, device, types, and how it attends."""
+        settings = super().in_force() | {"transformers": self._library}
+        if self.called is None:
+            return settings
+        settings |= {
+            "dtype": str(self.called.dtype).removeprefix("torch."),
+            "attention": str(getattr(self.called.config, "_attn_implementation", "")),
+        }
+        if self._tokenizer is not None or self._no_tokenizer:
+            settings["tokenizer"] = self._no_tokenizer or "of the folder"
+        # As it was asked for, so that it is confirmed.
+        if self.task.options.get("dtype") == "auto":
+            settings["dtype"] = "auto"
+        return settings
+
+    def close(self) -> None:
+        """Let go of the model."""
+        super().close()
+        self._tokenizer = None
+
+    def _load_tokenizer(self) -> None:
+        """Load the tokenizer of the folder, if it has one that can be loaded."""
+        if self._tokenizer is not None or self._no_tokenizer:
+            return
+        from transformers import AutoTokenizer
+
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(
+                self.task.required_source().path, local_files_only=True, trust_remote_code=False
+            )
+        except Exception as error:  # noqa: BLE001 - each kind of tokenizer raises errors of its own
+            self._no_tokenizer = f"none: {class_and_line(error)}"
+
+    def _loaded(self) -> Any:
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        folder = self.task.required_source().path
+        local = {"local_files_only": True, "trust_remote_code": False}
+        config = AutoConfig.from_pretrained(folder, **local)
+        kernel = str(getattr(config, "_attn_implementation", "") or "")
+        if "/" in kernel:
+            raise EngineRefusal(
+                f"its configuration names the kernel {kernel!r}, which is code of others",
+                hint="Remove attn_implementation from config.json",
+            )
+        model, told = AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=self._type(),
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+        )
+        missing = sorted({*map(str, told["missing_keys"]), *map(str, told["mismatched_keys"])})
+        if missing:
+            raise EngineRefusal(
+                f"its weights lack {missing[0]}"
+                + (f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""),
+                kind="error",
+            )
+        return model
+
+    def _type(self) -> Any:
+        """The type of the weights, as from_pretrained takes it."""
+        import torch
+
+        asked = self.task.options.get("dtype", "")
+        if asked == "auto":
+            return asked
+        if asked and asked not in _TYPES:
+            raise EngineRefusal(
+                f"dtype={asked!r} is not known",
+                kind="error",
+                hint=f"Write one of {', '.join((*_TYPES, 'auto'))}",
+            )
+        floats = [
+            _BY_ONNX[item.type]
+            for item in (*self.task.inputs, *self.task.outputs)
+            if item.type in _BY_ONNX
+        ]
+        return getattr(torch, asked or (floats or ["float32"])[0])
+
+    def _told(self, step: Callable[[], Any]) -> Any:
+        """Carry out what reads the folder; what it raises becomes a refusal."""
+        try:
+            return step()
+        except (EngineRefusal, MemoryError):
+            raise
+        except ImportError as error:
+            raise EngineRefusal(
+                f"transformers needs another package: {first_line(error)}", kind="unavailable"
+            ) from error
+        except Exception as error:
+            # Each architecture raises errors of its own.
+            raise EngineRefusal(
+                f"transformers {self._library} can't load "
+                f"{Path(self.task.required_source().path).name}: {class_and_line(error)}",
+                kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
+            ) from error
+
+
+#: Inputs that are passed on as they are.
+_PASSED = ("attention_mask", "position_ids")
+
+#: Of an output: layer, and ``keys`` or ``values``; ``None`` for the logits.
+_Part = tuple[int, str] | None
+
+
+def roles(
+    inputs: Sequence[EngineTensor], outputs: Sequence[str]
+) -> tuple[str, dict[int, tuple[str, str]], list[_Part]]:
+    """Return the input of the tokens, keys and values by layer, and what each output is.
+
+    Raises:
+        EngineRefusal: for an input that has no counterpart.
+    """
+    pasts: dict[int, dict[str, str]] = {}
+    ids = ""
+    for item in inputs:
+        part = layer_of(item.name)
+        if part is not None:
+            pasts.setdefault(part[0], {})[part[1]] = item.name
+        elif item.name not in _PASSED:
+            if ids:
+                raise EngineRefusal(f"{item.name!r} is no input of a model of transformers")
+            ids = item.name
+    incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
+    if incomplete or not ids:
+        raise EngineRefusal("keys and values of its cache are not told apart by their names")
+    fed = {layer: (names["keys"], names["values"]) for layer, names in pasts.items()}
+    given = [layer_of(name) for name in outputs]
+    if given.count(None) != 1:
+        raise EngineRefusal("it has outputs beside logits and cache, which transformers lacks")
+    return ids, fed, given
