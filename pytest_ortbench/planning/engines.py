@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
 from pytest_ortbench.core.generation import (
@@ -19,10 +18,9 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
-from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
-from pytest_ortbench.models.transformers_folder import folder_beside
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.transformers_sources import why_no_folder
 
 SESSION, GENAI = FILE_ENGINES
 GENERATE = FRAMEWORK_ENGINES[0]
@@ -234,7 +232,7 @@ def _framework_refusal(case: Case) -> Failure | None:
     source, kind = case.model.exported_from, engine_kind(case.provider.alias)
     title = case.provider.name
     if source is None and case.model.decoder is not None and kind is not None and kind.writer:
-        return _no_folder(case, kind)
+        return why_no_folder(case, kind)
     if source is None:
         return _unsupported(
             f"{title} runs the source that a model was exported from, but this is an ONNX file",
@@ -257,33 +255,6 @@ def _framework_refusal(case: Case) -> Failure | None:
     return _unsupported(
         f"the model belongs to {theirs}, which {title} does not run",
         f"Measure it under --ort-providers={source.framework}",
-    )
-
-
-def writes_alone(model: Model) -> bool:
-    """Return whether a model writes text by itself: one file, and no encoder."""
-    decoder = model.decoder
-    is_alone = model.encoder is None and model.first_step is None
-    return decoder is not None and is_alone and not decoder.heard
-
-
-def _no_folder(case: Case, kind: EngineKind) -> Failure:
-    """Return why a framework can't run a language model that is there as an ONNX file alone."""
-    library = kind.libraries[0]
-    if not writes_alone(case.model):
-        return _unsupported(
-            f"{kind.title} carries out requests of a decoder alone, and this one has another file "
-            "or an encoder",
-            f"Leave {case.provider.alias} out",
-        )
-    hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
-    folder = folder_beside(Path(case.model.path))
-    if folder is not None and folder.refusal:
-        return _unsupported(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
-    return _unsupported(
-        f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
-        "file with no such folder beside it",
-        hint,
     )
 
 

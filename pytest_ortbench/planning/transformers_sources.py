@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.models.transformers_folder import (
     LIBRARY,
@@ -16,7 +18,6 @@ from pytest_ortbench.models.transformers_folder import (
     folder_at,
     folder_beside,
 )
-from pytest_ortbench.planning.engines import writes_alone
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.unreadable import UnreadableModel
 
@@ -69,3 +70,39 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
 def _folder_of(model: Model, request: PlanRequest) -> TransformersFolder | None:
     named = request.sources.get(model.name, request.sources.get(""))
     return folder_beside(Path(model.path)) if named is None else folder_at(Path(named))
+
+
+def writes_alone(model: Model) -> bool:
+    """Return whether a model writes text by itself: one file, and no encoder."""
+    decoder = model.decoder
+    is_alone = model.encoder is None and model.first_step is None
+    return decoder is not None and is_alone and not decoder.heard
+
+
+def why_no_folder(case: Case, kind: EngineKind) -> Failure:
+    """Return why a framework can't run a language model that is there as an ONNX file alone.
+
+    Args:
+        case: Its model was exported from no folder that is known.
+        kind: The framework.
+    """
+    library = kind.libraries[0]
+    if not writes_alone(case.model):
+        return _refused(
+            f"{kind.title} carries out requests of a decoder alone, and this one has another file "
+            "or an encoder",
+            f"Leave {case.provider.alias} out",
+        )
+    hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
+    folder = folder_beside(Path(case.model.path))
+    if folder is not None and folder.refusal:
+        return _refused(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
+    return _refused(
+        f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
+        "file with no such folder beside it",
+        hint,
+    )
+
+
+def _refused(message: str, hint: str) -> Failure:
+    return Failure(kind="unsupported", phase="inputs", message=message, hint=hint)
