@@ -128,6 +128,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-prompt-tokens": "args",
         "--ort-new-tokens": "args",
         "--ort-depth": "args",
+        "--ort-source": "args",
         "--ort-text": "string",
         "--ort-calls": "args",
         "--ort-spinning": "args",
