@@ -37,8 +37,16 @@ def with_transformers(
         providers: What runs them.
 
     Raises:
-        UsageError: for a folder of a model that is not there, and for one that can't be read.
+        UsageError: for a folder of a model that is not there, and for one that is not loaded.
     """
+    for path in request.sources.values():
+        refusal = folder_at(Path(path)).refusal
+        if refusal:
+            raise UsageError(
+                f"{path!r} can't be loaded as a model of transformers: {refusal}",
+                place="--ort-source",
+                hint="Name the folder that save_pretrained wrote",
+            )
     named = [name for name in request.sources if name]
     for name in named:
         if name not in (known := [model.name for model in models]):

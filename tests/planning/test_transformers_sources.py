@@ -66,14 +66,14 @@ def test_a_folder_beside_the_file_is_its_source_where_pytorch_is_asked(folder: P
 def test_a_named_folder_goes_before_one_beside(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     folder.rename(other)
-    request = replace(REQUEST, sources={"": "/nowhere", "llm": str(other)})
+    request = replace(REQUEST, sources={"llm": str(other)})
     second = replace(MODEL, name="second")
     assert sources(with_transformers([MODEL, second], request, [TORCH])) == [str(other), ""]
 
 
-def test_a_folder_of_a_model_that_is_not_there_is_refused() -> None:
+def test_a_folder_of_a_model_that_is_not_there_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        with_transformers([MODEL], replace(REQUEST, sources={"lm": "/hf"}), [TORCH])
+        with_transformers([MODEL], replace(REQUEST, sources={"lm": str(folder)}), [TORCH])
     assert caught.value.place == "--ort-source"
     assert "llm" in caught.value.hint
 
@@ -165,11 +165,15 @@ def test_a_folder_is_read_for_one_model_or_for_all(folder: Path, tmp_path: Path)
     assert read == {"": str(tmp_path / "a=b"), "llm": str(tmp_path / "x")}
 
 
-@pytest.mark.parametrize("texts", [("nowhere",), ("llm=nowhere",), ("llm=llm", "llm=.")])
-def test_what_is_no_folder_of_transformers_is_refused(
-    folder: Path, tmp_path: Path, texts: tuple[str, ...]
-) -> None:
+def test_a_model_has_one_folder(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
-        read_sources(written(*texts, base=tmp_path))
+        read_sources(written("llm=llm", "llm=.", base=tmp_path))
     assert caught.value.place == "--ort-source"
     assert folder.is_dir()
+
+
+def test_what_is_no_folder_of_transformers_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(UsageError) as caught:
+            with_transformers([MODEL], replace(REQUEST, sources={"": str(path)}), [CPU])
+        assert caught.value.place == "--ort-source"

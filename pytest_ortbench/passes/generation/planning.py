@@ -12,7 +12,6 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.generation import ENGINES, Decoder
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import OptionText, exists, read_one_path, read_path
-from pytest_ortbench.models.transformers_folder import folder_at
 from pytest_ortbench.planning.axes import parse_choices, parse_int_list
 from pytest_ortbench.planning.generations import GENERATE
 from pytest_ortbench.planning.request import PlanRequest
@@ -68,8 +67,7 @@ def read_sources(written: OptionText) -> dict[str, str]:
     """Read folders of transformers, each for one model or, without a name, for all others.
 
     Raises:
-        UsageError: for a folder that is none, or whose model is not loaded, and for a model with
-            two folders.
+        UsageError: for a model with two folders.
     """
     sources: dict[str, str] = {}
     for text in written.texts:
@@ -78,13 +76,6 @@ def read_sources(written: OptionText) -> dict[str, str]:
         if not equals or exists(read_path(text, written)):
             name, folder = "", text
         path = Path(os.path.abspath(read_path(folder, written)))  # noqa: PTH100  # follows no link
-        refusal = folder_at(path).refusal
-        if refusal:
-            raise UsageError(
-                f"{folder.strip()!r} can't be loaded as a model of transformers: {refusal}",
-                place=written.place,
-                hint="Name the folder that save_pretrained wrote",
-            )
         if sources.setdefault(name.strip(), str(path)) != str(path):
             raise UsageError(
                 f"{name.strip() or 'every model'} has two folders",
