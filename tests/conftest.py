@@ -28,8 +28,10 @@ from tests import environment, garbage, inner_runs, tiers, timed_last
 if TYPE_CHECKING:
     from pytest_ortbench.launch.launcher import ProcessLauncher
 
-# A test must not fail because the machine is busy.
-settings.register_profile("product", deadline=None)
+# A test must fail neither because the machine is busy nor because of an example that nobody saw
+# before; those are searched for at night.
+settings.register_profile("search", deadline=None)
+settings.register_profile("product", deadline=None, derandomize=True)
 settings.load_profile("product")
 
 #: Where everything that tests need was installed, a test that is skipped for want of it fails.

@@ -27,7 +27,9 @@ def test_the_record_of_twenty_kills_is_what_is_owed() -> None:
 
 def _assert_owed(record: dict[str, Any], kills: int) -> None:
     assert len(record["kills"]) == kills
-    assert [step for step in record["kills"] if step["lost"] or "ended" in step] == []
+    assert [step for step in record["kills"] if step["lost"]] == []
+    # A machine may be through before the kill comes, but not each time.
+    assert any("ended" not in step for step in record["kills"])
     assert record["cases"] == record["wanted"]
     assert record["resumed"] == len(record["stored"])
     assert record["left"] == []

@@ -149,7 +149,7 @@ def test_a_second_run_waits_and_says_so(held: MachineLock, tmp_path: Path) -> No
     write_model(tmp_path / "m.onnx")
     printed = tmp_path / "printed"
     with printed.open("w") as output:
-        arguments = ["m.onnx", "-k", "latency", "--ort-timeout=20", *BARE]
+        arguments = ["m.onnx", "-k", "latency", *BARE]
         with started(tmp_path, arguments, stdout=output) as run:
             run.until(lambda: f"process {os.getpid()}" in printed.read_text())
             assert run.results() == []

@@ -18,10 +18,14 @@ pytestmark = [
 ]
 
 
+#: Cases of a run that a signal ends.
+_CASES = 39
+
+
 def _long(folder: Path) -> tuple[str, ...]:
     """Write a model, and return the arguments of a run that goes on after its first case."""
     write_model(folder / "m.onnx")
-    sizes = ",".join(map(str, range(1, 40)))
+    sizes = ",".join(map(str, range(1, _CASES + 1)))
     return ("m.onnx", "-k", "latency", f"--ort-batch-sizes={sizes}", "--ort-providers=cpu", *QUICK)
 
 
@@ -35,7 +39,10 @@ def test_a_signal_ends_a_run_with_table_and_document(tmp_path: Path, name: str) 
         assert run.process.returncode == pytest.ExitCode.INTERRUPTED
         assert run.left() == []
     (document,) = tmp_path.glob("results/*/run.json")
-    assert [case["status"] for case in json.loads(document.read_text())["cases"]] == ["measured"]
+    statuses = [case["status"] for case in json.loads(document.read_text())["cases"]]
+    # One at least: how many a run gets through until the signal is there is the machine's affair.
+    assert set(statuses) == {"measured"}
+    assert len(statuses) < _CASES
     assert "= ortbench =" in printed
     assert "p50" in printed
     assert "INTERNALERROR" not in printed
@@ -75,9 +82,15 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
         assert run.process.returncode == pytest.ExitCode.INTERRUPTED
 
 
+#: A runtime that never answers, so that a command is not over before the signal.
+_SILENT = '[runtimes.silent]\ncommand = ["sh", "-c", "exec sleep 600"]\n'
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_command(tmp_path: Path, name: str) -> None:
-    with started(tmp_path, ["doctor"], module="pytest_ortbench.cli") as command:
+    (tmp_path / "ortbench.toml").write_text(_SILENT)
+    arguments = ["providers", "--runtimes=silent"]
+    with started(tmp_path, arguments, module="pytest_ortbench.cli") as command:
         command.until(command.left)
         command.signal(getattr(signal, name))
         command.end()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import pytest
@@ -12,8 +14,10 @@ import pytest
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.schema.case_questions import TimeBlock
 from tests.launch.cases import case_of, relu
+from tests.launch.moved_clock import moved_clock
 
 NOWHERE = Runtime(label="nowhere", command=("/no/such/python",))
 
@@ -91,21 +95,28 @@ def test_an_import_that_fails_is_told_as_without_it(
     assert one == other
 
 
-def test_its_deadline_counts(tmp_path: Path, launcher: ProcessLauncher, case: Case) -> None:
-    package = tmp_path / "slow"
+@pytest.mark.live
+def test_its_deadline_counts(tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, never_over = tmp_path / "slow", "import time; time.sleep(600)\n"
     package.mkdir()
-    # The interpreter is there long before the deadline; the import never ends.
-    (package / "onnxruntime.py").write_text("import time; time.sleep(600)\n")
+    (package / "onnxruntime.py").write_text(never_over)
     slow = replace(case, runtime=Runtime(label="slow", environment={"PYTHONPATH": str(package)}))
-    before = children()
-    deadline = time.monotonic() + 6
-    with launcher.ahead([slow, case], worker=0, deadline=deadline):
+    clock, before = moved_clock(monkeypatch), children()
+    give_up = WorkerProcess._give_up
+
+    def given_up(process: WorkerProcess, *why: str, **more: bool) -> NoReturn:
+        clock.ahead_s = 0.0  # what comes behind has all the time
+        give_up(process, *why, **more)
+
+    monkeypatch.setattr(WorkerProcess, "_give_up", given_up)
+    launcher = ProcessLauncher(on_phase=clock.at("import"))
+    ahead = launcher.ahead([slow, case], worker=0, deadline=time.monotonic() + 600)
+    with closing(launcher), ahead:
         # The others are not held up by it.
         launcher.open(case, worker=0, deadline=1e12)
         with pytest.raises(WorkerError) as caught:
             launcher.open(slow, worker=0, deadline=1e12)
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "import")
-    launcher.close()
     assert children() == before
 
 

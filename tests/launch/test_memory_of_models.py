@@ -110,7 +110,7 @@ def test_200_megabytes_before_the_case_do_not_show(
 ) -> None:
     """T8: neither those that the worker had before it began, nor those that the host has.
 
-    What shows is less than a hundredth of them on top of what the peak itself repeats within.
+    What shows is less than a tenth of them on top of what the peak itself repeats within.
     """
     case = case_of(name)
     (tmp_path / "sitecustomize.py").write_text(ALLOCATES)
@@ -122,7 +122,7 @@ def test_200_megabytes_before_the_case_do_not_show(
         with_large_host = peak(launcher, case)
         del held
     for found in (allocated, with_large_host):
-        assert found == pytest.approx(plain, abs=0.02 * plain + 2 * MEGABYTE)
+        assert found == pytest.approx(plain, abs=0.02 * plain + 20 * MEGABYTE)
 
 
 #: The same inferences by hand: what they need above the import, as the kernel keeps it.

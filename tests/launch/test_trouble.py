@@ -8,8 +8,8 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -21,6 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.schema.case_questions import ReadMemory, TimeBlock
 from tests.launch.cases import case_of, relu, stand_in
+from tests.launch.moved_clock import moved_clock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and process groups")
 
@@ -32,13 +33,9 @@ def launcher(launcher: ProcessLauncher) -> Iterator[ProcessLauncher]:
     assert psutil.Process().children() == []
 
 
-def ends_with(
-    launcher: ProcessLauncher, folder: Path, behaviour: str, *, timeout_s: float = 60.0
-) -> Failure:
+def ends_with(launcher: ProcessLauncher, folder: Path, behaviour: str) -> Failure:
     """The failure of a case in an interpreter that misbehaves."""
-    case = case_of(
-        relu(folder / "m.onnx"), runtime=stand_in(folder, behaviour), timeout_s=timeout_s
-    )
+    case = case_of(relu(folder / "m.onnx"), runtime=stand_in(folder, behaviour))
     with pytest.raises(WorkerError) as caught:
         launcher.open(case, worker=0, deadline=None).ask(TimeBlock(iterations=5))
     return caught.value.failure
@@ -77,22 +74,24 @@ def test_a_crash_in_the_middle_of_measuring(launcher: ProcessLauncher, tmp_path:
     assert (failure.kind, failure.phase) == ("crash", "measure")
 
 
+@pytest.mark.live
 def test_a_session_that_never_comes_is_a_timeout_and_its_group_is_gone(
-    launcher: ProcessLauncher, tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T11: the next case runs."""
-    # Long enough for the start of an interpreter on a busy machine, short against the hang.
-    failure = ends_with(launcher, tmp_path, "hang@session", timeout_s=4.0)
+    clock = moved_clock(monkeypatch)
+    with closing(ProcessLauncher(on_phase=clock.at("session", tmp_path / "child"))) as hung:
+        failure = ends_with(hung, tmp_path, "hang@session")
     assert (failure.kind, failure.phase) == ("timeout", "session")
     assert (failure.tells_phase, "--ort-timeout" in failure.hint) == (True, True)
     child = int((tmp_path / "child").read_text())
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie"
     # The next case runs.
-    assert (
-        launcher.open(case_of(tmp_path / "m.onnx"), worker=0, deadline=None)
-        .ask(TimeBlock(iterations=1))
-        .durations_ns
-    )
+    clock.ahead_s = 0.0
+    with closing(ProcessLauncher()) as launcher:
+        worker = launcher.open(case_of(tmp_path / "m.onnx"), worker=0, deadline=None)
+        assert worker.ask(TimeBlock(iterations=1)).durations_ns
+    assert psutil.Process().children() == []
 
 
 def test_chatter_on_stdout_goes_to_the_log(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -164,12 +163,15 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
     launcher.close()
 
 
-def test_a_deadline_in_the_middle_of_a_block(launcher: ProcessLauncher, tmp_path: Path) -> None:
-    case = case_of(relu(tmp_path / "m.onnx"))
-    worker = launcher.open(case, worker=0, deadline=None)
-    worker.deadline = time.monotonic() + 0.2
-    with pytest.raises(WorkerError) as caught:
-        worker.ask(TimeBlock(iterations=10_000_000))
+@pytest.mark.live
+def test_a_deadline_in_the_middle_of_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = moved_clock(monkeypatch)
+    with closing(ProcessLauncher(on_phase=clock.at("measure"))) as launcher:
+        worker = launcher.open(case_of(relu(tmp_path / "m.onnx")), worker=0, deadline=None)
+        with pytest.raises(WorkerError) as caught:
+            worker.ask(TimeBlock(iterations=10_000_000))
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("timeout", "measure")
 
 

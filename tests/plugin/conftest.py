@@ -85,3 +85,14 @@ def drawn_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.results_factory import make_result
 
     monkeypatch.setattr(engine, "measure", lambda case, *_, **__: make_result(case=case))
+
+
+@pytest.fixture
+def shared_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the machine for a shared one, so that times of two runs decide nothing in a gate."""
+    from pytest_ortbench.core.run import Machine
+    from pytest_ortbench.gate.numbers import stored, verdict
+
+    of = verdict.machine_class
+    shared = Machine(host="h", stable={"virtualisation": "KVM"})
+    monkeypatch.setattr(stored, "machine_class", lambda _, margin=None: of(shared, margin))

@@ -26,6 +26,7 @@ def grow(path: Path, count: int) -> None:
     onnx.save(model, path)
 
 
+@pytest.mark.usefixtures("drawn_numbers", "shared_machine")
 def test_a_larger_model_fails_then_passes_accepted_and_fails_again_when_it_grows_further(
     pytester: pytest.Pytester, model_file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,8 +35,8 @@ def _percent(document: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def baseline(pytester: pytest.Pytester, model_file: ModelFile) -> Path:
-    """A document of a real run of ``mlp.onnx``."""
+def baseline(pytester: pytest.Pytester, model_file: ModelFile, drawn_numbers: None) -> Path:
+    """A document of a run of ``mlp.onnx``."""
     model_file()
     result = pytester.runpytest(
         *QUICK, "mlp.onnx", "-k", "latency", "--ort-no-results", "--ort-json=base.json"

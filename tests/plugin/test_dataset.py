@@ -59,7 +59,7 @@ def test_three_of_four_in_document_table_and_limits(
     pytester: pytest.Pytester, net: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However many flags a busy machine sets, there is room for the column of the task.
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "1000")
     pytester.makepyfile(
         """
         import pytest

@@ -23,6 +23,8 @@ from tests.execution.fakes import FakeLauncher
 from .conftest import QUICK as KEPT
 from .conftest import failed_tests, held_against, properties, told, told_last
 
+pytestmark = pytest.mark.usefixtures("shared_machine")
+
 ModelFile = Callable[..., Path]
 KVM = Machine(host="h", stable={"virtualisation": "KVM"})
 
@@ -381,7 +383,7 @@ def test_the_first_run_records_and_passes_and_the_second_is_held_against_it(
     assert verdicts["status"] == verdicts["model_size"] == verdicts["placement"] == "same"
 
 
-@pytest.mark.usefixtures("models")
+@pytest.mark.usefixtures("models", "drawn_numbers")
 def test_what_got_worse_stays_worse_when_it_is_measured_again(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
@@ -399,7 +401,7 @@ def test_what_got_worse_stays_worse_when_it_is_measured_again(
         assert held_against(entry) == ["model_size"]
 
 
-@pytest.mark.usefixtures("models")
+@pytest.mark.usefixtures("models", "drawn_numbers")
 def test_both_gates_at_once_say_both_verdicts(
     pytester: pytest.Pytester, launches: Callable[..., FakeLauncher]
 ) -> None:
@@ -427,7 +429,7 @@ def test_both_gates_at_once_say_both_verdicts(
     assert in_xml["gate_stored_baseline"] == stored["baseline"]
 
 
-@pytest.mark.usefixtures("models")
+@pytest.mark.usefixtures("models", "drawn_numbers")
 def test_a_case_whose_latency_test_was_skipped_is_judged_all_the_same(
     pytester: pytest.Pytester,
 ) -> None:
@@ -459,6 +461,7 @@ def test_a_case_whose_latency_test_was_skipped_is_judged_all_the_same(
     assert entry["failures"]
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) -> None:
     # G4
     path = model_file("before.onnx")
@@ -472,6 +475,7 @@ def test_renamed_cases_fail(pytester: pytest.Pytester, model_file: ModelFile) ->
     assert (entry["case_id"], entry["removed"]) == ("before/native/cpu/b1", True)
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_a_case_that_can_no_longer_run_fails_though_it_would_be_skipped(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:
@@ -486,7 +490,7 @@ def test_a_case_that_can_no_longer_run_fails_though_it_would_be_skipped(
     assert held_against(entry) == ["status"]
 
 
-@pytest.mark.usefixtures("models")
+@pytest.mark.usefixtures("models", "drawn_numbers")
 def test_a_baseline_that_can_not_be_read_is_one_line_and_stays_as_it_is(
     pytester: pytest.Pytester,
 ) -> None:
@@ -726,6 +730,7 @@ def test_a_revision_may_hold_more_than_the_file_that_was_named(
     assert result.ret == pytest.ExitCode.OK
 
 
+@pytest.mark.usefixtures("drawn_numbers")
 def test_a_stored_model_that_is_there_and_was_not_named_is_not_missed(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:

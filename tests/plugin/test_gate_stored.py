@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import QUICK, failed_tests, held_against, told, told_last
 
+pytestmark = pytest.mark.usefixtures("shared_machine")
+
 ModelFile = Callable[..., Path]
 
 SUITE = """

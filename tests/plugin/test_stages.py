@@ -54,8 +54,8 @@ def test_frames_are_measured_shown_and_stored(
     result.stdout.re_match_lines_random(
         [
             r"stages of mlp/native/cpu/b1 \(own_stages.py, \d+ frames by 1 worker, 2 .*\)",
-            r"  preprocess  .*s +\[.*\] .*",
-            r"  frame  .*s +\[.*\] .*",
+            r"  preprocess  +\d.*s .*",
+            r"  frame  +\d.*s .*",
             r"  one frame after the other: .*/s; a thread for each stage: .*/s \(.* times .*\)",
         ]
     )

@@ -94,7 +94,7 @@ def test_sessions_that_come_and_go_are_no_leak(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(allowance().threads < 2, reason="waiting threads need a second CPU to spin on")
 def test_threads_that_spin_between_paced_calls_cost_cpu_time(tmp_path: Path) -> None:
-    """T6: at 45 calls a second most of the time is waiting, and who spins works through it."""
+    """T6: between calls that are far apart whoever spins works, and whoever waits does not."""
     case = case_of(six_layers(tmp_path / "m.onnx"), inputs=(x_input((32, 512)),))
     feeds = {"x": np.ones((32, 512), np.float32)}
     cpu_s: dict[str, float] = {}
@@ -103,15 +103,15 @@ def test_threads_that_spin_between_paced_calls_cost_cpu_time(tmp_path: Path) -> 
         options = session_options(config, threads=2)
         session, _ = create(case.variant.path, case.provider, options)
         session.run(None, feeds)
-        began, due = time.process_time(), time.perf_counter()
-        for _ in range(45):
+        cpu_s[switch] = 0.0
+        for _ in range(20):
             session.run(None, feeds)
-            due += 1 / 45
-            time.sleep(max(0.0, due - time.perf_counter()))
-        cpu_s[switch] = (time.process_time() - began) / 45
+            began = time.process_time()
+            time.sleep(0.02)
+            cpu_s[switch] += time.process_time() - began
         del session
-    # Seen: four to five times. How long they spin is ONNX Runtime's choice.
-    assert cpu_s["on"] > 2 * cpu_s["off"], cpu_s
+    # Seen, on a busy machine too: 18 ms against 0.04 ms. How long is ONNX Runtime's choice.
+    assert cpu_s["on"] > 5 * cpu_s["off"], cpu_s
 
 
 def test_ten_thousand_rows_of_dictionaries_are_compared(tmp_path: Path) -> None:

@@ -254,6 +254,7 @@ def test_memory_rises_by_past_and_present(tmp_path: Path, launcher: ProcessLaunc
     assert summary.quantities["cache_per_token"].value == formula
     tokens = growth.tokens[-1] - growth.tokens[0]
     assert growth.cache_bytes[-1] - growth.cache_bytes[0] == formula * tokens
-    # Room for logits was made before the first reading; past and present are one copy each.
+    # Room for logits was made before the first reading; past and present are one copy each: two,
+    # not one and not three, however far decoding gets in its time.
     taken = summary.quantities["memory_per_token"].value
-    assert taken - formula == pytest.approx(formula, rel=0.25)
+    assert taken == pytest.approx(2 * formula, rel=0.25)

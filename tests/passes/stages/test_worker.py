@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,23 +74,25 @@ def test_a_frame_goes_through_all_stages(stages_of: Make, tmp_path: Path) -> Non
     assert sum(block.frame_ns) <= block.wall_ns
 
 
-def test_each_stage_is_charged_for_itself(stages_of: Make) -> None:
+def test_each_stage_is_charged_for_itself(stages_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still but where a stage moves it."""
+    moments = [0]
+    clock = SimpleNamespace(perf_counter_ns=lambda: moments[-1], process_time_ns=lambda: 0)
+    monkeypatch.setattr("pytest_ortbench.passes.stages.worker.time", clock)
+    monkeypatch.setattr("builtins.MOMENTS", moments, raising=False)
     stages = stages_of("""
-        import time
-
         def preprocess(frame):
-            time.sleep(0.02)
+            MOMENTS.append(MOMENTS[-1] + 20)
             return frame
 
         def postprocess(outputs):
-            time.sleep(0.01)
+            MOMENTS.append(MOMENTS[-1] + 10)
         """)
     block = stages.sequential(3)
-    assert min(block.preprocess_ns) >= 20_000_000
-    assert min(block.postprocess_ns) >= 10_000_000
-    assert min(block.frame_ns) >= 30_000_000
-    # Of all three together, less than one sleep can be inference of four numbers.
-    assert min(block.inference_ns) < 10_000_000
+    assert block.preprocess_ns == (20, 20, 20)
+    assert block.inference_ns == (0, 0, 0)
+    assert block.postprocess_ns == (10, 10, 10)
+    assert (block.frame_ns, block.wall_ns) == ((30, 30, 30), 90)
 
 
 def test_one_stage_is_enough_and_the_cases_own_inputs_are_the_frame(stages_of: Make) -> None:
