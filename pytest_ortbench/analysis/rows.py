@@ -89,6 +89,13 @@ _STANDARD: tuple[str, ...] = (
     "compile_s",
     "ready_s",
     "compiled_bytes",
+    "latency_relative",
+    "latency_relative_low",
+    "latency_relative_high",
+    "latency_undisturbed_s",
+    "latency_undisturbed_low_s",
+    "latency_undisturbed_high_s",
+    "yardstick",
 )
 
 #: Columns of a row.
@@ -101,6 +108,13 @@ COLUMNS: tuple[str, ...] = placed(
         for column in columns
     ],
     str,
+)
+
+#: Metrics whose intervals are columns, and these.
+_ENDS: tuple[tuple[str, str, str], ...] = (
+    ("latency_p50", "latency_p50_low_s", "latency_p50_high_s"),
+    ("latency_relative", "latency_relative_low", "latency_relative_high"),
+    ("latency_undisturbed", "latency_undisturbed_low_s", "latency_undisturbed_high_s"),
 )
 
 #: Metrics whose numbers are whole.
@@ -117,7 +131,8 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     another ``engine`` or a ``framework``, whose version is ``engine_version``; its process has no
     ``runtime_version``. ``unjudged`` names the judgements that
     could not be made, each with its reason. ``accuracy_inputs`` is ``random inputs`` where the
-    verdict on the answers rests on these alone, and empty otherwise.
+    verdict on the answers rests on these alone, and empty otherwise. ``yardstick`` says what
+    ``latency_relative`` is a multiple of; rows of different ones do not compare.
 
     Args:
         result: The case.
@@ -157,6 +172,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         run_id=run.run_id,
         unjudged=unjudged_words(summary.judgements) or None,
         accuracy_inputs=DRAWN_INPUTS if summary.on_drawn_inputs else None,
+        yardstick=_yardstick(result),
     )
     cells.update(numbers(summary))
     for entry in PASSES:
@@ -167,6 +183,16 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
     return cells
 
 
+def _yardstick(result: CaseResult) -> str | None:
+    """Name what took turns with the model, so that numbers of one yardstick can be told."""
+    identities = {
+        measurement.yardstick.yardstick.identity
+        for measurement in result.measurements
+        if measurement.yardstick is not None and measurement.yardstick.yardstick is not None
+    }
+    return " / ".join(sorted(identities)) or None
+
+
 def numbers(summary: Summary) -> dict[str, Cell]:
     """Return the columns of a row that are metrics, without those that were not measured."""
     cells: dict[str, Cell] = {}
@@ -174,10 +200,10 @@ def numbers(summary: Summary) -> dict[str, Cell]:
         metric = METRICS[name]
         whole = metric.unit in _WHOLE_UNITS or metric.is_yes_or_no
         cells[metric.column] = round(quantity.value) if whole else quantity.value
-    median = summary.quantities.get("latency_p50")
-    if median is not None:
-        cells["latency_p50_low_s"] = median.low
-        cells["latency_p50_high_s"] = median.high
+    for name, low, high in _ENDS:
+        quantity = summary.quantities.get(name)
+        if quantity is not None:
+            cells[low], cells[high] = quantity.low, quantity.high
     return cells
 
 

@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
+from pytest_ortbench.analysis.relative_latency import relative_latency
 from pytest_ortbench.analysis.samples import (
     elapsed_ns,
     median_latency,
@@ -122,6 +123,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         collector.reject([name for name in rest if name not in collector.missing], failed)
     else:
         _add_latency(collector, workers, percentiles=percentiles)
+        _add_relative_latency(collector, result)
         _add_rates(collector, workers, result.case)
         _add_utilisation(collector, measurements)
         _add_startup(collector, measurements)
@@ -184,6 +186,31 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
         low, high = over_processes(own, (value, value))
     collector.add("latency_mean", value, low=low, high=high, samples=count)
     collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
+
+
+def _add_relative_latency(collector: Collector, result: CaseResult) -> None:
+    names = ("latency_relative", "latency_undisturbed")
+    relative = relative_latency(result)
+    if isinstance(relative, str):
+        collector.reject(names, relative)
+        return
+    rounds = sum(
+        len(measurement.yardstick.model_mean_ns)
+        for measurement in result.measurements
+        if measurement.yardstick is not None
+    )
+    factors = (1.0, relative.best_s)
+    for name, factor in zip(names, factors, strict=True):
+        if factor is None:
+            collector.reject([name], "no quiet minute of the yardstick is known on this machine")
+            continue
+        collector.add(
+            name,
+            factor * relative.value,
+            low=factor * relative.low,
+            high=factor * relative.high,
+            samples=rounds,
+        )
 
 
 def _mean(samples: Samples) -> OfProcess | None:

@@ -30,6 +30,23 @@ _STANDARD: tuple[Metric, ...] = (
     metric("latency_mean", "latency_mean_s", "s", "lower", "Mean time of one inference."),
     metric("latency_min", "latency_min_s", "s", "lower", "Smallest time of one inference."),
     metric(
+        "latency_relative",
+        "latency_relative",
+        "1",
+        "lower",
+        "Time of one inference as a multiple of a unit of work of the yardstick, whose blocks "
+        "take turns with the model's: the median of the workers.",
+        reach=Reach(low=0.0, has_low=False),
+    ),
+    metric(
+        "latency_undisturbed",
+        "latency_undisturbed_s",
+        "s",
+        "lower",
+        "latency_relative times what a unit of work of the yardstick takes in quiet minutes of "
+        "this machine.",
+    ),
+    metric(
         "throughput",
         "throughput_per_s",
         "1/s",

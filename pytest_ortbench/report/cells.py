@@ -163,6 +163,21 @@ _EXTRA: tuple[Column, ...] = (
         beside="latency_p50",
     ),
     Column(
+        key="undisturbed",
+        heading="undisturbed",
+        about="Latency in quiet minutes of this machine, from blocks of a yardstick in turns.",
+        row="latency_undisturbed_s",
+        metric="latency_undisturbed",
+        beside="latency_p50",
+    ),
+    Column(
+        key="relative",
+        heading="relative",
+        about="Latency as a multiple of a unit of work of the yardstick.",
+        row="latency_relative",
+        metric="latency_relative",
+    ),
+    Column(
         key="import",
         heading="import",
         about="Importing ONNX Runtime, or the engine that takes its place.",

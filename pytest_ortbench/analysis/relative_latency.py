@@ -1,0 +1,182 @@
+"""The latency of a model as a multiple of a yardstick's, which a shared machine slows down alike.
+
+A worker gives one ratio. On one CPU it is that of the floors, the 5th percentiles of the blocks of
+either side: one minute or another, both sides have blocks that nothing disturbed. A model on
+several CPUs has few of those, so there it is the median of the ratios of blocks that were timed
+in one round. ``docs/concepts/yardstick.md`` has what both are worth.
+
+Two ratios compare only where the same yardstick took turns with the same model on as many CPUs: see
+:func:`mismatch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
+from pytest_ortbench.analysis.order import interval_ranks, nearest_rank
+from pytest_ortbench.core.outcome import CaseResult, Measurement
+from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
+
+#: Flags that say that a side did not get the CPUs that it would use, so that no ratio holds.
+STARVING_FLAGS = ("CPU-SHARE", "THREADS>CPUS", "THROTTLED")
+
+#: The percentile of a side's blocks that is its floor, and the fewest rounds that have one.
+_FLOOR_PERCENT = 5.0
+_FEWEST_ROUNDS = 20
+
+#: A model that keeps no more CPUs busy than this runs on one, all else taken together.
+_ONE_CPU = 1.2
+
+#: By how much the CPUs that a side kept busy may differ between two runs that compare.
+_SAME_CPUS = 0.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelativeLatency:
+    """What the blocks of a case say of its latency, whatever the machine did meanwhile.
+
+    Attributes:
+        yardstick: What took turns with the model.
+        estimator: ``floors`` or ``blocks``: what a ratio is made of.
+        ratios: Inference ÷ unit of work of the yardstick, one a worker.
+        value: The median of them.
+        low: Lower end of its 95 % interval over fresh processes.
+        high: Upper end.
+        best_s: What a unit of work takes in quiet minutes of the machine; ``None`` if not known.
+        model_cpus: CPUs that the model kept busy, the median of the workers; ``None`` if unknown.
+        yardstick_cpus: Likewise of the yardstick.
+    """
+
+    yardstick: Yardstick
+    estimator: str
+    ratios: tuple[float, ...]
+    value: float
+    low: float
+    high: float
+    best_s: float | None
+    model_cpus: float | None
+    yardstick_cpus: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """The first fact for which two relative latencies do not compare.
+
+    Attributes:
+        field: Its name: ``yardstick``, ``estimator``, ``model_cpus``, ``yardstick_cpus``.
+        before: What the earlier one has.
+        after: What the later one has.
+    """
+
+    field: str
+    before: str
+    after: str
+
+
+def relative_latency(result: CaseResult) -> RelativeLatency | str:
+    """Return the latency of a case against its yardstick, or why there is none."""
+    starving = [flag.name for flag in result.flags if flag.name in STARVING_FLAGS]
+    if starving:
+        return f"{starving[0]}: the model or the yardstick lacked CPUs, so no ratio holds"
+    workers: list[YardstickTurns] = []
+    for measurement in result.measurements:
+        reason = _absence(measurement)
+        if reason:
+            return reason
+        if measurement.yardstick is not None:
+            workers.append(measurement.yardstick)
+    yardsticks = {turns.yardstick for turns in workers}
+    if len(yardsticks) != 1:
+        return "the workers took turns with different yardsticks" if yardsticks else "no worker"
+    (yardstick,) = yardsticks
+    if yardstick is None:
+        return "no yardstick"
+    fewest = min(len(turns.model_mean_ns) for turns in workers)
+    if fewest < _FEWEST_ROUNDS:
+        return f"{fewest} rounds with the yardstick, at least {_FEWEST_ROUNDS} are needed"
+    model_cpus = _middle([turns.model_cpus for turns in workers])
+    estimator = _estimator(yardstick, model_cpus)
+    estimate = _floors if estimator == "floors" else _blocks
+    own = [estimate(turns) for turns in workers]
+    low, high = over_processes(own)
+    best = [turns.best_ns for turns in workers if turns.best_ns is not None]
+    return RelativeLatency(
+        yardstick=yardstick,
+        estimator=estimator,
+        ratios=tuple(ratio.value for ratio in own),
+        value=median(ratio.value for ratio in own),
+        low=low,
+        high=high,
+        best_s=min(best) * 1e-9 if best else None,
+        model_cpus=model_cpus,
+        yardstick_cpus=_middle([turns.yardstick_cpus for turns in workers]),
+    )
+
+
+def mismatch(before: RelativeLatency, after: RelativeLatency) -> Mismatch | None:
+    """Return why two relative latencies of one case do not compare; ``None`` if they do.
+
+    The machines, the workloads and the threads that were asked for are for the caller to compare.
+    """
+    if before.yardstick != after.yardstick:
+        return Mismatch(
+            field="yardstick",
+            before=before.yardstick.identity,
+            after=after.yardstick.identity,
+        )
+    if before.estimator != after.estimator:
+        return Mismatch(field="estimator", before=before.estimator, after=after.estimator)
+    for field in ("model_cpus", "yardstick_cpus"):
+        old, new = getattr(before, field), getattr(after, field)
+        if (old is None) != (new is None) or (
+            old is not None and max(old, new) > (1 + _SAME_CPUS) * min(old, new)
+        ):
+            return Mismatch(field=field, before=_cpus(old), after=_cpus(new))
+    return None
+
+
+def _absence(measurement: Measurement) -> str:
+    """Why a worker has no rounds with a yardstick; empty if it has."""
+    turns = measurement.yardstick
+    if turns is None:
+        return "measured without a yardstick"
+    if not turns.absence:
+        return ""
+    more = f" ({turns.detail})" if turns.detail else ""
+    return f"no yardstick: {ABSENCES[turns.absence]}{more}"
+
+
+def _estimator(yardstick: Yardstick, model_cpus: float | None) -> str:
+    alone = yardstick.threads == 1 and model_cpus is not None and model_cpus <= _ONE_CPU
+    return "floors" if alone else "blocks"
+
+
+def _floors(turns: YardstickTurns) -> OfProcess:
+    """The ratio of both floors. How far off it is within a worker is not known."""
+    return OfProcess.alone(_floor(turns.model_mean_ns) / _floor(turns.yardstick_mean_ns))
+
+
+def _floor(means_ns: Sequence[int]) -> int:
+    return sorted(means_ns)[nearest_rank(_FLOOR_PERCENT, len(means_ns)) - 1]
+
+
+def _blocks(turns: YardstickTurns) -> OfProcess:
+    """The median of the ratios of the rounds, with its interval by order statistics."""
+    ratios = sorted(
+        model / work
+        for model, work in zip(turns.model_mean_ns, turns.yardstick_mean_ns, strict=True)
+    )
+    first, last = interval_ranks(50, len(ratios)) or (1, len(ratios))
+    return OfProcess(ratios[first - 1], median(ratios), ratios[last - 1])
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known and len(known) == len(values) else None
+
+
+def _cpus(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"

@@ -1,0 +1,159 @@
+"""The latency against a yardstick: its value, its interval, and when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.analysis.relative_latency import (
+    STARVING_FLAGS,
+    Mismatch,
+    RelativeLatency,
+    mismatch,
+    relative_latency,
+)
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.yardstick import ABSENCES, YardstickTurns
+from tests.results_factory import make_result, make_turns, make_yardstick
+
+TWO = make_yardstick("parallel", threads=2)
+
+
+def estimated(turns: Sequence[YardstickTurns], flags: Sequence[Flag] = ()) -> RelativeLatency:
+    estimate = relative_latency(make_result(turns=turns, workers=len(turns), flags=flags))
+    assert isinstance(estimate, RelativeLatency)
+    return estimate
+
+
+def three(median_ns: int = 3_000_000, **facts: object) -> list[YardstickTurns]:
+    return [make_turns(median_ns, seed=seed, **facts) for seed in range(3)]  # type: ignore[arg-type]  # facts of make_turns, by name
+
+
+def test_a_machine_that_slows_both_sides_down_changes_no_ratio() -> None:
+    quiet = estimated(three())
+    busy = estimated(three(slower=(1.0, 1.9, 1.3, 2.4)))
+    blocks = estimated(three(slower=(1.3, 1.9, 1.6, 2.4), yardstick=TWO, cpus=1.9))
+    assert quiet.value == pytest.approx(6.0, rel=0.01)
+    assert busy.value == pytest.approx(6.0, rel=0.01)
+    assert blocks.value == pytest.approx(6.0, rel=0.01)
+    assert quiet.low < 6.0 < quiet.high
+    assert blocks.low < 6.0 < blocks.high
+
+
+def test_a_slower_model_is_slower_by_as_much() -> None:
+    ratio = estimated(three(3_300_000)).value / estimated(three(slower=(1.0, 2.0))).value
+    assert ratio == pytest.approx(1.1, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus", "estimator"),
+    [(1, 1.0, "floors"), (1, 1.6, "blocks"), (2, 1.9, "blocks"), (2, 1.0, "blocks")],
+)
+def test_floors_are_of_what_runs_on_one_cpu(threads: int, cpus: float, estimator: str) -> None:
+    yardstick = make_yardstick("parallel" if threads > 1 else "serial", threads=threads)
+    assert estimated(three(yardstick=yardstick, cpus=cpus)).estimator == estimator
+
+
+def test_a_floor_is_not_moved_by_the_blocks_that_were_disturbed() -> None:
+    """Nine tenths of the model's blocks met other work, and none of the yardstick's."""
+    plain = make_turns(spread=0.0)
+    disturbed = replace(
+        plain,
+        model_mean_ns=tuple(
+            mean * (1 if index % 10 == 0 else 2) for index, mean in enumerate(plain.model_mean_ns)
+        ),
+    )
+    assert estimated([disturbed] * 3).value == 6.0
+
+
+def test_workers_that_differ_widen_the_interval() -> None:
+    far = [make_turns(ns, spread=0.0) for ns in (3_000_000, 3_100_000, 3_200_000)]
+    estimate = estimated(far)
+    assert estimate.ratios == pytest.approx((6.0, 6.2, 6.4))
+    assert estimate.value == pytest.approx(6.2)
+    # Student's t of three logarithms: 4.303 * 0.0323 / sqrt(3) = 8.0 %.
+    assert estimate.low == pytest.approx(6.2 / 1.0835, rel=0.002)
+    assert estimate.high == pytest.approx(6.2 * 1.0835, rel=0.002)
+
+
+def test_one_worker_has_the_width_that_processes_are_often_apart() -> None:
+    estimate = estimated([make_turns(spread=0.0)])
+    assert (estimate.low, estimate.high) == pytest.approx((5.7, 6.3))
+
+
+def without(turns: YardstickTurns | None) -> CaseResult:
+    result = make_result(workers=3, turns=three())
+    *first, last = result.measurements
+    return replace(result, measurements=(*first, replace(last, yardstick=turns)))
+
+
+@pytest.mark.parametrize("absence", sorted(ABSENCES))
+def test_one_worker_without_a_yardstick_leaves_the_case_without(absence: str) -> None:
+    reason = relative_latency(without(YardstickTurns(absence=absence)))
+    assert reason == f"no yardstick: {ABSENCES[absence]}"
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [None, make_turns(yardstick=make_yardstick(version="0.3.29")), make_turns(rounds=19)],
+    ids=["older document", "another yardstick", "too few rounds"],
+)
+def test_missing_evidence_is_no_estimate(turns: YardstickTurns | None) -> None:
+    result = without(turns)
+    assert isinstance(relative_latency(result), str)
+    summary = summarise(result)
+    for name in ("latency_relative", "latency_undisturbed"):
+        assert name not in summary.quantities
+        assert summary.missing[name] == relative_latency(result)
+
+
+@pytest.mark.parametrize("name", STARVING_FLAGS)
+def test_without_the_cpus_that_it_would_use_no_ratio_holds(name: str) -> None:
+    flagged = make_result(turns=three(), flags=[Flag(name=name)])
+    assert str(relative_latency(flagged)).startswith(f"{name}: ")
+
+
+def test_milliseconds_are_those_of_quiet_minutes() -> None:
+    result = make_result(turns=three(slower=(1.0, 2.0)), median_ns=4_500_000)
+    quantities = summarise(result).quantities
+    assert quantities["latency_relative"].value == pytest.approx(6.0, rel=0.01)
+    # 490 µs a unit in quiet minutes.
+    assert quantities["latency_undisturbed"].value == pytest.approx(2.94e-3, rel=0.01)
+    assert quantities["latency_undisturbed"].unit == "s"
+    # The median stays what was seen.
+    assert quantities["latency_p50"].value == pytest.approx(4.5e-3, rel=0.02)
+
+
+def test_without_a_quiet_minute_there_are_no_milliseconds() -> None:
+    summary = summarise(make_result(turns=three(best_ns=None)))
+    assert "latency_relative" in summary.quantities
+    assert summary.missing["latency_undisturbed"].startswith("no quiet minute")
+
+
+@pytest.mark.parametrize(
+    ("after", "field"),
+    [
+        ({"yardstick": make_yardstick(version="0.3.29")}, "yardstick"),
+        ({"yardstick": make_yardstick(kernels="Haswell")}, "yardstick"),
+        ({"yardstick": make_yardstick("memory")}, "yardstick"),
+        ({"yardstick": make_yardstick("parallel", threads=2)}, "yardstick"),
+        ({"cpus": 1.3}, "estimator"),
+        ({"cpus": 0.8}, "model_cpus"),
+    ],
+)
+def test_what_does_not_compare_names_its_field(after: dict[str, object], field: str) -> None:
+    difference = mismatch(estimated(three()), estimated(three(**after)))
+    assert isinstance(difference, Mismatch)
+    assert difference.field == field
+    assert difference.before != difference.after
+
+
+def test_unknown_use_of_cpus_compares_with_unknown_alone() -> None:
+    known = estimated(three(yardstick=TWO, cpus=1.9))
+    unknown = replace(known, yardstick_cpus=None)
+    assert mismatch(unknown, unknown) is None
+    difference = mismatch(known, unknown)
+    assert difference == Mismatch(field="yardstick_cpus", before="1.90", after="unknown")
