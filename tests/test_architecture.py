@@ -34,6 +34,8 @@ LAYERS = {
     "fleet/numbers/": 4,
     "fleet/procurement/": 5,
     "store/": 5,
+    "yardstick/": 3,
+    "yardstick/measuring/": 5,
     "report/": 5,
     "gate/report/": 6,
     "fleet/report/": 6,
@@ -44,7 +46,7 @@ LAYERS = {
     "session.py": 8,
 }
 #: Parts of one room that lie in several folders.
-SAME_ROOM = {"convert/": "worker/"}
+SAME_ROOM = {"convert/": "worker/", "yardstick/worker/": "worker/"}
 #: Rooms of the parts of a pass, ``passes/NAME/PART``, and of an engine, ``engines/NAME/PART``: each
 #: is a part of the room that it serves. What all share, ``passes/*.py``, belongs to ``core``.
 PARTS_OF_PASSES = {
@@ -96,6 +98,7 @@ SHIPPED_TO_WORKERS = (
     },
     "worker/",
     "convert/",
+    "yardstick/worker/",
 )
 #: Parts of passes that do.
 PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")

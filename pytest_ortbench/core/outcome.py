@@ -123,6 +123,7 @@ class WarmUp:
         total_ns: Time they took.
         steady: Whether the rule found that no trend was left.
         rule: What ended it, for people: ``no trend over 20, windows of 10 agree within 3 %``.
+        cpu_ns: CPU time that the process used meanwhile, all threads; ``None`` if nobody looked.
     """
 
     durations_ns: tuple[int, ...]
@@ -130,6 +131,7 @@ class WarmUp:
     total_ns: int
     steady: bool
     rule: str
+    cpu_ns: int | None = None
 
 
 #: States in which a provider, or an engine, may find its own cache of what it compiles.

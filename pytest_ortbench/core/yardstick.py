@@ -11,7 +11,7 @@ from dataclasses import dataclass
 #: What each yardstick does.
 YARDSTICKS: dict[str, str] = {
     "serial": "a matrix product on one thread",
-    "parallel": "a matrix product on all threads of the case",
+    "parallel": "a matrix product on as many threads as the model has, side by side",
     "memory": "a pass over memory that no cache holds, on one thread",
 }
 

@@ -34,21 +34,25 @@ from pytest_ortbench.execution.evidence import accuracy_afresh, accuracy_of, mem
 from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.execution.pace import FixedPace, Pacing
 from pytest_ortbench.execution.passes import without
-from pytest_ortbench.execution.time_share import TimeShare, typical_ns
+from pytest_ortbench.execution.time_share import TimeShare, cpus_used, typical_ns, usual_ns
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
-from pytest_ortbench.schema.case_questions import CheckOutputs, TimeBlock, WarmUpFor
+from pytest_ortbench.schema.case_questions import CheckOutputs, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
+from pytest_ortbench.yardstick.choice import absence_of
+from pytest_ortbench.yardstick.measuring.best_known import with_best
+from pytest_ortbench.yardstick.measuring.turns import Turns
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What the first worker finds out besides its samples."""
+    """What the first worker finds out besides its samples, and which yardstick it took."""
 
     placement: Placement | None = None
     accuracy: Accuracy | None = None
     impossible: dict[str, str] = field(default_factory=dict)
+    yardstick: str = ""
 
 
 def measure(
@@ -153,7 +157,17 @@ def _one_worker(
         budget_s = warm_up_budget_s(case, within_s=share.end() - time.monotonic())
         warm_up = worker.ask(WarmUpFor(budget_s=budget_s))
         until = share.timed_until(typical_ns(warm_up), opened.startup, first=index == 0)
-        blocks, stop = _measure_blocks(worker, case.sampling, warm_up, checks, until)
+        turns = Turns(worker, seed=index, absence=absence_of(case, opened))
+        with closing(turns):
+            turns.begin(
+                launcher,
+                case,
+                typical_ns=usual_ns(warm_up),
+                cpus_used=cpus_used(warm_up),
+                earlier=findings.yardstick,
+            )
+            blocks, stop = _measure_blocks(worker, turns, case.sampling, warm_up, checks, until)
+        findings.yardstick = turns.name
         checks.append(worker.ask(CheckOutputs(run="last")))
         memory = memory_of(worker)
         if index == 0:
@@ -193,6 +207,7 @@ def _one_worker(
             output_checks=tuple(checks),
             stop=stop,
             overhead_ns=time.monotonic_ns() - began - timed_ns,
+            yardstick=with_best(turns.facts(), samples),
         )
 
 
@@ -219,6 +234,7 @@ def _require_work(case: Case, first: OutputCheck) -> None:
 
 def _measure_blocks(
     worker: Worker,
+    turns: Turns,
     sampling: Sampling,
     warm_up: WarmUp,
     checks: list[OutputCheck],
@@ -231,7 +247,7 @@ def _measure_blocks(
         iterations = rule.next_block(blocks, left_s=until - time.monotonic())
         if iterations is None:
             return blocks, rule.reason
-        blocks.append(worker.ask(TimeBlock(iterations=iterations)))
+        blocks.append(turns.time(iterations))
         if len(blocks) == 1:
             checks.append(worker.ask(CheckOutputs(run="middle")))
 

@@ -10,6 +10,9 @@ from pytest_ortbench.worker.accuracy import SAMPLES
 #: Runs at the end of the warm-up that say how long one inference takes.
 _LAST_OF_WARM_UP = 5
 
+#: Runs at its end among which some are undisturbed.
+_UNDISTURBED_OF = 20
+
 #: What profiling and comparing are expected to take, in times of the same work unprofiled.
 _WITH_PROFILER = 1.25
 
@@ -64,3 +67,19 @@ def typical_ns(warm_up: WarmUp) -> float:
     """Nanoseconds of one inference at the end of a warm-up; 0 if there was none."""
     last = warm_up.durations_ns[-_LAST_OF_WARM_UP:]
     return sum(last) / len(last) if last else 0.0
+
+
+def usual_ns(warm_up: WarmUp) -> float:
+    """Nanoseconds of one inference of a warm-up where nothing disturbs it; 0 if there was none.
+
+    Unlike :func:`typical_ns` it is no upper bound of what the next ones take.
+    """
+    last = sorted(warm_up.durations_ns[-_UNDISTURBED_OF:])
+    return last[len(last) // 4] if last else 0.0
+
+
+def cpus_used(warm_up: WarmUp) -> float | None:
+    """CPUs that a model kept busy in its warm-up; ``None`` if that is not known."""
+    if warm_up.cpu_ns is None or not warm_up.total_ns:
+        return None
+    return warm_up.cpu_ns / warm_up.total_ns

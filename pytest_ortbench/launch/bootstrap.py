@@ -106,12 +106,12 @@ def module_lines(*, compiled: bool) -> bytes:
 
 
 def _files() -> dict[str, Path]:
-    files = [_ROOT / "__init__.py", _ROOT / "schema" / "__init__.py"]
+    files = [_ROOT / room / "__init__.py" for room in ("", "schema", "yardstick")]
     questions = [name.partition(":")[0] for name in QUESTIONS]
     files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *questions))]
     for room in ("passes", "engines"):
         files += [path for path in (_ROOT / room).rglob("*.py") if _is_of_workers(path)]
-    for room in ("core", "worker", "convert"):
+    for room in ("core", "worker", "convert", "yardstick/worker"):
         files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}
 

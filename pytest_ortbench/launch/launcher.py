@@ -24,6 +24,7 @@ from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.launch.reference import reference_case, reference_file, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
+from pytest_ortbench.launch.yardstick_process import YardstickProcess
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.schema.question import CaseQuestion, Question, case_in
@@ -146,6 +147,14 @@ class ProcessLauncher:
             yield
         finally:
             self._ahead.close()
+
+    def yardstick(self, name: str, *, threads: int) -> YardstickProcess:
+        """Start the process of a yardstick; the progress that is shown stays that of its case."""
+        return YardstickProcess(
+            lambda runtime: self._start(runtime, f"yardstick-{name}", quiet=True),
+            name,
+            threads=threads,
+        )
 
     def ask(
         self,
@@ -320,7 +329,7 @@ class ProcessLauncher:
     def _start_for(self, case: Case, worker: int) -> WorkerProcess:
         return self._start(case.runtime, f"{case.case_id}-w{worker}")
 
-    def _start(self, runtime: Runtime, label: str) -> WorkerProcess:
+    def _start(self, runtime: Runtime, label: str, *, quiet: bool = False) -> WorkerProcess:
         self._live = [process for process in self._live if not process.closed]
         name = "".join(c if c.isalnum() or c in "-.+" else "_" for c in label)[:120]
         number = next(self._numbers)
@@ -333,7 +342,7 @@ class ProcessLauncher:
             compiled=runtime.shares_files,
             log=log,
             memory_bytes=self._memory_bytes or default_limit(),
-            on_phase=self._on_phase,
+            on_phase=None if quiet else self._on_phase,
         )
         self._live.append(process)
         return process

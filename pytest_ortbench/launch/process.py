@@ -46,6 +46,11 @@ _CLOSING_S = 2.0
 _OF_WORKERS = {"OPENBLAS_NUM_THREADS": "1"}
 
 
+def can_stop_processes() -> bool:
+    """Whether processes can be suspended here."""
+    return sys.platform == "win32" or hasattr(signal, "SIGSTOP")
+
+
 class Refused(Exception):
     """The worker lives but could not do what it was asked."""
 

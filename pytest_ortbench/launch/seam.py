@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.outcome import Block, Failure, RuntimeInfo
+from pytest_ortbench.core.yardstick import Yardstick
 from pytest_ortbench.schema.case_questions import Opened
 from pytest_ortbench.schema.question import CaseQuestion, Question
 
@@ -43,6 +44,28 @@ class Worker(Protocol):
         """End the process; safe to repeat."""
 
 
+class YardstickWorker(Protocol):
+    """Reference work in a process of its own, suspended but for its blocks."""
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """What decides how fast it is."""
+
+    def time(self, units: int, *, untimed: int) -> Block:
+        """Let it go on, time units of its work, and suspend it again.
+
+        Args:
+            units: How many are timed.
+            untimed: Units before these.
+
+        Raises:
+            WorkerError: if it died or hangs; it is gone then.
+        """
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+
+
 class Launcher(Protocol):
     """Starts workers. Every method raises :class:`~pytest_ortbench.core.errors.WorkerError`."""
 
@@ -69,6 +92,14 @@ class Launcher(Protocol):
             cases: What will be opened, each once.
             worker: As for :meth:`open`.
             deadline: As for :meth:`open`.
+        """
+
+    def yardstick(self, name: str, *, threads: int) -> YardstickWorker:
+        """Start the process of a yardstick, which is suspended when this returns.
+
+        Args:
+            name: A key of :data:`~pytest_ortbench.core.yardstick.YARDSTICKS`.
+            threads: Threads that do its work.
         """
 
     def ask(

@@ -20,6 +20,13 @@ from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.worker.accuracy import SAMPLES
 from pytest_ortbench.worker.warm_up import least_seconds
+from pytest_ortbench.yardstick.choice import (
+    SHARE,
+    expected_absence,
+)
+from pytest_ortbench.yardstick.choice import (
+    START_S as START_OF_YARDSTICK_S,
+)
 
 #: A process starts, loads ONNX Runtime and numpy, and ends: seen on two cores, idle. Whoever plans
 #: has started one, and knows better.
@@ -95,7 +102,7 @@ class _Seen:
 
     Attributes:
         reference_s: Its reference outputs.
-        start_s: One worker without warm-up and timed blocks.
+        start_s: One worker without warm-up and timed blocks; with its yardstick.
         first_s: What the first worker did beside that.
         inference_s: One timed unit, which may be a whole request.
         timed_share: Share of the seconds that were asked for.
@@ -250,11 +257,18 @@ def _guessed(case: Case, start_s: float) -> _Seen:
     compared_s = load_s + SAMPLES * inference_s
     return _Seen(
         reference_s=_STARTS_OF_REFERENCE * start_s + compared_s,
-        start_s=start_s + load_s + _LOOKED_AT * inference_s,
+        start_s=start_s + load_s + _LOOKED_AT * inference_s + _yardstick_s(case),
         first_s=compared_s,
         inference_s=inference_s,
         timed_share=1.0,
     )
+
+
+def _yardstick_s(case: Case) -> float:
+    """Say what a yardstick takes beside one worker: its start, and its turns."""
+    if expected_absence(case):
+        return 0.0
+    return START_OF_YARDSTICK_S + SHARE * case.sampling.time_s / max(1, case.sampling.workers)
 
 
 def _rough_inference_s(case: Case) -> float:

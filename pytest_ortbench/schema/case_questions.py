@@ -70,9 +70,10 @@ class WarmUpFor(CaseQuestion[WarmUp]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeBlock(CaseQuestion[Block]):
-    """Time ``iterations`` single inferences in a row."""
+    """Time ``iterations`` single inferences in a row, after ``untimed`` ones."""
 
     iterations: int
+    untimed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,10 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "ProfilePlacement": "pytest_ortbench.worker.standard:profile_placement",
         "CompareOutputs": "pytest_ortbench.worker.accuracy:compare_outputs",
     },
+    "pytest_ortbench.schema.yardstick_questions": {
+        "PrepareYardstick": "pytest_ortbench.yardstick.worker.answers:prepare_yardstick",
+        "TimeYardstick": "pytest_ortbench.yardstick.worker.answers:time_units",
+    },
     "pytest_ortbench.schema.side_questions": {
         "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
         "CompareSides": "pytest_ortbench.worker.sides:compare_sides",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, WarmUp
@@ -111,17 +112,22 @@ def warm(question: WarmUpFor, measured: MeasuredCase) -> WarmUp:
     """Run until no trend is left."""
     measured.enter("warm-up")
     case = measured.case
-    return warm_up(
+    cpu_before = time.process_time_ns()
+    warmed = warm_up(
         measured.run_timed,
         least_s=least_seconds(case.provider),
         budget_s=question.budget_s,
         callers=case.callers,
     )
+    return replace(warmed, cpu_ns=time.process_time_ns() - cpu_before)
 
 
 def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
     """Time single inferences in a row; counters are read outside the timed region."""
     measured.enter("measure")
+    if question.untimed:
+        measured.run_timed(question.untimed)
+        measured.take_requests()
     loop, durations = measured.live_loop(), room_for(question.iterations)
     with measured.watch.counted():
         before = measured.contention.read()

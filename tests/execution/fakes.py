@@ -38,7 +38,13 @@ from pytest_ortbench.schema.side_questions import (
     OutputsWritten,
     WriteOutputs,
 )
-from tests.results_factory import make_accuracy, make_measurement, make_memory, make_placement
+from tests.results_factory import (
+    make_accuracy,
+    make_measurement,
+    make_memory,
+    make_placement,
+    make_yardstick,
+)
 
 #: Takes a case and the number of the launch, gives nanoseconds of one inference.
 TimeOf = Callable[[Case, int], float]
@@ -164,14 +170,44 @@ METHODS: dict[type, str] = {
 }
 
 
+class FakeYardstick:
+    """A yardstick whose units take what its launcher says, until it fails."""
+
+    def __init__(self, owner: FakeLauncher, name: str, threads: int) -> None:
+        self.owner = owner
+        self.yardstick = make_yardstick(name, threads=threads)
+        #: Timed and untimed units of each block.
+        self.blocks: list[tuple[int, int]] = []
+        self.fails_after: int | None = None
+        self.closed = False
+
+    def time(self, units: int, *, untimed: int) -> Block:
+        assert not self.closed
+        assert all(one.paused or one.closed for one in self.owner.opened), "the model goes on"
+        if self.fails_after is not None and len(self.blocks) >= self.fails_after:
+            raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
+        self.blocks.append((units, untimed))
+        wall_ns = round(units * self.owner.unit_ns)
+        durations = (round(self.owner.unit_ns),) * units
+        return Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=wall_ns)
+
+    def close(self) -> None:
+        self.closed = True
+
+
 class FakeLauncher:
-    """Opens fake workers; one whose model or runtime ``fails`` names is refused."""
+    """Opens fake workers; one whose model or runtime ``fails`` names is refused.
+
+    There is no yardstick unless ``unit_ns`` says what a unit of one takes.
+    """
 
     def __init__(self, time_of: TimeOf, *, threads: int = 2, seed: int = 0) -> None:
         self.time_of = time_of
         self.threads = threads
         self.seed = seed
         self.opened: list[FakeWorker] = []
+        self.unit_ns = 0.0
+        self.yardsticks: list[FakeYardstick] = []
         self.fails: dict[str, Failure] = {}
         self.fails_from = 0
         self.spread = ReferenceSpread(reason="nobody said")
@@ -195,6 +231,12 @@ class FakeLauncher:
         made = FakeWorker(self, case, worker, warm_up_runs=20 + 5 * (len(self.opened) % 2))
         self.opened.append(made)
         return made
+
+    def yardstick(self, name: str, *, threads: int) -> FakeYardstick:
+        if not self.unit_ns:
+            raise WorkerError(Failure(kind="unsupported", phase="measure", message="no library"))
+        self.yardsticks.append(FakeYardstick(self, name, threads))
+        return self.yardsticks[-1]
 
     def ahead(
         self, cases: Sequence[Case], *, worker: int, deadline: float

@@ -30,7 +30,16 @@ def test_a_case_takes_what_it_times_and_a_start_for_each_worker() -> None:
     more_s = costs.expected(six).total_s - costs.expected(three).total_s
     assert 3 * 2.0 < more_s < 3 * 4.0
     twice = _case(workers=3, time_s=10.0)
+    # The turns of the yardstick are a quarter of what the model is timed for.
+    assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(6.25)
+
+
+def test_without_a_yardstick_a_case_takes_less() -> None:
+    costs = Costs(start_s={"current": 2.0})
+    three, twice = (_case(yardstick="off", time_s=time_s) for time_s in (5.0, 10.0))
     assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(5.0)
+    # Three starts, and the turns.
+    assert costs.expected(_case()).total_s - costs.expected(three).total_s == pytest.approx(2.15)
 
 
 def test_slow_starts_make_a_case_longer() -> None:

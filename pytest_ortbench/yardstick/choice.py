@@ -1,0 +1,85 @@
+"""Whether a case takes turns with a yardstick, and with which."""
+
+from __future__ import annotations
+
+import platform
+
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.launch.process import can_stop_processes
+from pytest_ortbench.schema.case_questions import Opened
+
+#: Timed seconds of a worker from which on the start of a yardstick is a small part of its time.
+LEAST_TIMED_S = 0.5
+
+#: All that turns of the yardstick take, as a share of what the model is timed for.
+SHARE = 0.25
+
+#: What the start of a yardstick takes: Python and numpy.
+START_S = 0.3
+
+#: Providers that compute on the CPUs of the machine, whatever their options say.
+_ON_HOST = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
+
+
+def absence_of(case: Case, opened: Opened) -> str:
+    """Return why a worker takes no turns, a key of ``ABSENCES``; empty if it does.
+
+    Args:
+        case: Its case, with the workers and seconds that it has.
+        opened: What the worker said of itself.
+    """
+    if opened.info.host not in ("", platform.node()):
+        # A container has a name of its own, and who starts it is no process of the model.
+        return "remote"
+    return expected_absence(case)
+
+
+def expected_absence(case: Case) -> str:
+    """Return the same as far as it is known before a worker of the case was started."""
+    sampling, runtime = case.sampling, case.runtime
+    reasons = {
+        "off": sampling.yardstick == "off",
+        "requests": case.generation is not None,
+        "callers": case.callers > 1,
+        "device": not _computes_on_host(case.provider),
+        "remote": not runtime.shares_files or runtime.through_shell,
+        "suspension": not can_stop_processes(),
+        "short": sampling.time_s < LEAST_TIMED_S * max(1, sampling.workers),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def chosen_yardstick(asked: str, *, threads: int, cpus_used: float | None) -> str:
+    """Return which yardstick a case takes.
+
+    By itself it takes the parallel one if the model keeps more than half of its further threads
+    busy: fewer CPUs slow both down alike then. Else it takes the serial one.
+
+    Args:
+        asked: One of ``YARDSTICK_CHOICES`` but ``off``.
+        threads: Threads of the model.
+        cpus_used: CPUs that it keeps busy; ``None`` where that is not known.
+    """
+    if asked != "auto":
+        return asked
+    if cpus_used is None:
+        return "serial"
+    return "parallel" if threads > 1 and cpus_used > (1 + threads) / 2 else "serial"
+
+
+def yardstick_threads(name: str, *, threads: int, cpus: int) -> int:
+    """Return on how many threads a yardstick works.
+
+    Args:
+        name: Which yardstick.
+        threads: Threads of the model.
+        cpus: CPUs that it may use.
+    """
+    return max(1, min(threads, cpus)) if name == "parallel" else 1
+
+
+def _computes_on_host(provider: Provider) -> bool:
+    device = provider.options.get("device_type", provider.device)
+    is_openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
+    return provider.computes_on_host or provider.name in _ON_HOST or is_openvino_on_cpu

@@ -1,0 +1,265 @@
+"""Blocks of a worker in turns with those of a yardstick.
+
+The side that does not work is suspended: threads of an idle session go on spinning for a while,
+which would run through a block of the yardstick.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Block, Failure, YardstickTurns
+from pytest_ortbench.launch.seam import Launcher, Worker, YardstickWorker
+from pytest_ortbench.schema.case_questions import TimeBlock
+from pytest_ortbench.yardstick.choice import SHARE, chosen_yardstick, yardstick_threads
+
+#: A block of the model, or one inference if that takes longer. Longer blocks would meet other
+#: states of the machine than the yardstick's, shorter ones be lost in the change of sides.
+MODEL_NS = 12_000_000
+
+#: A block of the yardstick beside a fast model, and beside one whose inferences are long.
+YARDSTICK_NS, LONGEST_YARDSTICK_NS = 2_400_000, 12_000_000
+
+#: Both processes are stopped and go on, and a question and its answer cross, each once.
+_CHANGE_NS = 500_000
+
+#: A model starts each block with an inference that nobody times, unless that one took long: it
+#: finds its data in the caches again within milliseconds.
+_LONG_NS = 3_000_000
+
+#: Units that say how long one takes.
+_UNITS_LOOKED_AT = 8
+
+#: Rounds that are kept of a worker.
+KEPT_ROUNDS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sizes:
+    """How large the blocks are.
+
+    Attributes:
+        runs: Inferences of a block of the model.
+        untimed_runs: Inferences before these.
+        units: Units of a block of the yardstick.
+        untimed_units: Units before these.
+    """
+
+    runs: int
+    untimed_runs: int
+    units: int
+    untimed_units: int
+
+
+def sizes_of_blocks(typical_ns: float, unit_ns: float) -> _Sizes:
+    """Return how large blocks are.
+
+    Args:
+        typical_ns: What an inference takes.
+        unit_ns: What a unit of the yardstick takes.
+    """
+    typical_ns, unit_ns = max(1.0, typical_ns), max(1.0, unit_ns)
+    wanted_ns = min(LONGEST_YARDSTICK_NS, max(YARDSTICK_NS, SHARE * typical_ns))
+    units = max(1, int(wanted_ns / unit_ns))
+    untimed_runs = int(typical_ns <= _LONG_NS)
+    untimed_units = int(unit_ns <= _LONG_NS)
+    turn_ns = (units + untimed_units) * unit_ns + untimed_runs * typical_ns + _CHANGE_NS
+    model_ns = max(MODEL_NS, turn_ns / SHARE)
+    return _Sizes(
+        runs=max(1, round(model_ns / typical_ns)),
+        untimed_runs=untimed_runs,
+        units=units,
+        untimed_units=untimed_units,
+    )
+
+
+class Turns:
+    """The blocks of one worker; a yardstick has its turns between them if there is one.
+
+    Outside of :meth:`time` the worker goes on and the yardstick is suspended.
+
+    Attributes:
+        name: Which yardstick it is, even if it failed; empty if there was to be none.
+
+    Args:
+        worker: Whose blocks.
+        seed: Decides who begins a round.
+        absence: Why there is no yardstick, a key of ``ABSENCES``.
+    """
+
+    def __init__(self, worker: Worker, *, seed: int = 0, absence: str = "") -> None:
+        self.name = ""
+        self._worker = worker
+        self._order = random.Random(seed)
+        self._absence, self._detail = absence, ""
+        self._yardstick: YardstickWorker | None = None
+        self._sizes = sizes_of_blocks(1, 1)
+        self._rounds: list[tuple[Block, Block]] = []
+        self._model_ns = self._turn_ns = 0
+
+    def begin(
+        self,
+        launcher: Launcher,
+        case: Case,
+        *,
+        typical_ns: float,
+        cpus_used: float | None,
+        earlier: str = "",
+    ) -> None:
+        """Start the yardstick of a case if there is to be one.
+
+        What goes wrong is kept as the reason why there is none.
+
+        Args:
+            launcher: Starts it.
+            case: The case.
+            typical_ns: What an inference takes where nothing disturbs it.
+            cpus_used: CPUs that the model keeps busy; ``None`` if that is not known.
+            earlier: Which one earlier workers of the case had; empty for none.
+        """
+        if self._absence:
+            return
+        opened = self._worker.opened
+        self.name = earlier or chosen_yardstick(
+            case.sampling.yardstick, threads=opened.threads, cpus_used=cpus_used
+        )
+        threads = yardstick_threads(self.name, threads=opened.threads, cpus=opened.cpus)
+        with self._suspended():
+            try:
+                self._yardstick = launcher.yardstick(self.name, threads=threads)
+                look = self._yardstick.time(_UNITS_LOOKED_AT, untimed=_UNITS_LOOKED_AT)
+                self._sizes = sizes_of_blocks(typical_ns, min(look.durations_ns))
+            except WorkerError as error:
+                self._lose(error.failure)
+
+    def time(self, iterations: int) -> Block:
+        """Time inferences, in turns with the yardstick; return them as one block.
+
+        Args:
+            iterations: How many.
+
+        Raises:
+            WorkerError: if the model's worker fails.
+        """
+        if self._yardstick is None:
+            return self._worker.ask(TimeBlock(iterations=iterations))
+        rounds = max(1, round(iterations / self._sizes.runs))
+        bounds = [iterations * index // rounds for index in range(rounds + 1)]
+        return in_one_block(
+            [self._round(last - first) for first, last in pairwise(bounds) if last > first]
+        )
+
+    def facts(self) -> YardstickTurns:
+        """Return the rounds, or why there are none."""
+        yardstick, sizes = self._yardstick, self._sizes
+        if yardstick is None or not self._rounds:
+            return YardstickTurns(absence=self._absence or "short", detail=self._detail)
+        kept = spread_evenly(self._rounds, KEPT_ROUNDS)
+        models, yardsticks = zip(*kept, strict=True)
+        return YardstickTurns(
+            yardstick=yardstick.yardstick,
+            rounds=len(self._rounds),
+            model_mean_ns=tuple(map(_mean_ns, models)),
+            model_low_ns=tuple(map(_low_ns, models)),
+            yardstick_mean_ns=tuple(map(_mean_ns, yardsticks)),
+            yardstick_low_ns=tuple(map(_low_ns, yardsticks)),
+            model_runs=sizes.runs,
+            yardstick_runs=sizes.units,
+            model_cpus=_cpus([block for block, _ in self._rounds]),
+            yardstick_cpus=_cpus([block for _, block in self._rounds]),
+        )
+
+    def close(self) -> None:
+        """End the yardstick; safe to repeat."""
+        if self._yardstick is not None:
+            self._yardstick.close()
+
+    def _round(self, iterations: int) -> Block:
+        """Time a block of each side, in random order; of the model alone if time was lost."""
+        question = TimeBlock(iterations=iterations, untimed=self._sizes.untimed_runs)
+        is_due = self._turn_ns <= SHARE * self._model_ns or not self._rounds
+        is_first = self._order.random() < 0.5
+        between = self._turn() if is_due and is_first else None
+        block = self._worker.ask(question)
+        self._model_ns += block.wall_ns
+        if is_due and not is_first:
+            between = self._turn()
+        if between is not None:
+            self._rounds.append((block, between))
+        return block
+
+    def _turn(self) -> Block | None:
+        """Time a block of the yardstick; ``None`` if it failed, now or before."""
+        yardstick, sizes = self._yardstick, self._sizes
+        if yardstick is None:
+            return None
+        began = time.monotonic_ns()
+        with self._suspended():
+            try:
+                return yardstick.time(sizes.units, untimed=sizes.untimed_units)
+            except WorkerError as error:
+                self._lose(error.failure)
+                return None
+            finally:
+                self._turn_ns += time.monotonic_ns() - began
+
+    @contextmanager
+    def _suspended(self) -> Iterator[None]:
+        """Let the worker sleep meanwhile."""
+        self._worker.pause()
+        try:
+            yield
+        finally:
+            self._worker.resume()
+
+    def _lose(self, failure: Failure) -> None:
+        """Go on without the yardstick."""
+        is_unknown = failure.kind == "unsupported"
+        self._absence, self._detail = "library" if is_unknown else "failed", failure.message
+        self.close()
+        self._yardstick = None
+        self._rounds.clear()
+
+
+def in_one_block(blocks: Sequence[Block]) -> Block:
+    """Return blocks that follow each other as one; a counter that one lacks is unknown."""
+    return Block(
+        durations_ns=tuple(took for block in blocks for took in block.durations_ns),
+        wall_ns=sum(block.wall_ns for block in blocks),
+        cpu_ns=sum(block.cpu_ns for block in blocks),
+        steal_ticks=_total([block.steal_ticks for block in blocks]),
+        total_ticks=_total([block.total_ticks for block in blocks]),
+        throttled_ns=_total([block.throttled_ns for block in blocks]),
+    )
+
+
+def spread_evenly(rounds: Sequence[tuple[Block, Block]], most: int) -> list[tuple[Block, Block]]:
+    """Return at most so many rounds, spread evenly over all."""
+    kept = min(most, len(rounds))
+    return [rounds[index * len(rounds) // kept] for index in range(kept)]
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _mean_ns(block: Block) -> int:
+    return max(_low_ns(block), round(sum(block.durations_ns) / len(block.durations_ns)))
+
+
+def _low_ns(block: Block) -> int:
+    """Return the fastest of a block; a clock that stood still for it is no measurement of zero."""
+    return max(1, min(block.durations_ns))
+
+
+def _cpus(blocks: Sequence[Block]) -> float | None:
+    wall_ns = sum(block.wall_ns for block in blocks)
+    return sum(block.cpu_ns for block in blocks) / wall_ns if wall_ns else None

@@ -1,0 +1,153 @@
+"""What the process of a yardstick answers: what it is, and what a block of its units took."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from array import array
+from typing import cast
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.samples import Block
+from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.schema.yardstick_questions import PrepareYardstick, TimeYardstick
+from pytest_ortbench.worker.state import WorkerState
+from pytest_ortbench.yardstick.worker.workloads import (
+    WORKLOADS,
+    MatrixProduct,
+    MemoryPass,
+    Unit,
+    digest_of_work,
+)
+
+_KEPT = "yardstick"
+
+
+def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardstick:
+    """Make the data of a yardstick, and say what decides its speed.
+
+    Raises:
+        WorkerError: if it is not known how many threads the library behind it takes.
+    """
+    state.enter("measure")
+    workload = WORKLOADS[question.name]
+    if isinstance(workload, MemoryPass):
+        library, version, kernels = _numpy()
+    else:
+        library, version, kernels = _behind_numpy()
+    state.kept[_KEPT] = _Crew(workload, question.threads)
+    # Nothing is collected inside a block: a unit makes no objects that refer to each other.
+    gc.collect()
+    gc.disable()
+    return Yardstick(
+        name=question.name,
+        digest=digest_of_work(workload),
+        library=library,
+        version=version,
+        kernels=kernels,
+        threads=question.threads,
+    )
+
+
+def time_units(question: TimeYardstick, state: WorkerState) -> Block:
+    """Time a block; its CPU time is that of the untimed units, too, as its wall time is."""
+    crew = cast("_Crew", state.kept[_KEPT])
+    cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
+    durations = crew.time(question.units, question.untimed)
+    wall_ns = time.perf_counter_ns() - wall_before
+    cpu_ns = time.process_time_ns() - cpu_before
+    return Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=cpu_ns)
+
+
+class _Crew:
+    """The calling thread and helpers that sleep between blocks, each with units of its own.
+
+    They meet at the end of a block only. A library with threads of its own lets them meet inside
+    each product, and wait by spinning: beside another busy process a block of 2 ms takes 200 ms.
+
+    Args:
+        workload: What each of them does, on data of its own.
+        threads: How many there are, the calling one included.
+    """
+
+    def __init__(self, workload: MatrixProduct | MemoryPass, threads: int) -> None:
+        self._own = workload.unit()
+        self._helpers = [_Helper(workload.unit()) for _ in range(threads - 1)]
+
+    def time(self, units: int, untimed: int) -> tuple[int, ...]:
+        """Do a block, and return what each unit took: that of the thread that took longest for it.
+
+        Args:
+            units: Units of each thread that are timed.
+            untimed: Units of each thread before these.
+        """
+        for helper in self._helpers:
+            helper.begin(units, untimed)
+        taken = [_timed(self._own, units, untimed)]
+        taken += [helper.taken() for helper in self._helpers]
+        return tuple(max(of_threads) for of_threads in zip(*taken, strict=True))
+
+
+class _Helper:
+    """A thread with a unit of its own."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._asked = (0, 0)
+        self._taken: array[int] = array("q")
+        self._begun, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        threading.Thread(target=self._serve, name="yardstick", daemon=True).start()
+
+    def begin(self, units: int, untimed: int) -> None:
+        self._asked = (units, untimed)
+        self._begun.release()
+
+    def taken(self) -> array[int]:
+        self._done.acquire()
+        return self._taken
+
+    def _serve(self) -> None:
+        while True:
+            self._begun.acquire()
+            self._taken = _timed(self._unit, *self._asked)
+            self._done.release()
+
+
+def _timed(unit: Unit, units: int, untimed: int) -> array[int]:
+    """Return the nanoseconds of single units in a row, those before them left out."""
+    clock, durations = time.perf_counter_ns, array("q", bytes(8 * units))
+    for _ in range(untimed):
+        unit()
+    for index in range(units):
+        started = clock()
+        unit()
+        durations[index] = clock() - started
+    return durations
+
+
+def _numpy() -> tuple[str, str, str]:
+    """Return numpy, its version as far as its loops may differ, and no kernels."""
+    import numpy as np
+
+    return "numpy", ".".join(np.__version__.split(".")[:2]), ""
+
+
+def _behind_numpy() -> tuple[str, str, str]:
+    """Return the library that multiplies matrices for numpy, its version and its kernels."""
+    import numpy as np  # loads the library
+    from threadpoolctl import threadpool_info  # only yardsticks ask
+
+    libraries = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
+    if not libraries:
+        raise _unknown(f"what multiplies matrices for numpy {np.__version__} does not say how")
+    library = libraries[0]
+    if library["num_threads"] != 1:
+        raise _unknown(f"{library['internal_api']} takes {library['num_threads']} threads, not 1")
+    version, kernels = library["version"], library.get("architecture")
+    return str(library["internal_api"]), str(version or ""), str(kernels or "")
+
+
+def _unknown(message: str) -> WorkerError:
+    return WorkerError(Failure(kind="unsupported", phase="measure", message=message))

@@ -1,0 +1,58 @@
+"""A yardstick is a real process, which sleeps but for its blocks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import psutil
+import pytest
+
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.yardstick_process import YardstickProcess
+from pytest_ortbench.yardstick.worker.workloads import WORKLOADS, MatrixProduct, digest_of_work
+
+
+def test_each_does_its_work_on_its_threads_and_sleeps_in_between(
+    launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What the user set for numpy is none of its business.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    for name, threads in (("serial", 1), ("parallel", 2), ("memory", 1)):
+        process = launcher.yardstick(name, threads=threads)
+        try:
+            yardstick = process.yardstick
+            assert (yardstick.name, yardstick.threads) == (name, threads)
+            assert yardstick.digest == digest_of_work(WORKLOADS[name])
+            assert yardstick.library
+            assert yardstick.version
+            block = process.time(5, untimed=2)
+            assert len(block.durations_ns) == 5
+            assert min(block.durations_ns) > 0
+            assert block.wall_ns >= sum(block.durations_ns) or threads > 1
+            assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+        finally:
+            process.close()
+        assert not psutil.pid_exists(process.pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_one_that_is_killed_says_so_and_one_that_is_open_goes_with_the_launcher(
+    launcher: ProcessLauncher,
+) -> None:
+    killed, open_still = (launcher.yardstick("serial", threads=1) for _ in range(2))
+    assert isinstance(killed, YardstickProcess)
+    os.kill(killed.pid, signal.SIGKILL)
+    with pytest.raises(WorkerError) as caught:
+        killed.time(5, untimed=0)
+    assert (caught.value.failure.kind, caught.value.failure.signal) == ("crash", "SIGKILL")
+    launcher.close()
+    assert not psutil.pid_exists(open_still.pid)
+
+
+def test_other_work_has_another_digest() -> None:
+    same, other = MatrixProduct(), MatrixProduct(side=320)
+    assert digest_of_work(same) == digest_of_work(WORKLOADS["serial"])
+    assert len({digest_of_work(work) for work in (same, other, WORKLOADS["memory"])}) == 3
