@@ -16,6 +16,7 @@ from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
+from pytest_ortbench.core.samples import WarmUp as WarmUp
 from pytest_ortbench.core.yardstick import YardstickTurns as YardstickTurns
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.export_check.facts import ExportCheck
@@ -111,27 +112,6 @@ class Failure:
     def doing(self) -> str:
         """What the worker was doing; empty where the message says so itself."""
         return "" if self.tells_phase else PHASES.get(self.phase, self.phase)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarmUp:
-    """The discarded runs before the measuring.
-
-    Attributes:
-        durations_ns: Their durations in order, without the first inference (thinned to 500).
-        count: How many there were.
-        total_ns: Time they took.
-        steady: Whether the rule found that no trend was left.
-        rule: What ended it, for people: ``no trend over 20, windows of 10 agree within 3 %``.
-        cpu_ns: CPU time that the process used meanwhile, all threads; ``None`` if nobody looked.
-    """
-
-    durations_ns: tuple[int, ...]
-    count: int
-    total_ns: int
-    steady: bool
-    rule: str
-    cpu_ns: int | None = None
 
 
 #: States in which a provider, or an engine, may find its own cache of what it compiles.

@@ -35,6 +35,27 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """The discarded runs before the measuring.
+
+    Attributes:
+        durations_ns: Their durations in order, without the first inference (thinned to 500).
+        count: How many there were.
+        total_ns: Time they took.
+        steady: Whether the rule found that no trend was left.
+        rule: What ended it, for people: ``no trend over 20, windows of 10 agree within 3 %``.
+        cpu_ns: CPU time that the process used meanwhile, all threads; ``None`` if nobody looked.
+    """
+
+    durations_ns: tuple[int, ...]
+    count: int
+    total_ns: int
+    steady: bool
+    rule: str
+    cpu_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderStatistic:
     """One percentile, taken exactly from all samples, with its distribution-free interval.
 
