@@ -201,9 +201,9 @@ def numbers(summary: Summary) -> dict[str, Cell]:
         whole = metric.unit in _WHOLE_UNITS or metric.is_yes_or_no
         cells[metric.column] = round(quantity.value) if whole else quantity.value
     for name, low, high in _ENDS:
-        quantity = summary.quantities.get(name)
-        if quantity is not None:
-            cells[low], cells[high] = quantity.low, quantity.high
+        interval = summary.quantities.get(name)
+        if interval is not None:
+            cells[low], cells[high] = interval.low, interval.high
     return cells
 
 

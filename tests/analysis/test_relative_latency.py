@@ -136,16 +136,17 @@ def test_without_a_quiet_minute_there_are_no_milliseconds() -> None:
 @pytest.mark.parametrize(
     ("after", "field"),
     [
-        ({"yardstick": make_yardstick(version="0.3.29")}, "yardstick"),
-        ({"yardstick": make_yardstick(kernels="Haswell")}, "yardstick"),
-        ({"yardstick": make_yardstick("memory")}, "yardstick"),
-        ({"yardstick": make_yardstick("parallel", threads=2)}, "yardstick"),
-        ({"cpus": 1.3}, "estimator"),
-        ({"cpus": 0.8}, "model_cpus"),
+        (three(yardstick=make_yardstick(version="0.3.29")), "yardstick"),
+        (three(yardstick=make_yardstick(kernels="Haswell")), "yardstick"),
+        (three(yardstick=make_yardstick("memory")), "yardstick"),
+        (three(yardstick=make_yardstick("parallel", threads=2)), "yardstick"),
+        (three(cpus=1.3), "estimator"),
+        (three(cpus=0.8), "model_cpus"),
     ],
+    ids=["version", "kernels", "other work", "threads", "estimator", "fewer CPUs"],
 )
-def test_what_does_not_compare_names_its_field(after: dict[str, object], field: str) -> None:
-    difference = mismatch(estimated(three()), estimated(three(**after)))
+def test_what_does_not_compare_names_its_field(after: Sequence[YardstickTurns], field: str) -> None:
+    difference = mismatch(estimated(three()), estimated(after))
     assert isinstance(difference, Mismatch)
     assert difference.field == field
     assert difference.before != difference.after
