@@ -12,7 +12,13 @@ from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 #: Why outputs without any difference have no signal to noise ratio.
 EXACT = "exact: no difference from the reference"
 
-_FIGURES = ("accuracy_max_abs", "accuracy_cosine", "accuracy_sqnr", "accuracy_top1")
+_FIGURES = (
+    "accuracy_max_abs",
+    "accuracy_cosine",
+    "accuracy_sqnr",
+    "accuracy_slices",
+    "accuracy_top1",
+)
 _FLOATS = ("float", "class")
 
 
@@ -76,6 +82,10 @@ def _add_worst(collector: Collector, accuracy: Accuracy) -> None:
         "accuracy_sqnr": (
             worst([output.sqnr_db for output in outputs], min),
             _why_no_sqnr(outputs),
+        ),
+        "accuracy_slices": (
+            worst([output.slices.sqnr_db for output in outputs if output.slices], min),
+            "no output has channels that are much smaller than its others and differ",
         ),
     }
     for name, (value, reason) in figures.items():

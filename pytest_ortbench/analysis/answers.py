@@ -246,7 +246,7 @@ def _withheld(
     )
     rivals = [candidate for candidate in sound if candidate.batch == best.batch]
     next_best = min(rivals, key=lambda rival: rival.speed.value, default=None)
-    ratio_db = best.summary.quantities.get("accuracy_sqnr")
+    worst_db = best.summary.worst_db
     return Withheld(
         variant=variant,
         label=best.label,
@@ -254,7 +254,7 @@ def _withheld(
         factor=None
         if next_best is None
         else factor_between(best, next_best, speed_metric(best.summary.case)),
-        error=None if ratio_db is None else 10 ** (-ratio_db.value / 20),
+        error=None if worst_db is None else 10 ** (-worst_db / 20),
     )
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.core.accuracy import OutputAccuracy
+from pytest_ortbench.core.accuracy import OutputAccuracy, SliceAccuracy
 from pytest_ortbench.core.precision import Floor
+from pytest_ortbench.core.units import counted, significant
 
 #: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
 #: rounding.
 _QUANTISED_TYPES = ("tensor(uint8)", "tensor(int8)")
+
+#: Slices that are much smaller than the others may lie so far below the floor of the whole output,
+#: since some of them are often of no use to anybody; and nowhere need they keep more than this:
+#: noise of a tenth, where the rest of the output is right.
+SLICES_BELOW_DB = 10.0
+SLICES_MOST_DB = 20.0
+#: With so few different values slices must keep the whole floor: they say yes or no, not how much.
+COLLAPSED_VALUES = 4
 
 
 def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
@@ -28,7 +37,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
     if output.sqnr_db is not None:
         if output.sqnr_db >= floor.sqnr_db:
-            return ""
+            return "" if output.slices is None else _slices_miss(output.name, output.slices, floor)
         return (
             f"{output.name}: SQNR {output.sqnr_db:.1f} dB, below the minimum of {floor.sqnr_db:g} "
             f"dB for {floor.of}"
@@ -41,6 +50,48 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     return (
         f"{output.name}: {output.agree} of {output.rows} rows agree, "
         f"floor of {floor.of} {100 * floor.agreement:.0f} %"
+    )
+
+
+def slices_floor_db(slices: SliceAccuracy, floor: Floor) -> float:
+    """Return the signal to noise ratio that slices much smaller than the others must keep.
+
+    Args:
+        slices: What is known of them.
+        floor: What the whole output must keep.
+    """
+    least = min(floor.sqnr_db - SLICES_BELOW_DB, SLICES_MOST_DB)
+    return max(least, min(floor.sqnr_db, SLICES_MOST_DB)) if is_collapsed(slices) else least
+
+
+def is_collapsed(slices: SliceAccuracy) -> bool:
+    """Return whether slices have hardly any different values where the reference has many."""
+    return (
+        slices.distinct is not None
+        and slices.distinct <= COLLAPSED_VALUES
+        and slices.reference_distinct is None
+    )
+
+
+def slices_words(slices: SliceAccuracy) -> str:
+    """Name slices: ``channels 4 to 21``, ``18 channels between 0 and 21``."""
+    where = "" if slices.axis == 1 else f" of axis {slices.axis}"
+    if slices.count == 1:
+        return f"channel {slices.first}{where}"
+    if slices.last - slices.first + 1 == slices.count:
+        return f"channels {slices.first} to {slices.last}{where}"
+    return f"{slices.count} channels between {slices.first} and {slices.last}{where}"
+
+
+def _slices_miss(name: str, slices: SliceAccuracy, floor: Floor) -> str:
+    least = slices_floor_db(slices, floor)
+    if slices.sqnr_db >= least:
+        return ""
+    values = f" ({counted(slices.distinct or 0, 'distinct value')})" if is_collapsed(slices) else ""
+    return (
+        f"{name}: {slices_words(slices)}, of values up to {significant(slices.largest, 2)} beside "
+        f"{significant(slices.others_largest, 3)}, keep {slices.sqnr_db:.1f} dB{values}, below the "
+        f"minimum of {least:g} dB for such channels in {floor.of}"
     )
 
 

@@ -62,7 +62,8 @@ class PrecisionRow:
         latency_ratio: Against the reference on the same provider.
         size_ratio: Likewise, of the model's size.
         memory_ratio: Likewise, of the peak resident memory.
-        sqnr_db: Smallest signal to noise ratio against the reference outputs.
+        sqnr_db: Smallest signal to noise ratio against the reference outputs, or against channels
+            of them that are much smaller than the others.
         exact: Whether outputs are the reference's, bit for bit.
         finite: Whether outputs hold numbers only; ``None`` if they were not compared.
         judged: Whether it is known how good the answers are.
@@ -178,7 +179,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
     measured = summary.status == "measured"
     compared = reference if measured and not itself else None
     quantities = summary.quantities
-    sqnr, finite = quantities.get("accuracy_sqnr"), quantities.get("accuracy_finite")
+    finite = quantities.get("accuracy_finite")
     return PrecisionRow(
         precision=result.case.variant.precision,
         provider=result.case.provider.described,
@@ -190,7 +191,7 @@ def _row(result: CaseResult, summary: Summary, on_provider: Mapping[str, Summary
         latency_ratio=ratio_between(compared, summary, speed_metric(result.case)),
         size_ratio=ratio_between(compared, summary, "model_size"),
         memory_ratio=ratio_between(compared, summary, "peak_rss"),
-        sqnr_db=None if sqnr is None else sqnr.value,
+        sqnr_db=summary.worst_db,
         exact=summary.exact,
         finite=None if finite is None else bool(finite.value),
         judged=not any(

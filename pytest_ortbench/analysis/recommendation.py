@@ -111,7 +111,7 @@ def advise(
     shrunk = original_bytes / size.value if original_bytes and size and size.value > 0 else 0.0
     mine = [pool for pool in pools if chosen.variant in _variants(pool)]
     others = [candidate for candidate in first if candidate.variant != chosen.variant]
-    ratio_db = chosen.summary.quantities.get("accuracy_sqnr")
+    worst_db = chosen.summary.worst_db
     top1 = chosen.summary.quantities.get("accuracy_top1")
     converted = case.variant.precision not in ("fp32", "native")
     return Advice(
@@ -128,7 +128,7 @@ def advise(
         nearest=bool(others)
         and all(_nearness(other.summary) < _nearness(chosen.summary) for other in others),
         smaller=shrunk if shrunk >= SMALLER else None,
-        error=10 ** (-ratio_db.value / 20) if converted and ratio_db else None,
+        error=10 ** (-worst_db / 20) if converted and worst_db is not None else None,
         top1=top1 if converted else None,
         drawn_inputs=chosen.summary.on_drawn_inputs,
         rivals=rivals,
@@ -148,7 +148,7 @@ def _nearness(summary: Summary) -> float:
     """How near the outputs are to the original's, in steps; -1 where nobody compared them."""
     if summary.case.variant.precision in ("fp32", "native"):
         return ROUNDING_DB
-    quantity = summary.quantities.get("accuracy_sqnr")
-    if quantity is None:
+    worst_db = summary.worst_db
+    if worst_db is None:
         return ROUNDING_DB if summary.exact else -1.0
-    return min(ROUNDING_DB, quantity.value // STEP_DB * STEP_DB)
+    return min(ROUNDING_DB, worst_db // STEP_DB * STEP_DB)

@@ -7,7 +7,7 @@ how far that is shows in the reference alone.
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.floors import miss
+from pytest_ortbench.analysis.floors import SLICES_MOST_DB, miss
 from pytest_ortbench.core.accuracy import TRIALS, OutputAccuracy, ReferenceSpread, SpreadTrial
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.precision import Floor, base_of, precision_of
@@ -95,8 +95,20 @@ def _is_within(output: OutputAccuracy, again: OutputAccuracy) -> bool:
     if not output.finite:
         return False
     if output.sqnr_db is not None:
-        return again.sqnr_db is not None and output.sqnr_db >= again.sqnr_db - _ALLOWED_DB
+        return (
+            again.sqnr_db is not None
+            and output.sqnr_db >= again.sqnr_db - _ALLOWED_DB
+            and _are_slices_within(output, again)
+        )
     return _disagreement(output) <= ALLOWED * _disagreement(again)
+
+
+def _are_slices_within(output: OutputAccuracy, again: OutputAccuracy) -> bool:
+    """Whether slices that are smaller than the others are no further off, either."""
+    if output.slices is None:
+        return True
+    own_db = SLICES_MOST_DB if again.slices is None else again.slices.sqnr_db - _ALLOWED_DB
+    return output.slices.sqnr_db >= own_db
 
 
 def _disagreement(output: OutputAccuracy) -> float:

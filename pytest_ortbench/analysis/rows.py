@@ -96,6 +96,7 @@ _STANDARD: tuple[str, ...] = (
     "latency_undisturbed_low_s",
     "latency_undisturbed_high_s",
     "yardstick",
+    "accuracy_slices_db",
 )
 
 #: Columns of a row.

@@ -85,6 +85,13 @@ class Summary:
         return "accuracy_sqnr" in self.infinite
 
     @property
+    def worst_db(self) -> float | None:
+        """The smallest signal to noise ratio of an output, or of channels that are much smaller
+        than its others; ``None`` where no output has one."""
+        known = [self.quantities.get(name) for name in ("accuracy_sqnr", "accuracy_slices")]
+        return min((quantity.value for quantity in known if quantity is not None), default=None)
+
+    @property
     def on_drawn_inputs(self) -> bool:
         """Whether the verdict on its answers rests on random inputs alone."""
         return any(judgement.drawn_inputs for judgement in self.judgements)

@@ -15,6 +15,35 @@ TRIALS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SliceAccuracy:
+    """Slices of an output that are much smaller than its others, over all samples together.
+
+    Attributes:
+        axis: The axis along which the reference has large slices and small ones.
+        first: Index of the first small one.
+        last: Index of the last.
+        count: How many they are.
+        size: How many slices the axis has.
+        sqnr_db: Signal to quantisation noise ratio over all of them, not below -200.
+        largest: Largest magnitude of the reference in them.
+        others_largest: Largest magnitude of the reference in the other slices.
+        distinct: Different values that came out; ``None`` where they are more than 32.
+        reference_distinct: Different values of the reference, likewise.
+    """
+
+    axis: int
+    first: int
+    last: int
+    count: int
+    size: int
+    sqnr_db: float
+    largest: float
+    others_largest: float
+    distinct: int | None = None
+    reference_distinct: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccuracy:
     """One output against its reference, over all samples.
 
@@ -40,6 +69,8 @@ class OutputAccuracy:
         nonfinite: NaN and infinite values of the output at the measured magnitude, whatever the
             reference has.
         reference_nonfinite: Those of the reference, likewise.
+        slices: Those much smaller than the others, which the ratio over all values does not see;
+            ``None`` where there are none that differ, and in older documents.
     """
 
     name: str
@@ -57,6 +88,7 @@ class OutputAccuracy:
     compared: int | None = None
     nonfinite: int = 0
     reference_nonfinite: int = 0
+    slices: SliceAccuracy | None = None
 
     @property
     def adds_nonfinite(self) -> bool:

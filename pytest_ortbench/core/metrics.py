@@ -223,6 +223,13 @@ _STANDARD: tuple[Metric, ...] = (
         "Smallest signal to noise ratio against the reference.",
     ),
     metric(
+        "accuracy_slices",
+        "accuracy_slices_db",
+        "dB",
+        "higher",
+        "The same over channels of an output that are much smaller than its others.",
+    ),
+    metric(
         "accuracy_top1",
         "accuracy_top1",
         "ratio",

@@ -458,9 +458,9 @@ def _against_reference(entry: Entry) -> str:
     finite = entry.quantity("accuracy_finite")
     if finite is not None and not finite.value:
         return "NaN/Inf"
-    ratio = entry.quantity("accuracy_sqnr")
-    if ratio is not None:
-        return f"{significant(ratio.value, 3)} dB"
+    worst_db = entry.summary.worst_db
+    if worst_db is not None:
+        return f"{significant(worst_db, 3)} dB"
     if entry.summary.exact:
         return "exact"
     agreement = entry.quantity("accuracy_top1")

@@ -29,6 +29,7 @@ from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.inputs import make_feeds, scales
 from pytest_ortbench.worker.outputs import Leaf, flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
+from pytest_ortbench.worker.slices import SliceSums
 
 if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
@@ -262,6 +263,7 @@ class Collected:
         self._differences: dict[str, list[Difference]] = {}
         #: Magnitude of each entry of ``_differences``; an output may be absent in some samples.
         self._at: dict[str, list[float]] = {}
+        self._slices: dict[str, SliceSums] = {}
 
     def add(self, sample: Sample, outputs: Sequence[object], names: Sequence[str]) -> None:
         self.magnitudes.append(sample.magnitude)
@@ -270,7 +272,11 @@ class Collected:
         expected = {leaf.label: leaf for leaf in flatten(sample.outputs, names)}
         for label, leaf in expected.items():
             kind = self._kinds.setdefault(label, kind_of(leaf))
-            self._note(label, sample, difference(kind, leaf, leaves.get(label)))
+            got = leaves.get(label)
+            self._note(label, sample, difference(kind, leaf, got))
+            if sample.magnitude == MEASURED:
+                sums = self._slices.setdefault(label, SliceSums())
+                sums.add(leaf.values, None if got is None else got.values)
         for label, leaf in leaves.items():
             if label not in expected:
                 self._kinds.setdefault(label, kind_of(leaf))
@@ -284,7 +290,9 @@ class Collected:
                 for difference, factor in zip(differences, self._at[label], strict=True)
                 if factor == MEASURED
             ]
-            outputs.append(worst_figures(label, self._kinds[label], differences, measured=measured))
+            figures = worst_figures(label, self._kinds[label], differences, measured=measured)
+            sums = self._slices.get(label)
+            outputs.append(replace(figures, slices=None if sums is None else sums.worst()))
         return tuple(outputs)
 
     def accuracy(self, stored: SampleFile, order_note: str) -> Accuracy:

@@ -209,7 +209,9 @@ def _accuracy(cells: Sequence[Cell]) -> str:
     cases = [cell.case for cell in cells if cell.case]
     if not any(case.precision not in _AS_GIVEN for case in cases):
         return ""
-    known = [case.quantities.get("accuracy_sqnr") for case in cases]
+    known = [
+        case.quantities.get(name) for case in cases for name in ("accuracy_sqnr", "accuracy_slices")
+    ]
     least_db = min((quantity.value for quantity in known if quantity), default=None)
     if least_db is None:
         return "; its accuracy was not measured"

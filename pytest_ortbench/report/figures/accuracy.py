@@ -80,9 +80,9 @@ def _latency(entry: Entry) -> float:
 
 def decibels(entry: Entry) -> float | None:
     """Return the signal to noise ratio of a case; infinite where it is exact."""
-    quantity = entry.quantity("accuracy_sqnr")
-    if quantity is not None:
-        return quantity.value
+    worst_db = entry.summary.worst_db
+    if worst_db is not None:
+        return worst_db
     return math.inf if entry.summary.exact else None
 
 
