@@ -20,7 +20,7 @@ from pytest_ortbench.worker.session import create, session_options
 from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, tiny_feeds
 
 if TYPE_CHECKING:
-    from onnxruntime import IOBinding
+    from onnxruntime import InferenceSession, IOBinding
 
 #: ONNX Runtime's name of the memory that outputs are bound on, where ``synchronize_outputs`` of the
 #: provider does not wait.
@@ -35,11 +35,14 @@ class DeviceWait:
         copied_bytes: What is copied.
 
     Args:
-        binding: Of a session of a tiny model, which has run with its output bound on the device.
+        session: Of a tiny model, on the device.
+        binding: Its binding, with which it has run, its output on the device.
         memory: ONNX Runtime's name of the device's memory.
     """
 
-    def __init__(self, binding: IOBinding, memory: str) -> None:
+    def __init__(self, session: InferenceSession, binding: IOBinding, memory: str) -> None:
+        # *Seen*: a binding does not keep its session, without which it ends the process.
+        self._session = session
         # Not the value's own ``numpy()``: *seen*, it ends the process where the device is lost.
         self._copy = binding.copy_outputs_to_cpu
         self.memory = memory
@@ -97,6 +100,6 @@ def _of(provider: Provider, memory: str) -> DeviceWait:
     # To copy an output that lies on the host waits for nothing.
     if any(value.device_name() == "cpu" for value in binding.get_outputs()):
         raise RuntimeError("the output was bound on the device and lies on the host")
-    wait = DeviceWait(binding, memory)
+    wait = DeviceWait(session, binding, memory)
     wait()
     return wait

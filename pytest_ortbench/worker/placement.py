@@ -84,10 +84,15 @@ def read_profile(
         for node in kinds[COMPUTING] + kinds[SHAPE] + kinds[CONTROL]
         if node.provider != provider
     }
+    executed = _per_provider(kinds[COMPUTING])
+    # *Seen*: of WebGPU's nodes the interface names none, and of the others all.
+    if executed.get(provider) and assignment.nodes and not assignment.on(provider):
+        reason = f"no witness: the assignment interface names no node of {provider}"
+        assignment = Assignment(reason=reason)
     known = bool(assignment.nodes) and not cut
     return Placement(
         provider=provider,
-        executed={} if cut else _per_provider(kinds[COMPUTING]),
+        executed={} if cut else executed,
         shape_only={} if cut else _per_provider(kinds[SHAPE]),
         time_ns={} if cut else _time_ns(timed, timed_runs),
         partitions=sum(
@@ -107,7 +112,7 @@ def read_profile(
         ),
         session_providers=_session_providers(session),
         cut_after=recorded.cut_after,
-        seen=_per_provider(kinds[COMPUTING]) if cut else {},
+        seen=executed if cut else {},
     )
 
 

@@ -20,6 +20,13 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.worker.device_events import (
+    CATEGORY,
+    DeviceEvent,
+    device_event,
+    put_under_nodes,
+)
 
 #: Nodes whose events contain those of their bodies, and that compute nothing themselves.
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
@@ -57,6 +64,8 @@ class NodeEvent:
         run: Which call of ``run`` it belongs to, from 0.
         parent: The enclosing control-flow or search node.
         inside_us: Duration of the events directly inside it.
+        device_us: What a device computed for it, by its own clock; of a copy, what it took besides
+            waiting for the device. ``None`` where the profile does not tell.
     """
 
     name: str
@@ -70,12 +79,15 @@ class NodeEvent:
     run: int
     parent: NodeEvent | None = field(default=None, repr=False)
     inside_us: int = 0
+    device_us: int | None = None
 
     @property
     def own_us(self) -> int:
         """Duration without bodies; none for control flow, as gaps between nodes count nowhere."""
         if self.op in CONTROL_FLOW:
             return 0
+        if self.device_us is not None:
+            return self.device_us
         return max(self.duration_us - self.inside_us, 0)
 
     @property
@@ -105,6 +117,7 @@ class Profile:
         seen: Events of all kinds in the file, those of incomplete runs included.
         cut_after: Events after which the profile broke off before any run was complete, so that
             nodes are missing; ``None`` if there is a complete run.
+        tells_device: Whether the durations of a device's nodes are those of the device.
     """
 
     events: tuple[NodeEvent, ...]
@@ -112,6 +125,7 @@ class Profile:
     run_us: tuple[int, ...] = ()
     seen: int = 0
     cut_after: int | None = None
+    tells_device: bool = False
 
 
 def read_events(path: Path) -> Profile:
@@ -149,6 +163,7 @@ class _Reading:
     broken: list[NodeEvent] = field(default_factory=list)
     damaged: bool = False
     unclaimed: dict[str, list[NodeEvent]] = field(default_factory=dict)
+    device: list[DeviceEvent] = field(default_factory=list)
 
     def take(self, raw: dict[str, object] | None) -> None:
         """Add one event, or a damaged one, ``None``."""
@@ -163,6 +178,9 @@ class _Reading:
             self._end_run(raw)
         elif raw.get("cat") == "Node" and name.endswith(_SUFFIX):
             self._take_node(raw, name.removesuffix(_SUFFIX))
+        elif raw.get("cat") == CATEGORY:
+            event = device_event(name, _whole(raw.get("dur")))
+            self.device += [] if event is None else [event]
 
     def _take_node(self, raw: dict[str, object], name: str) -> None:
         event = _event(raw, name, len(self.run_us))
@@ -183,7 +201,9 @@ class _Reading:
     def profile(self) -> Profile:
         """What was read: of complete runs, or of what there is if none is."""
         if self.run_us:
+            tells_device = not self.current and put_under_nodes(self.device, self._recorded())
             return Profile(
+                tells_device=tells_device,
                 events=tuple(self.whole),
                 runs=len(self.run_us),
                 run_us=tuple(self.run_us),
@@ -191,6 +211,12 @@ class _Reading:
             )
         events = self.broken or self.current
         return Profile(events=tuple(events), runs=1, seen=self.seen, cut_after=self.seen)
+
+    def _recorded(self) -> list[NodeEvent]:
+        """The nodes that may have recorded what a device did."""
+        return [
+            event for event in self.whole if event.provider != CPU and event.op not in CONTROL_FLOW
+        ]
 
 
 def _claim(outer: NodeEvent, unclaimed: list[NodeEvent]) -> None:

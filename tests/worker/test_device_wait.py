@@ -90,6 +90,7 @@ def test_a_few_bytes_are_copied_from_a_device_that_can_not_be_waited_for(
     wait()
     assert session.copies == before + 1
     assert wait.copied_bytes == 32
+    assert wait._session is session  # the binding does not keep it
     # One a process: the next binding waits in the same way.
     assert waiting(binding, WEBGPU) is wait
     assert session.runs == 1

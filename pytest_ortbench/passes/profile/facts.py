@@ -100,6 +100,8 @@ class OperatorProfile:
         cpus: CPUs that the process may use.
         asynchronous: Whether the provider's kernels run on after the node's own time is over, so
             that the times are those of starting them.
+        device_times: Whether the times of the provider's nodes are those of its device, by the
+            device's own clock.
         trace: Where the Chrome trace was kept; empty if it was not.
         reason: Why there is no profile; empty otherwise.
         macs: Multiply-accumulates of a run; ``None`` if those of a node are not known.
@@ -129,6 +131,7 @@ class OperatorProfile:
     threads: int = 0
     cpus: int = 0
     asynchronous: bool = False
+    device_times: bool = False
     trace: str = ""
     reason: str = ""
     macs: int | None = None

@@ -224,6 +224,15 @@ def _asynchronous(profile: OperatorProfile) -> str:
     )
 
 
+def _device_times(profile: OperatorProfile) -> str:
+    if not profile.device_times:
+        return ""
+    return (
+        "the times of the device's nodes are those of its own clock, and copies to the host are "
+        "timed without their wait for it; between the nodes the host records and waits"
+    )
+
+
 def _low_peak(profile: OperatorProfile) -> str:
     """A share of the arithmetic's peak above one."""
     highest, name = _highest(profile, "compute_share")
@@ -334,6 +343,7 @@ _RULES: tuple[Callable[[OperatorProfile], str], ...] = (
     _casts,
     _spinning,
     _asynchronous,
+    _device_times,
     _low_peak,
     _cached,
     _unsteady_peak,

@@ -15,7 +15,7 @@ from pytest_ortbench.core.case import Case, SessionConfig
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import SPINNING
-from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime
+from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.questions import ProfileOperators
 from pytest_ortbench.passes.profile.worker.node_work import (
     UNPACKED,
@@ -30,6 +30,7 @@ from pytest_ortbench.worker.calling import call_of, single_loop
 from pytest_ortbench.worker.node_kinds import COPIES
 from pytest_ortbench.worker.profile_events import NodeEvent, Profile, Tensor, read_events
 from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.software_device import software_device
 from pytest_ortbench.worker.timing import median
 
 if TYPE_CHECKING:
@@ -141,13 +142,21 @@ def profile_operators(
     return replace(
         totals,
         trace="" if keep is None else str(keep),
-        peak=peak_of(case, element, threads=threads),
+        peak=_peak(case, element, threads),
         cpu_ns=plain.cpu_ns,
         unspun_ns=None if unspun is None else round(median(unspun.durations_ns)),
         unspun_cpu_ns=None if unspun is None else unspun.cpu_ns,
         graph_optimization_level=case.session.graph_optimization_level,
         mapped_outputs=tuple(output.name for output in case.model.outputs if "map(" in output.type),
     )
+
+
+def _peak(case: Case, element: str, threads: int) -> Peak:
+    """What the provider reaches; of a program in the place of a device nobody wants to know."""
+    device = software_device(case.provider)
+    if device:
+        return Peak(provider=case.provider.name, reason=f"{device} computes in place of a device")
+    return peak_of(case, element, threads=threads)
 
 
 def _unspun(case: Case, feeds: Mapping[str, object], threads: int) -> PlainRuns | None:
@@ -318,7 +327,8 @@ def operator_totals(
         node_count=len(nodes),
         threads=threads,
         cpus=cpus,
-        asynchronous=provider in _ASYNCHRONOUS,
+        asynchronous=provider in _ASYNCHRONOUS and not profile.tells_device,
+        device_times=profile.tells_device,
         macs=whole.macs,
         moved_bytes=whole.moved_bytes,
         work_source="nodes" if whole.macs is not None else "",
