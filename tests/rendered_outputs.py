@@ -62,7 +62,7 @@ idle_power = 80
 [machines.edge]
 price_per_hour = 0.09
 
-[machines.rakc]
+[machines.loft]
 price = 5
 """
 

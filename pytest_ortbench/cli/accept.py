@@ -93,7 +93,7 @@ def _asked(
     if case is None or not case.strip():
         raise UsageError(
             "no case was given" if case is None else f"{case!r} does not name a case",
-            place="ortbench accept",
+            place="accept",
             hint="Write: ortbench accept CASE --reason=TEXT; 'ortbench show' lists the cases",
         )
     if reason is None or not reason.strip():
@@ -153,7 +153,7 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
         if not asked.metric:
             raise UsageError(
                 f"no gate failed for {asked.case} in {run.run_id}",
-                place="ortbench accept",
+                place="accept",
                 hint="Name the run that failed with --run=RUN, or what is accepted with --metric",
             )
         return [asked]
@@ -188,7 +188,7 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
         models |= {result.model for result in run.gate if result.model}
         raise UsageError(
             f"{asked.case!r} matches no case of {run.run_id}",
-            place="ortbench accept",
+            place="accept",
             hint=did_you_mean(
                 asked.case, case_ids | models, "Write whole parts of an id, or a glob: '*net*'"
             ),

@@ -124,7 +124,7 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
     if not environment.get("GITHUB_REPOSITORY") or not event.is_file():
         raise UsageError(
             "this is no job of GitHub Actions",
-            place="ortbench comment",
+            place="comment",
             hint="Elsewhere, send the file with the command-line tool of your host",
         )
     number = _number_in(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,7 +32,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.machines import parse_machines
-from pytest_ortbench.fleet.procurement.mix import parse_mix, total_rate
+from pytest_ortbench.fleet.procurement.mix import parse_mix, parse_rate, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
@@ -50,6 +50,24 @@ if TYPE_CHECKING:
     from pytest_ortbench.fleet.report.procurement import Procurement
     from pytest_ortbench.fleet.report.view import ComparisonView
     from pytest_ortbench.report.entries import ShownRun
+
+
+class RatePerSecond(FiniteRange):
+    """Requests a second: a bare number, or one with ``/s``, ``/min`` or ``/h``."""
+
+    name = "rate"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read a rate; anything else is a wrong call."""
+        if isinstance(value, str):
+            try:
+                value = parse_rate(value, "--rate")
+            except UsageError as error:
+                self.fail(f"{error.message}.", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
@@ -108,8 +126,9 @@ MOST_RUNS = 50
 )
 @click.option(
     "--rate",
-    type=FiniteRange(min=0, min_open=True),
-    help="Requests per second to serve, each one call of the case; needs --machines and --p99.",
+    type=RatePerSecond(min=0, min_open=True),
+    help="Requests to serve of each workload by itself: 500, 500/s, 30000/min; one is one call of "
+    "the case. Needs --machines and --p99.",
 )
 @click.option(
     "--mix",
@@ -210,14 +229,14 @@ def _terms(
         if any(value is not None for value in (rate, mix, p99, years)):
             raise UsageError(
                 "--rate, --mix, --p99 and --years apply to the cost of machines",
-                place="ortbench compare",
+                place="compare",
                 hint="Add the table of prices: --machines=machines.toml",
             )
         return None
     if rate is not None and mix is not None:
         raise UsageError(
             "--rate and --mix are both given",
-            place="ortbench compare",
+            place="compare",
             hint="Leave out --rate: the rate of a mix is the sum of its models' rates",
         )
     try:
@@ -271,7 +290,7 @@ def load_facts(
     if len(runs) > MOST_RUNS:
         raise UsageError(
             f"{len(runs)} runs are more than {MOST_RUNS}",
-            place="ortbench compare",
+            place="compare",
             hint="ortbench export writes the rows of any number of runs",
         )
     conditions = [parse_condition(text) for text in filters]
@@ -295,7 +314,7 @@ def load_facts(
     if len(facts_of) == 1 < len(runs):
         raise UsageError(
             f"all {len(runs)} runs are {next(iter(facts_of))}: there is nothing to compare",
-            place="ortbench compare",
+            place="compare",
             hint="Name another run; cases within one are compared by naming it once "
             "(--by=provider, --by=precision)",
         )

@@ -124,7 +124,7 @@ def command(
     if len(runs) != 2:
         raise UsageError(
             f"two runs are compared, but {len(runs)} were given",
-            place="ortbench gate",
+            place="gate",
             hint="Write: ortbench gate BASELINE CONTENDER",
         )
     return _compare(runs, limits, strict, accepted, results)

@@ -11,6 +11,7 @@ from pytest_ortbench.core.errors import (
     ForeignDocumentError,
     UsageError,
     did_you_mean,
+    nearest,
 )
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.schema.document import (
@@ -39,6 +40,10 @@ __all__ = [
 ]
 
 _MEASURE = "Measure something first, e.g.: pytest MODEL.onnx --ort-providers=all"
+
+
+#: Endings of documents and journals.
+_SUFFIXES = (Path(DOCUMENT).suffix, Path(JOURNAL).suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +197,8 @@ def resolve_run(spec: str, root: Path) -> Path:
         return document
     if spec and is_folder:
         raise _no_run_but_a_folder(spec)
+    if Path(spec).name != spec or Path(spec).suffix in _SUFFIXES:
+        raise _no_file(Path(spec))
     known = [run.run_id for run in list_runs(root)]
     hint = (
         did_you_mean(spec, [*known, LATEST]) if known else (f"{root} contains no run. {_MEASURE}")
@@ -206,6 +213,22 @@ def _named(spec: str, root: Path) -> Path | None:
         return given if spec else None
     is_plain_name = given.name == spec
     return _file_in(given) or (_file_in(root / spec) if is_plain_name else None)
+
+
+def _no_file(path: Path) -> UsageError:
+    """A file that is not there, with the nearest one of its folder."""
+    folder = path.parent
+    if not folder.is_dir():
+        return UsageError(f"the folder {str(folder)!r} of {path.name!r} does not exist")
+    beside = [
+        entry.name for entry in folder.iterdir() if entry.suffix in _SUFFIXES or entry.is_dir()
+    ]
+    near = nearest(path.name, beside)
+    kind = "file" if path.suffix in _SUFFIXES else "run"
+    return UsageError(
+        f"the {kind} {str(path)!r} does not exist",
+        hint=f"Did you mean {str(folder / near)!r}?" if near else _MEASURE,
+    )
 
 
 def _no_run_but_a_folder(spec: str) -> UsageError:

@@ -68,21 +68,19 @@ def look_at(folder: Path) -> Repository:
 def _root(folder: Path) -> Path:
     """The folder, if it is the root of a repository."""
     if not folder.is_dir():
-        raise UsageError(
-            f"{str(folder)!r} is no folder", place="ortbench init", hint="Name a repository"
-        )
+        raise UsageError(f"{str(folder)!r} is no folder", place="init", hint="Name a repository")
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
         raise UsageError(
             f"{str(folder)!r} is in no repository of git",
-            place="ortbench init",
+            place="init",
             hint="Run 'git init' first: a gate compares with what is in git",
         )
     root = Path(top.rstrip("\n"))
     if root.resolve() != folder.resolve():
         raise UsageError(
             f"{str(folder)!r} is a folder inside the repository {str(root)!r}",
-            place="ortbench init",
+            place="init",
             hint="Run it on the repository: CI files belong into its root",
         )
     return folder

@@ -78,7 +78,7 @@ def _target(link: Path) -> Path:
 def _refused(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
-        place="ortbench init",
+        place="init",
         hint="Move it away, or write the files by hand: without --yes they are printed",
     )
 

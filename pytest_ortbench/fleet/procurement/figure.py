@@ -29,6 +29,11 @@ class Figure:
     high: float
     is_open: bool = False
 
+    @property
+    def exact(self) -> Figure:
+        """The value alone, without its bounds."""
+        return Figure(value=self.value, low=self.value, high=self.value)
+
     def of(self, function: Callable[[float], float]) -> Figure:
         """Apply a monotone function to value and bounds."""
         ends = sorted((function(self.low), function(self.high)))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_duration
-from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, total_rate
+from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, parse_rate, total_rate
 
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
@@ -140,17 +140,31 @@ def parse_machines(text: str, place: str) -> Terms:
         raise UsageError(f"currency is {currency!r}, not a name", place=place, hint=_EXAMPLE)
     common = _number(document, "power_price", place)
     mix = _mix(document, place)
+    machines = tuple(
+        _machine(name, table, common, f"{place}, machines.{name}") for name, table in tables.items()
+    )
+    _refuse_shared_hosts(machines, place)
     return Terms(
         currency=currency,
         years=3.0 if years is None else years,
-        rate_per_s=total_rate(mix) if mix else _positive(document, "rate", place),
+        rate_per_s=total_rate(mix) if mix else _rate(document, place),
         mix=mix,
         p99_s=_duration(document, place),
-        machines=tuple(
-            _machine(name, table, common, f"{place}, machines.{name}")
-            for name, table in tables.items()
-        ),
+        machines=machines,
     )
+
+
+def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
+    names: dict[str, str] = {}
+    for machine in machines:
+        other = names.setdefault(machine.host, machine.name)
+        if other != machine.name:
+            raise UsageError(
+                f"machines.{other} and machines.{machine.name} both have the host {machine.host!r}",
+                place=place,
+                hint="A run can come from one of them only. Give one another host, or name the "
+                f"runs: ortbench compare {other}=RUN {machine.name}=RUN",
+            )
 
 
 def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
@@ -183,7 +197,11 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     units = _finite(owned)
     if not isinstance(owned, int) or units is None or not 0 <= units <= _MOST:
         rule = f"not a whole number from 0 to {_MOST:,.0f}"
-        raise UsageError(f"units_owned is {_written(owned)}, {rule}", place=place)
+        raise UsageError(
+            f"units_owned is {_written(owned)}, {rule}",
+            place=place,
+            hint=_as_number("units_owned", owned),
+        )
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
     without = numbers["power_price"] is None
     is_rented = numbers["price"] is None
@@ -237,8 +255,22 @@ def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
     number, most = _finite(value), _MOST_OF.get(key, _MOST)
     if number is None or not 0 <= number <= most:
         rule = f"not a number from 0 to {most:,.0f}"
-        raise UsageError(f"{key} is {_written(value)}, {rule}", place=place)
+        raise UsageError(
+            f"{key} is {_written(value)}, {rule}", place=place, hint=_as_number(key, value)
+        )
     return number
+
+
+def _as_number(key: str, value: object) -> str:
+    """Say how a number in quotes is written; empty where none is in them."""
+    if not isinstance(value, str):
+        return ""
+    amount = next(iter(value.split()), "")
+    try:
+        float(amount)
+    except ValueError:
+        return f"Write a number without quotes, e.g.: {key} = 1300"
+    return f"Remove the quotes: {key} = {amount}"
 
 
 def _finite(value: object) -> float | None:
@@ -259,11 +291,17 @@ def _written(value: object) -> str:
     return repr(value)
 
 
-def _positive(table: Mapping[str, object], key: str, place: str) -> float | None:
-    value = _number(table, key, place)
-    if value == 0:
-        raise UsageError(f"{key} is 0", place=place, hint="Leave it out for no target")
-    return value
+def _rate(table: Mapping[str, object], place: str) -> float | None:
+    """``rate = 500`` or ``rate = "30000/min"``."""
+    value = table.get("rate")
+    rate = (
+        parse_rate(value, f"{place}, rate")
+        if isinstance(value, str)
+        else _number(table, "rate", place)
+    )
+    if rate == 0:
+        raise UsageError("rate is 0", place=place, hint="Leave it out for no target")
+    return rate
 
 
 def _duration(table: Mapping[str, object], place: str) -> float | None:

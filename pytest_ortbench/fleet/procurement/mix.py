@@ -8,6 +8,7 @@ too. Each model must keep the limit, not just all requests taken together.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -49,13 +50,14 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
             stands there twice.
     """
     parts: list[MixPart] = []
+    _refuse_other_separators(text, place)
     for entry in text.split(","):
         name, colon, written = (word.strip() for word in entry.rpartition(":"))
         if not colon or not name:
             raise UsageError(
                 f"{entry.strip()!r} is not a model with a rate", place=place, hint=_EXAMPLE
             )
-        part = MixPart(name=name, rate_per_s=_rate(name, written, place))
+        part = MixPart(name=name, rate_per_s=_rate(written, place, of=f"the rate of {name!r}"))
         if any(other.name == name for other in parts):
             raise UsageError(
                 f"{name!r} is given twice", place=place, hint="Add up its rates in one entry"
@@ -64,26 +66,50 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
     return tuple(parts)
 
 
-def _rate(name: str, written: str, place: str) -> float:
+def _refuse_other_separators(text: str, place: str) -> None:
+    """Refuse models that blanks, semicolons, plus signs or ``and`` stand between."""
+    mended = re.sub(
+        r"(:\s*[\d.]+\s*/\s*(?:s|min|h))(?:\s*[;+&]\s*|\s+and\s+|\s+)(?=\S)", r"\1,", text
+    )
+    if mended != text:
+        raise UsageError(
+            f"the models in {text!r} are not separated by commas",
+            place=place,
+            hint=f'Write: "{mended}"',
+        )
+
+
+def parse_rate(text: str, place: str) -> float:
+    """Read ``500``, ``500/s``, ``30000/min`` or ``1e6/h`` as requests a second.
+
+    Args:
+        text: As written; without a unit a second is meant.
+        place: Where it stands, for messages.
+
+    Raises:
+        UsageError: if it is no number, has another unit, or can't be a rate.
+    """
+    return _rate(text if "/" in text else f"{text}/s", place, of="the rate")
+
+
+def _rate(written: str, place: str, *, of: str) -> float:
     number, slash, unit = (word.strip() for word in written.partition("/"))
     try:
         value = float(number)
         seconds = _UNITS[unit] if slash else None
     except (ValueError, KeyError):
         raise UsageError(
-            f"the rate of {name!r} is {written!r}, not a number with /s, /min or /h",
+            f"{of} is {written!r}, not a number with /s, /min or /h",
             place=place,
             hint=_EXAMPLE,
         ) from None
     if seconds is None:
-        raise UsageError(
-            f"the rate of {name!r} is {written}, without a unit", place=place, hint=_EXAMPLE
-        )
+        raise UsageError(f"{of} is {written}, without a unit", place=place, hint=_EXAMPLE)
     if not 0 < value <= _MOST:
         raise UsageError(
-            f"the rate of {name!r} is {written}, and must be above 0 and at most {_MOST:,.0f}",
+            f"{of} is {written}, and must be above 0 and at most {_MOST:,.0f}",
             place=place,
-            hint="Leave out a model that gets no requests",
+            hint="Leave out what gets no requests",
         )
     return value / seconds
 

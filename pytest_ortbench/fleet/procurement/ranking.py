@@ -13,6 +13,14 @@ from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
 from pytest_ortbench.fleet.numbers.sides import machine_names, workload_parts
 from pytest_ortbench.fleet.procurement.economics import Economics, mixes_of, variants_of
+from pytest_ortbench.fleet.procurement.entrants import (
+    Absence,
+    LeftOut,
+    machines_of,
+    strangers_to,
+    why_left_out,
+    without_run,
+)
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.mix import MixPart, mix_words
@@ -49,8 +57,7 @@ class Tender:
         offers: One a machine, the best first, those without a figure last.
         variants: Every variant on every machine.
         front: Indices of the variants that no other one clearly beats in both cost and latency.
-        absent: Machines of the table without a case of this workload that may be ranked.
-        notes: What else to know of it.
+        left_out: Machines without an offer, of the table and of the runs, each with the reason.
         unproven: The variant that would go before all offers, if nothing but random inputs did not
             speak for its answers while precisions differ; ``None`` if there is none.
     """
@@ -62,8 +69,7 @@ class Tender:
     offers: tuple[Offer, ...]
     variants: tuple[Economics, ...]
     front: tuple[int, ...]
-    absent: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     unproven: Economics | None = None
 
 
@@ -75,24 +81,13 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
         terms: The machines and the target.
 
     Raises:
-        UsageError: if no run comes from a machine of the table, or none of them measured a model of
-            the mix.
+        UsageError: if a name is misspelt or stands for several machines, if no run comes from a
+            machine of the table, or none of them measured a model of the mix.
     """
-    by_host = {machine.host: machine for machine in terms.machines}
-    # The columns of the comparison: one host name may stand for several machines.
-    hosts = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
-    if not set(hosts.values()) & set(by_host):
-        raise UsageError(
-            "no run comes from a machine of this table; the runs come from "
-            + ", ".join(sorted(set(hosts.values()))),
-            place="--machines",
-            hint=did_you_mean(min(hosts.values()), by_host)
-            + " (set a machine's host with host = … in the table, or with NAME=RUN on the "
-            "command line)",
-        )
+    machines = machines_of(runs, terms)
     newest: dict[tuple[str, str, str], tuple[PricedMachine, CaseFacts]] = {}
     for run in sorted(runs, key=lambda run: (run.started_at, run.run_id)):
-        machine = by_host.get(hosts[run.run_id])
+        machine = machines.get(run.run_id)
         for case in run.cases if machine is not None else ():
             assert machine is not None
             newest[machine.name, case.case_id, case.runtime] = (machine, case)
@@ -104,7 +99,26 @@ def tenders(runs: Sequence[RunFacts], terms: Terms) -> tuple[Tender, ...]:
         made = [_mixed(list(groups.values()), terms)]
     else:
         made = [_tender(members, terms) for members in groups.values()]
-    return tuple(tender for tender in made if tender.variants)
+    names = machine_names(runs)
+    absent = {machine.name for machine in without_run(terms, names)}
+    strangers = tuple(
+        LeftOut(machine=name, absence=Absence.NO_PRICE) for name in strangers_to(terms, names)
+    )
+    return tuple(
+        replace(
+            tender,
+            left_out=(
+                *(
+                    replace(entry, absence=Absence.NO_RUN, subject="", detail="")
+                    if entry.machine in absent
+                    else entry
+                    for entry in tender.left_out
+                ),
+                *strangers,
+            ),
+        )
+        for tender in made
+    )
 
 
 def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) -> Tender:
@@ -115,8 +129,25 @@ def _tender(members: Sequence[tuple[PricedMachine, CaseFacts]], terms: Terms) ->
         for variant in variants_of(cases, machine, terms)
     ]
     made = _offered(variants, terms)
-    label = _workload(reference)
-    return replace(made, model=reference.model, label=label, batch=reference.batch)
+    offered = {offer.economics.machine.name for offer in made.offers}
+    left_out = tuple(
+        why_left_out(machine, _cases_of(machine, members), reference)
+        for machine in terms.machines
+        if machine.name not in offered
+    )
+    return replace(
+        made,
+        model=reference.model,
+        label=_workload(reference),
+        batch=reference.batch,
+        left_out=(*left_out, *made.left_out),
+    )
+
+
+def _cases_of(
+    machine: PricedMachine, members: Sequence[tuple[PricedMachine, CaseFacts]]
+) -> list[CaseFacts]:
+    return [case for owner, case in members if owner == machine]
 
 
 def _alike(
@@ -161,47 +192,62 @@ def _offered(variants: Sequence[Economics], terms: Terms) -> Tender:
         offers=offers,
         variants=tuple(variants),
         front=_front(variants, deciding),
-        absent=tuple(machine.name for machine in terms.machines if machine.name not in best),
+        left_out=tuple(
+            LeftOut(
+                machine=offer.economics.machine.name,
+                absence=Absence.NO_FIGURE,
+                detail=offer.reason,
+            )
+            for offer in offers
+            if offer.reason
+        ),
         unproven=_unproven(variants, leader, deciding) if several else None,
     )
 
 
 def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: Terms) -> Tender:
     """Rank the machines for all models of the mix together."""
-    parts = [_alike(_of_part(part, groups))[1] for part in terms.mix]
+    members = [_of_part(part, groups) for part in terms.mix]
+    parts = [_alike(of_part) for of_part in members]
     variants: list[Economics] = []
-    notes: list[str] = []
+    left_out: list[LeftOut] = []
     for machine in terms.machines:
         lacking = [
-            part.name
-            for part, usable in zip(terms.mix, parts, strict=True)
+            why_left_out(machine, _cases_of(machine, of_part), reference, subject=part.name)
+            for part, of_part, (reference, usable) in zip(terms.mix, members, parts, strict=True)
             if machine not in usable
         ]
         if lacking:
-            if len(lacking) < len(terms.mix):
-                notes.append(
-                    f"{machine.name} has no case of {', '.join(lacking)} that can be ranked"
-                )
+            left_out.append(_joined(lacking))
             continue
-        made = mixes_of([usable[machine] for usable in parts], machine, terms)
+        made = mixes_of([usable[machine] for _, usable in parts], machine, terms)
         if not made:
-            notes.append(
-                f"{machine.name} was not measured with the same number of processes or "
-                "callers for all models"
-            )
+            left_out.append(LeftOut(machine=machine.name, absence=Absence.NO_COMMON_COUNT))
         variants += made
     if not variants:
         raise UsageError(
             "no machine has a case that can be ranked for every model",
             place="--mix",
-            hint="; ".join(notes),
+            hint="; ".join(f"{entry.machine}: {entry.reason}" for entry in left_out),
         )
+    offered = _offered(variants, terms)
     return replace(
-        _offered(variants, terms),
+        offered,
         model=mix_words(terms.mix),
         label="as one workload",
-        notes=tuple(notes),
+        left_out=(*left_out, *offered.left_out),
     )
+
+
+def _joined(entries: Sequence[LeftOut]) -> LeftOut:
+    """One entry for the models of a mix that a machine lacks, by the reason of the first."""
+    first = entries[0]
+    alike = [
+        entry.subject
+        for entry in entries
+        if (entry.absence, entry.detail) == (first.absence, first.detail)
+    ]
+    return replace(first, subject=", ".join(alike))
 
 
 def _of_part(

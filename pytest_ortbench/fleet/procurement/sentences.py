@@ -6,17 +6,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_ortbench.analysis.sentences import first_names, tie_text
+from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
+from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
 from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.entrants import Absence, LeftOut
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
+
+#: What the first machine is called, by what ranks them.
+_WORDS = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
 
 
 def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
@@ -26,35 +31,76 @@ def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
         for tender in tenders
         for sentence in (_tender(tender, terms), *_not_yet(tender, terms))
     ]
-    return sentences or [Told("no machine of the table has a case that can be ranked")]
+    return sentences or [Told("no machine of the table has a case", lead=True)]
 
 
 def _tender(tender: Tender, terms: Terms) -> Told:
     head = f"{tender.model} {tender.label}{target(tender, terms)}: "
-    best = next((offer for offer in tender.offers if not offer.reason), None)
-    if best is None:
-        reasons = "; ".join(
-            f"{offer.economics.machine.name}: {offer.reason}" for offer in tender.offers[:3]
+    award = award_of(tender)
+    left_out = _left_out(tender, every=award.kind in (Sureness.ALONE, Sureness.NONE))
+    if award.kind is Sureness.NONE:
+        return Told(f"no machine could be priced{left_out}", about=head, lead=True)
+    best = award.priced[0]
+    name = best.economics.machine.name
+    if award.kind is Sureness.ALONE:
+        text = f"only {name} could be priced: {offer_words(best, tender, terms)}{left_out}"
+        return Told(text, about=head, lead=True)
+    if award.kind is Sureness.OPEN:
+        return _undecided(award.level, tender, terms, head)
+    if award.kind is Sureness.TIE:
+        several = "; ".join(
+            f"{offer.economics.machine.name} {offer_words(offer, tender, terms)}"
+            for offer in award.level[:3]
         )
-        return Told(f"no machine can be chosen: {reasons}", about=head)
+        more = f"; and {len(award.level) - 3} more" if len(award.level) > 3 else ""
+        text = f"no clear {_WORDS[tender.deciding]}: {several}{more}{left_out}"
+        return Told(text, about=head, lead=True)
+    text = f" {offer_words(best, tender, terms)}"
+    word = _WORDS[tender.deciding]
+    if award.probability is not None:
+        others = first_names([offer.economics.machine.name for offer in award.level[1:]])
+        word = "probably"
+        text += f"; not proven ({chance_words(award.probability)} probable): {others} may be "
+        text += {"rate": "faster"}.get(tender.deciding, "cheaper")
+    text += _lead(tender, award)
     figure = figure_of(best.economics, tender.deciding)
-    assert figure is not None
-    undecided = [offer for offer in tender.offers if offer.mark == "open"]
-    if undecided:
-        return _undecided(undecided, tender, terms, head)
-    word = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
-    winner = f"{best.economics.machine.name} with {variant_label(best.economics.case)}"
-    text = f", {amounts(best.economics, tender.deciding, terms)}"
-    ties = [offer.economics.machine.name for offer in tender.offers if offer.mark == "tie"]
-    text += tie_text(ties) + _lead(tender, best)
-    text += _not_ranked(tender)
-    sure = "at both bounds " if figure.is_open else ""
-    return Told(f"{word[tender.deciding]} {sure}", winner, text, about=head, lead=True)
+    sure = "at both bounds " if figure is not None and figure.is_open else ""
+    return Told(f"{word} {sure}", name, f"{text}{left_out}", about=head, lead=True)
 
 
-def _not_ranked(tender: Tender) -> str:
-    without = [offer.economics.machine.name for offer in tender.offers if offer.reason]
-    return f"; not ranked: {first_names(without)}" if without else ""
+def offer_words(offer: Offer, tender: Tender, terms: Terms) -> str:
+    """Write what an offer is: ``with native/cpu, 2 machines, 4000 EUR over 3 years``."""
+    variant = offer.economics
+    return f"with {variant_label(variant.case)}, {amounts(variant, tender.deciding, terms)}"
+
+
+def chance_words(probability: float) -> str:
+    """``97 %``: no probability of a rule of thumb is nearer to 1 than 99 %."""
+    return f"{min(99, math.floor(100 * probability))} %"
+
+
+def _left_out(tender: Tender, *, every: bool) -> str:
+    """Say which machines were left out and why.
+
+    Args:
+        tender: The offers.
+        every: Whether to name those without a run, too, which the notes name in any case.
+    """
+    entries = [entry for entry in tender.left_out if every or entry.absence is not Absence.NO_RUN]
+    texts = left_out_texts(entries)
+    more = f"; {len(texts) - 3} more reasons below" if len(texts) > 3 else ""
+    return "".join(f"; {text}" for text in texts[:3]) + more
+
+
+def left_out_texts(entries: Sequence[LeftOut]) -> list[str]:
+    """Say why machines were left out: ``a, b were left out: …``, once a reason."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        names.setdefault(entry.reason, []).append(entry.machine)
+    return [
+        f"{first_names(machines)} {'was' if len(machines) == 1 else 'were'} left out: {reason}"
+        for reason, machines in names.items()
+    ]
 
 
 def _not_yet(tender: Tender, terms: Terms) -> list[Told]:
@@ -87,7 +133,7 @@ def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str)
     ]
     of = f" of {first_names(names)}" if names else ""
     text = f"no recommendation, since only bounds are known{of}: {bounds}{more}"
-    return Told(text + _not_ranked(tender), about=head)
+    return Told(text + _left_out(tender, every=False), about=head, lead=True)
 
 
 def open_machines(tender: Tender) -> dict[str, Economics]:
@@ -181,14 +227,13 @@ def span(figure: Figure, digits: int = 3) -> str:
     return f"{text} [{significant(figure.low, digits)}, {high}]"
 
 
-def _lead(tender: Tender, best: Offer) -> str:
+def _lead(tender: Tender, award: Award) -> str:
     """How far ahead of the first that can be told from it, against what units differ by."""
-    figure = figure_of(best.economics, tender.deciding)
+    figure = figure_of(award.priced[0].economics, tender.deciding)
     rest = [
         (other, offer.economics.machine.name)
-        for offer in tender.offers
-        if offer is not best
-        and offer.mark != "tie"
+        for offer in award.priced
+        if offer not in award.level
         and (other := figure_of(offer.economics, tender.deciding)) is not None
     ]
     if not rest or figure is None or not figure.value:
@@ -207,9 +252,7 @@ def _lead(tender: Tender, best: Offer) -> str:
     return text
 
 
-def assumptions(
-    tenders: Sequence[Tender], terms: Terms, runs_without_price: Sequence[str]
-) -> list[str]:
+def assumptions(tenders: Sequence[Tender], terms: Terms) -> list[str]:
     """Say what the figures assume."""
     sentences = [ONE_UNIT]
     queued = any(variant.capacity_source == "queue" for variant in _all(tenders))
@@ -232,19 +275,22 @@ def assumptions(
         f"{terms.years:g} years. Its bounds take all measured numbers at the ends of their 95 "
         "% intervals at once; prices are taken as exact."
     )
-    if terms.rented_with_power:
-        names = first_names([machine.name for machine in terms.rented_with_power], 6)
+    offered_names = {variant.machine.name for variant in _all(tenders)}
+    rented = [machine.name for machine in terms.rented_with_power if machine.name in offered_names]
+    if rented:
         sentences.append(
-            f"The rent of {names} is assumed to include power: the power_price of the whole table "
-            "applies to bought machines only. If rent and power are paid separately, write "
-            "power_price for that machine."
+            f"The rent of {first_names(rented, 6)} is assumed to include power: the power_price of "
+            "the whole table applies to bought machines only. If rent and power are paid "
+            "separately, write power_price for that machine."
         )
-    if terms.bought_without_power:
-        names = first_names([machine.name for machine in terms.bought_without_power], 6)
+    bought = [
+        machine.name for machine in terms.bought_without_power if machine.name in offered_names
+    ]
+    if bought:
         sentences.append(
-            f"Without power_price, the cost of {names} does not include power, but the rent of "
-            "others does; so it is a lower bound. Write power_price (0: the price includes "
-            "power)."
+            f"Without power_price, the cost of {first_names(bought, 6)} does not include power, "
+            "but the rent of others does; so it is a lower bound. Write power_price (0: the price "
+            "includes power)."
         )
     labels = {variant.power.source for variant in _all(tenders) if variant.power is not None}
     sentences += [f"Power is {source}." for source in sorted(labels)]
@@ -252,10 +298,6 @@ def assumptions(
         sentences.append(
             "No target is set: --rate and --p99 add the machines needed and the cost over the "
             "years."
-        )
-    if runs_without_price:
-        sentences.append(
-            f"Missing from the table of machines: {first_names(list(runs_without_price), 6)}."
         )
     return sentences
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.core.errors import did_you_mean
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sides import machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words
+from pytest_ortbench.fleet.procurement.award import Sureness, award_of
 from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.entrants import Absence, strangers_to, without_run
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
@@ -22,6 +23,7 @@ from pytest_ortbench.fleet.procurement.sentences import (
     cheapest_machines,
     count,
     how_to_settle,
+    left_out_texts,
     money,
     open_machines,
     served_text,
@@ -45,14 +47,29 @@ class Procurement:
         tenders: One a workload.
         answer: The sentences that say what to buy.
         warnings: What they assume.
-        without_run: Machines of the table that no run is of: said once, not at every workload.
     """
 
     terms: Terms
     tenders: tuple[Tender, ...]
     answer: tuple[Told, ...]
     warnings: tuple[str, ...]
-    without_run: tuple[str, ...] = ()
+
+    @property
+    def priced(self) -> tuple[str, ...]:
+        """Machines that could be priced for a workload, the first of the table first."""
+        names = {
+            offer.economics.machine.name
+            for tender in self.tenders
+            for offer in award_of(tender).priced
+        }
+        return tuple(machine.name for machine in self.terms.machines if machine.name in names)
+
+    @property
+    def title(self) -> str:
+        """What the comparison is about: without a rival it says so."""
+        if len(self.priced) > 1:
+            return f"What {len(self.priced)} machines cost"
+        return f"Only {self.priced[0]} could be priced" if self.priced else "No machine was priced"
 
 
 def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
@@ -66,24 +83,18 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
         UsageError: if no run comes from a machine of the table.
     """
     tendered = tenders(runs, terms)
-    hosts = {machine.host for machine in terms.machines}
-    measured = machine_names(runs)
-    strangers = list(dict.fromkeys(name for name in measured if name not in hosts))
-    without_run = [machine for machine in terms.machines if machine.host not in measured]
-    # A name without a run is a typo as a rule, of one that is left over where there is any.
-    missing = [
-        f"No run of a machine named {machine.host}. "
-        f"{did_you_mean(machine.host, strangers or measured)}"
-        for machine in without_run
+    names = machine_names(runs)
+    absent = without_run(terms, names)
+    strangers = strangers_to(terms, names)
+    missing = [f"No run of {machine.name} was given." for machine in absent]
+    missing += [
+        f"The table of machines has no entry for {name}, so it has no price." for name in strangers
     ]
     return Procurement(
         terms=terms,
         tenders=tendered,
         answer=tuple(text.cleaned(one_line) for text in cheapest_machines(tendered, terms)),
-        warnings=tuple(
-            one_line(text) for text in (*missing, *assumptions(tendered, terms, strangers))
-        ),
-        without_run=tuple(machine.name for machine in without_run),
+        warnings=tuple(one_line(text) for text in (*missing, *assumptions(tendered, terms))),
     )
 
 
@@ -97,11 +108,9 @@ def with_costs(
         shown: What machines cost.
         all_columns: Whether there is room for all columns.
     """
-    # The columns may be something else, and not every machine of the table need have a run.
-    priced = len(shown.terms.machines) - len(shown.without_run)
     return replace(
         view,
-        title=f"What {priced} machines cost" if priced != 1 else "What 1 machine costs",
+        title=one_line(shown.title),
         # What is fastest for each workload stands in the tables; the question is another one.
         answer=(*shown.answer, _apart(view)),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
@@ -237,7 +246,7 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
                 for offer in tender.offers
             ),
             right=frozenset(range(3, len(columns) + 1)),
-            sentences=tuple(map(one_line, _notes(tender, terms, shown.without_run))),
+            sentences=tuple(map(one_line, _notes(tender, terms))),
         )
         for number, tender in enumerate(shown.tenders[:WORKLOADS], start=1)
     ]
@@ -248,18 +257,28 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
 
 
 def shown_mark(offer: Offer, tender: Tender) -> str:
-    """``tie`` also for the first of offers that can't be told apart: it is no better than they."""
-    tied = any(other.mark == "tie" for other in tender.offers)
-    return "tie" if tied and offer.mark == "best" else offer.mark
+    """Return the mark of an offer for people.
+
+    ``tie`` also for the first of offers that can't be told apart: it is no better than they;
+    ``probably`` for it, and ``possibly`` for the others, where it is probably the best.
+    """
+    if offer.mark not in ("best", "tie"):
+        return offer.mark
+    kind = award_of(tender).kind
+    if kind is Sureness.PROBABLE:
+        return "probably" if offer.mark == "best" else "possibly"
+    return "tie" if kind is Sureness.TIE else offer.mark
 
 
-def _notes(tender: Tender, terms: Terms, without_run: Sequence[str]) -> list[str]:
-    sentences = [f"{offer.economics.machine.name}: {offer.reason}" for offer in _unranked(tender)]
-    absent = [name for name in tender.absent if name not in without_run]
-    if absent:
-        sentences.append(f"Without a case that can be ranked: {', '.join(absent)}")
+def _notes(tender: Tender, terms: Terms) -> list[str]:
+    sentences = left_out_texts(
+        [
+            entry
+            for entry in tender.left_out
+            if entry.absence not in (Absence.NO_RUN, Absence.NO_PRICE)
+        ]
+    )
     sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
-    sentences += tender.notes
     if any(variant.busy for variant in tender.variants):
         sentences.append("An item is a request of any of these models")
     sentences += [
@@ -289,10 +308,6 @@ def _busy(variant: Economics, terms: Terms) -> str:
         f"{part.name} {100 * share:.0f} %"
         for part, share in zip(terms.mix, variant.busy, strict=True)
     )
-
-
-def _unranked(tender: Tender) -> list[Offer]:
-    return [offer for offer in tender.offers if offer.reason]
 
 
 CSV_COLUMNS = (

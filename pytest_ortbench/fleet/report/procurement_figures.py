@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from matplotlib.markers import CARETRIGHT, CARETUP
 from matplotlib.ticker import FuncFormatter
 
-from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.ranking import Tender, figure_of, latency_span
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 PANELS, PANEL_IN, ROW_IN, MACHINES = 6, 3.0, 0.24, 20
 #: Of costs that have no end at the slow end of the intervals.
 ARROW = "arrow: no upper bound"
+
+#: Marks of offers that may be the best.
+_MAY_BE_BEST = ("best", "tie", "probably", "possibly")
 
 DESCRIPTIONS = {
     "cost-latency": "Cost against latency of every variant on every machine, and those that no "
@@ -101,7 +103,7 @@ def cost(shown: Procurement) -> Drawing | None:
         axes.xaxis.set_major_formatter(FuncFormatter(_amount))
         for position, (offer, drawn_span) in enumerate(zip(offers, spans, strict=True)):
             mark = shown_mark(offer, tender)
-            colour = style.COLOURS[2] if mark in ("best", "tie") else style.COLOURS[0]
+            colour = style.COLOURS[2 if mark in _MAY_BE_BEST else 0]
             if not log:
                 axes.plot(
                     [0, drawn_span.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1
@@ -119,14 +121,14 @@ def cost(shown: Procurement) -> Drawing | None:
                 marker="|" if drawn_span.is_open else "o",
                 markersize=5.5,
                 markeredgecolor=colour,
-                markerfacecolor="white" if mark == "tie" else colour,
+                markerfacecolor="white" if mark in ("tie", "possibly") else colour,
                 linestyle="none",
                 zorder=3,
             )
             axes.text(
                 1.01,
                 position,
-                money(drawn_span) if drawn_span.is_open else significant(drawn_span.value),
+                money(drawn_span if drawn_span.is_open else drawn_span.exact),
                 transform=axes.get_yaxis_transform(),
                 va="center",
                 color=style.INK,
@@ -143,8 +145,8 @@ def cost(shown: Procurement) -> Drawing | None:
         made,
         "What it costs",
         (
-            style.mark("cheapest", style.COLOURS[2], "o"),
-            style.mark("no clear cheapest", style.COLOURS[2], "o", filled=False),
+            style.mark("cheapest, or probably so", style.COLOURS[2], "o"),
+            style.mark("may be the cheapest", style.COLOURS[2], "o", filled=False),
             style.mark("other", style.COLOURS[0], "o"),
             *(
                 [style.mark("only bounds are known", style.COLOURS[0], "|")]

@@ -149,7 +149,7 @@ def build_view(
         others = ", ".join(name for name in AXES if name != chosen)
         raise UsageError(
             f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
-            place="ortbench compare",
+            place="compare",
             hint=f"Name more runs, or compare by something else (--by: {others})",
         )
     names = [side.short for side in layout.sides]

@@ -66,6 +66,26 @@ def test_a_bought_machine_without_a_power_price_stands_out_beside_a_rented_one()
 
 
 @pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("price = '1300'", "price = 1300"),
+        ("price = '1300 EUR'", "price = 1300"),
+        ("price = 3\nunits_owned = '2'", "units_owned = 2"),
+        ("price = 3\nidle_power = '45.5 W'", "idle_power = 45.5"),
+    ],
+)
+def test_a_number_in_quotes_is_shown_without_them(written: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_machines(f"[machines.a]\n{written}", "machines.toml")
+    assert raised.value.hint.endswith(f": {hint}")
+
+
+def test_a_rate_of_the_table_may_have_a_unit() -> None:
+    table = "rate = '30000/min'\np99 = '5 ms'\n[machines.a]\nprice = 3"
+    assert parse_machines(table, "m.toml").rate_per_s == 500
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("currency = ", "not TOML"),
@@ -109,6 +129,8 @@ def test_a_bought_machine_without_a_power_price_stands_out_beside_a_rented_one()
             "load_power is 0, but every machine needs power",
         ),
         ("[machines.a]\nprice = 3\nhost = 3", "host is 3, not a name"),
+        ("[machines.a]\nprice = 3\n[machines.b]\nprice = 3\nhost = 'a'", "have the host 'a'"),
+        ("rate = '5/day'\n[machines.a]\nprice = 3", "not a number with /s"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:

@@ -14,8 +14,16 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, ParallelPoint, RunFacts, ServedRate
+from pytest_ortbench.fleet.procurement.award import Sureness, award_of
+from pytest_ortbench.fleet.procurement.entrants import Absence
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms, parse_machines
-from pytest_ortbench.fleet.procurement.mix import MixPart, mix_words, parse_mix, total_rate
+from pytest_ortbench.fleet.procurement.mix import (
+    MixPart,
+    mix_words,
+    parse_mix,
+    parse_rate,
+    total_rate,
+)
 from pytest_ortbench.fleet.procurement.queueing import capacity
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
 from pytest_ortbench.fleet.procurement.sentences import cheapest_machines
@@ -149,8 +157,10 @@ def test_a_machine_without_one_of_the_models_is_told_and_left_out() -> None:
         terms=replace(TERMS, machines=(BOX, PricedMachine(name="small", host="small", price=1))),
     )
     assert [offer.economics.machine.name for offer in tender.offers] == ["box"]
-    assert tender.absent == ("small",)
-    assert tender.notes == ("small has no case of rec that can be ranked",)
+    assert [(entry.machine, entry.absence, entry.subject) for entry in tender.left_out] == [
+        ("small", Absence.NOT_MEASURED, "rec")
+    ]
+    assert award_of(tender).kind is Sureness.ALONE
 
 
 def test_a_request_of_a_batch_counts_as_one() -> None:
@@ -197,11 +207,35 @@ def test_a_mix_is_read_with_its_units() -> None:
         ("", "not a model with a rate"),
         ("det", "not a model with a rate"),
         (":4/s", "not a model with a rate"),
+        ("det:4/s rec:2/s", "separated by commas"),
+        ("det:4/s;rec:2/min", "separated by commas"),
+        ("det:4/s + rec:2/h", "separated by commas"),
+        ("det:4/s and rec:2/h", "separated by commas"),
     ],
 )
 def test_a_mix_that_can_not_be_gets_one_message(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         parse_mix(text, "--mix")
+
+
+def test_a_mix_without_commas_is_written_with_them() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_mix("det:40/s zoo:rec/b8:120/min; cls:3/h", "--mix")
+    assert '"det:40/s,zoo:rec/b8:120/min,cls:3/h"' in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"), [("500", 500), ("500/s", 500), ("30000/min", 500), ("1.8e6 / h", 500)]
+)
+def test_a_rate_may_have_the_units_of_a_mix(text: str, rate: float) -> None:
+    assert parse_rate(text, "--rate") == pytest.approx(rate)
+
+
+@pytest.mark.parametrize("text", ["", "fast", "5/day", "0/s", "-3", "nan", "inf/s", "5/s/s"])
+def test_a_rate_that_can_not_be_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rate(text, "--rate")
+    assert caught.value.place == "--rate"
 
 
 def test_the_table_of_machines_may_hold_the_mix() -> None:

@@ -110,14 +110,14 @@ def test_without_a_measurement_there_are_bounds_and_no_recommendation() -> None:
     tender = only([wide(), NARROW_RUN], dearer)
     assert marks(tender) == {"narrow": "open", "wide": "open"}
     said = cheapest_machines([tender], dearer)[0]
-    assert not said.lead
+    assert not said.winner
     assert "wide 2 to 8 machines, 2000 to 8000 EUR" in said
 
 
 def test_one_machine_alone_is_not_recommended_by_its_bounds() -> None:
     tender = only([wide()])
     assert marks(tender) == {"wide": "open"}
-    assert not cheapest_machines([tender], TERMS)[0].lead
+    assert not cheapest_machines([tender], TERMS)[0].winner
 
 
 def test_the_bounds_are_about_throughput_too_where_nothing_is_to_be_served() -> None:
@@ -220,7 +220,7 @@ def test_bounds_are_written_as_bounds() -> None:
         "100 to 1600",
         "100 to 1600 machines",
     )
-    said = " ".join(assumptions([only([wide(), NARROW_RUN])], TERMS, []))
+    said = " ".join(assumptions([only([wide(), NARROW_RUN])], TERMS))
     assert "Bounds" in said
 
 

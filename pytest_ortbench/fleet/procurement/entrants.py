@@ -1,0 +1,179 @@
+"""Which machine of the table a run comes from, and why a machine has no offer.
+
+A purchase is decided among the machines that could be priced. So a name that only can be a mistake
+ends the call, and every other machine that is missing is kept with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pytest_ortbench.core.errors import UsageError, nearest
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
+from pytest_ortbench.fleet.numbers.sides import machine_names
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
+
+#: Facts of a machine that a message shows where they differ, at most.
+_FACTS = 2
+
+
+class Absence(Enum):
+    """Why a machine has no offer for a workload."""
+
+    NO_RUN = "no run of it was given"
+    NO_PRICE = "it has no entry in the table of machines"
+    NOT_MEASURED = "this workload was not measured there"
+    NOT_RANKED = "no case of this workload can be ranked there"
+    OTHER_INPUTS = "this workload was measured with other inputs there"
+    OTHER_MODEL = "the model of this name is another file there"
+    NO_THROUGHPUT = "the throughput of this workload is not known there"
+    NO_COMMON_COUNT = (
+        "the models were not measured with the same number of processes or callers there"
+    )
+    NO_FIGURE = "no cost can be computed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A machine without an offer for a workload.
+
+    Attributes:
+        machine: Its name.
+        absence: Why.
+        subject: What of, where a part of a workload is meant: the models of a mix.
+        detail: The reason of the case itself: ``INACCURATE``.
+    """
+
+    machine: str
+    absence: Absence
+    subject: str = ""
+    detail: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why, for people: ``gbdt was not measured there``."""
+        if self.absence is Absence.NO_FIGURE:
+            return self.detail
+        subject = f"{self.subject}: " if self.subject else ""
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{subject}{self.absence.value}{detail}"
+
+
+def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachine]:
+    """Return the machine of the table that each run comes from, by the run's id.
+
+    Args:
+        runs: Runs; those of machines without an entry are left out.
+        terms: The machines.
+
+    Raises:
+        UsageError: if a name is misspelt, stands for several machines, or none is in the table.
+    """
+    by_host = {machine.host: machine for machine in terms.machines}
+    names = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
+    _refuse_shared_names(runs, names, by_host)
+    strangers = strangers_to(terms, list(names.values()))
+    for machine in without_run(terms, list(names.values())):
+        near = nearest(machine.host, strangers)
+        if near and not _differ_by_a_number(near, machine.host):
+            raise UsageError(
+                f"the entry [machines.{machine.name}] has no run, and the run of {near!r} has no "
+                "entry",
+                place="--machines",
+                hint=f"If they are one machine, rename the entry to [machines.{near}], or name the "
+                f"run: {machine.host}=RUN",
+            )
+    if not set(names.values()) & set(by_host):
+        known = ", ".join(by_host)
+        first = next(iter(by_host))
+        raise UsageError(
+            "no run comes from a machine of the table: the runs come from "
+            f"{', '.join(dict.fromkeys(names.values()))}, and the table has {known}",
+            place="--machines",
+            hint=f"Say which machine a run is of: ortbench compare {first}=RUN …; or write its "
+            "host name into the entry: host = …",
+        )
+    return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
+
+
+def strangers_to(terms: Terms, names: Sequence[str]) -> list[str]:
+    """Return the names of machines that have no entry in the table, each once."""
+    hosts = {machine.host for machine in terms.machines}
+    return [name for name in dict.fromkeys(names) if name not in hosts]
+
+
+def without_run(terms: Terms, names: Sequence[str]) -> list[PricedMachine]:
+    """Return the machines of the table that no run is of."""
+    return [machine for machine in terms.machines if machine.host not in names]
+
+
+def _differ_by_a_number(name: str, other: str) -> bool:
+    """Whether two names are those of siblings: ``lab-1`` and ``lab-2``."""
+    plain, other_plain = (re.sub(r"\d+", "", text) for text in (name, other))
+    return plain == other_plain
+
+
+def _refuse_shared_names(
+    runs: Sequence[RunFacts], names: Mapping[str, str], by_host: Mapping[str, PricedMachine]
+) -> None:
+    """Refuse runs of different machines under one name, of which the table has only one."""
+    for host in by_host:
+        kinds: dict[str, RunFacts] = {}
+        for run in runs:
+            if run.host == host:
+                kinds.setdefault(names[run.run_id], run)
+        if len(kinds) > 1 and any(name not in by_host for name in kinds):
+            first, second = list(kinds.values())[:2]
+            raise UsageError(
+                f"{len(kinds)} different machines are called {host!r}: "
+                f"{_difference(first, second)}",
+                place="--machines",
+                hint="Give each a name of its own, with an entry in the table: "
+                f"ortbench compare {host}=RUN OTHER=RUN",
+            )
+
+
+def _difference(first: RunFacts, second: RunFacts) -> str:
+    """``cpus_usable 2 in 2026…-vm-6807, 1 in 2026…-vm-3cb5``."""
+    keys = [
+        key
+        for key in dict.fromkeys((*first.machine, *second.machine))
+        if first.machine.get(key) != second.machine.get(key)
+    ]
+    return "; ".join(
+        f"{key} is {first.machine.get(key, 'not known')} in {first.run_id} and "
+        f"{second.machine.get(key, 'not known')} in {second.run_id}"
+        for key in keys[:_FACTS]
+    )
+
+
+def why_left_out(
+    machine: PricedMachine, cases: Sequence[CaseFacts], reference: CaseFacts, *, subject: str = ""
+) -> LeftOut:
+    """Say why a machine that was measured has no offer.
+
+    Args:
+        machine: The machine.
+        cases: Its cases of the workload.
+        reference: The case that says what is fed.
+        subject: What they are of, where that is a part of the workload.
+    """
+    if not cases:
+        return LeftOut(machine=machine.name, absence=Absence.NOT_MEASURED, subject=subject)
+    barred = next((case for case in cases if case.reason), None)
+    if barred is not None and all(case.reason for case in cases):
+        return LeftOut(
+            machine=machine.name,
+            absence=Absence.NOT_RANKED,
+            subject=subject,
+            detail=barred.reason.partition(":")[0],
+        )
+    absence = Absence.NO_THROUGHPUT
+    if all(case.digest != reference.digest for case in cases):
+        absence = Absence.OTHER_MODEL
+    elif all(case.inputs != reference.inputs for case in cases):
+        absence = Absence.OTHER_INPUTS
+    return LeftOut(machine=machine.name, absence=absence, subject=subject)
