@@ -1,4 +1,4 @@
-"""What the benchmarks of the gate start from: models as cases, on so many threads."""
+"""What benchmarks of gate and yardstick start from: models as cases, on so many threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Bench:
 
 
 @contextmanager
-def bench(models: Sequence[str], threads: int) -> Iterator[Bench]:
+def bench(models: Sequence[str], *threads: int) -> Iterator[Bench]:
     """Resolve the models and, in the end, leave no process behind.
 
     Raises:
@@ -40,7 +40,7 @@ def bench(models: Sequence[str], threads: int) -> Iterator[Bench]:
         runtime = Runtime(command=(sys.executable,))
         planner = Planner(launcher, Path.cwd(), runtimes=[runtime], notify=print)
         try:
-            request = PlanRequest(models=tuple(models), threads=(threads,))
+            request = PlanRequest(models=tuple(models), threads=threads)
             entries = planner.plan(request).entries
             for entry in entries:
                 if entry.refusal is not None:

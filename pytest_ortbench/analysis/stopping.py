@@ -44,6 +44,7 @@ class StopRule:
         target: Stop once the half-width of the median's interval is below this share of it.
         needed: Samples that this worker must give even beyond its budget.
         enough: Samples without which the target does not count as reached.
+        least_ns: Timed nanoseconds without which it does not either.
         typical_ns: What one inference is expected to take, known from the warm-up; 0 if unknown.
         reason: After the end: ``target``, ``budget`` or ``timeout``.
     """
@@ -52,16 +53,19 @@ class StopRule:
     target: float
     needed: int = MIN_SAMPLES
     enough: int = MIN_SAMPLES
+    least_ns: float = 0.0
     typical_ns: float = 0.0
     reason: str = ""
 
     @classmethod
-    def for_worker(cls, sampling: Sampling, *, typical_ns: float = 0.0) -> StopRule:
+    def for_worker(
+        cls, sampling: Sampling, *, typical_ns: float = 0.0, least_ns: float = 0.0
+    ) -> StopRule:
         """Return the rule for each of the workers of a case.
 
         A worker owes its share of the samples that a median needs (6) and that a limit needs,
         even past the budget. It stops early only with its share of what a p99 needs (368), since
-        that is what the table shows.
+        that is what the table shows, and with the rounds that a yardstick needs.
         """
         workers = max(1, sampling.workers)
         needed = max(
@@ -75,6 +79,7 @@ class StopRule:
             needed=needed,
             enough=max(needed, math.ceil(samples_needed(99) / workers)),
             typical_ns=typical_ns,
+            least_ns=least_ns,
         )
 
     def next_block(self, blocks: Sequence[Block], *, left_s: float | None = None) -> int | None:
@@ -101,7 +106,8 @@ class StopRule:
             if left_ns < each_ns / 2:
                 self.reason = "budget"
                 return None
-            if count >= self.enough and median_is_known(blocks, self.target):
+            is_enough = count >= self.enough and spent_ns >= self.least_ns
+            if is_enough and median_is_known(blocks, self.target):
                 self.reason = "target"
                 return None
         # Equal blocks up to the end of the budget, so that no sliver of a block is left over.

@@ -241,7 +241,7 @@ def _measure_blocks(
     until: float,
 ) -> tuple[list[Block], str]:
     """Time blocks until the rule is content; look at the outputs once in between."""
-    rule = StopRule.for_worker(sampling, typical_ns=typical_ns(warm_up))
+    rule = StopRule.for_worker(sampling, typical_ns=typical_ns(warm_up), least_ns=turns.least_ns)
     blocks: list[Block] = []
     while True:
         iterations = rule.next_block(blocks, left_s=until - time.monotonic())

@@ -134,3 +134,12 @@ def test_it_always_ends_with_what_it_owes(
     spent_ns = sum(block.wall_ns for block in blocks)
     allowed_ns = max(sampling.time_s * 1e9 / workers, rule.needed * each_ns * (1 + noise))
     assert spent_ns <= 1.3 * allowed_ns + BLOCK_NS + 2 * each_ns
+
+
+def test_a_known_median_waits_for_the_time_that_something_else_needs():
+    level = Sampling(time_s=15.0, workers=3)
+    early = drive(StopRule.for_worker(level), lambda _: MS)
+    late = drive(StopRule.for_worker(level, least_ns=2000 * MS), lambda _: MS)
+    never_so_long = drive(StopRule.for_worker(level, least_ns=1e12), lambda _: MS)
+    assert total(early) < 1000 < 2000 <= total(late) < 2300
+    assert total(never_so_long) == pytest.approx(5000, rel=0.05)

@@ -14,6 +14,7 @@ from pytest_ortbench.execution import standard
 from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.yardstick.choice import SHARE
 from pytest_ortbench.yardstick.measuring.turns import (
+    ENOUGH_ROUNDS,
     KEPT_ROUNDS,
     MODEL_NS,
     Turns,
@@ -242,6 +243,19 @@ def test_all_workers_of_a_case_take_the_same_and_give_what_was_asked_for(tmp_pat
         assert measurement.samples.blocks == 7
         assert measurement.yardstick is not None
         assert measurement.yardstick.rounds >= 100
+
+
+def test_a_known_median_waits_for_enough_rounds(tmp_path: Path) -> None:
+    launcher = fast()
+    launcher.unit_ns = 0.5 * MS
+    beside = standard.measure(make_case(), launcher, tmp_path)  # type: ignore[arg-type]  # as far as asked
+    case = make_case(sampling=Sampling(yardstick="off"))
+    alone = standard.measure(case, fast(), tmp_path)  # type: ignore[arg-type]  # likewise
+    for result in (beside, alone):
+        assert {each.stop for each in result.measurements} == {"target"}
+    rounds = [each.yardstick.rounds for each in beside.measurements if each.yardstick]
+    assert min(rounds) >= ENOUGH_ROUNDS - 5
+    assert alone.measurements[0].samples.count < beside.measurements[0].samples.count < 1000
 
 
 def test_turned_off_it_times_blocks_as_ever(tmp_path: Path) -> None:

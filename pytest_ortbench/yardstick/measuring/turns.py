@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
@@ -19,6 +20,8 @@ from pytest_ortbench.core.outcome import Block, Failure, YardstickTurns
 from pytest_ortbench.launch.seam import Launcher, Worker, YardstickWorker
 from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.yardstick.choice import SHARE, chosen_yardstick, yardstick_threads
+
+R = TypeVar("R")
 
 #: A block of the model, or one inference if that takes longer. Longer blocks would meet other
 #: states of the machine than the yardstick's, shorter ones be lost in the change of sides.
@@ -36,6 +39,9 @@ _LONG_NS = 3_000_000
 
 #: Units that say how long one takes.
 _UNITS_LOOKED_AT = 8
+
+#: Rounds without which a model is not left early: a ratio stands on its blocks.
+ENOUGH_ROUNDS = 40
 
 #: Rounds that are kept of a worker.
 KEPT_ROUNDS = 500
@@ -87,6 +93,7 @@ class Turns:
 
     Attributes:
         name: Which yardstick it is, even if it failed; empty if there was to be none.
+        least_ns: Timed nanoseconds of the model that make enough rounds; 0 without a yardstick.
 
     Args:
         worker: Whose blocks.
@@ -96,6 +103,7 @@ class Turns:
 
     def __init__(self, worker: Worker, *, seed: int = 0, absence: str = "") -> None:
         self.name = ""
+        self.least_ns = 0.0
         self._worker = worker
         self._order = random.Random(seed)
         self._absence, self._detail = absence, ""
@@ -136,6 +144,7 @@ class Turns:
                 self._yardstick = launcher.yardstick(self.name, threads=threads)
                 look = self._yardstick.time(_UNITS_LOOKED_AT, untimed=_UNITS_LOOKED_AT)
                 self._sizes = sizes_of_blocks(typical_ns, min(look.durations_ns))
+                self.least_ns = ENOUGH_ROUNDS * self._sizes.runs * typical_ns
             except WorkerError as error:
                 self._lose(error.failure)
 
@@ -240,7 +249,7 @@ def in_one_block(blocks: Sequence[Block]) -> Block:
     )
 
 
-def spread_evenly(rounds: Sequence[tuple[Block, Block]], most: int) -> list[tuple[Block, Block]]:
+def spread_evenly(rounds: Sequence[R], most: int) -> list[R]:
     """Return at most so many rounds, spread evenly over all."""
     kept = min(most, len(rounds))
     return [rounds[index * len(rounds) // kept] for index in range(kept)]

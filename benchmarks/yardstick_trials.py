@@ -1,0 +1,288 @@
+"""How much two runs of one case differ, by what is made of them, over hours and days.
+
+    python benchmarks/yardstick_trials.py --resume [--runs 40] [--seconds 3] [--file FILE]
+    python benchmarks/yardstick_trials.py --table
+
+A run is one case by the standard pass: three fresh processes whose blocks take turns with a
+yardstick. Three models at one thread and at two come in random order, again and again, and each run
+is one more line of the file: raw blocks, flags, load, p50 with its interval. It may be interrupted
+at any time; ``--resume`` goes on, and what is more than half an hour apart counts as another
+occasion. Printed are the differences of all pairs of runs (larger ÷ smaller − 1): their median, and
+what 95 % of them stay below; how many runs carry a flag; how often an interval covers the median of
+all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from paired_cases import bench
+
+from pytest_ortbench.analysis.relative_latency import relative_latency
+from pytest_ortbench.analysis.samples import median_latency
+from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
+from pytest_ortbench.execution import standard
+from pytest_ortbench.yardstick.measuring.turns import spread_evenly
+
+FILE = Path(__file__).parents[1] / "results" / "yardstick" / "trials.jsonl"
+MODELS = ("builtin:mobilenet_v2", "builtin:lstm_tagger", "zoo:magika")
+THREADS = (1, 2)
+
+#: Rounds of a process that are stored.
+_KEPT_ROUNDS = 100
+#: Runs that lie further apart are of two occasions.
+_APART = timedelta(minutes=30)
+_FLOOR_PERCENT = 5
+
+#: One line of the file.
+Run = dict[str, Any]
+
+
+def main() -> int:
+    """Add runs until each case has its number of them, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--resume", action="store_true", help="go on with the file")
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--flagged", action="store_true", help="compare flagged runs, too")
+    parser.add_argument("--runs", type=int, default=40, help="of each case, on this occasion")
+    parser.add_argument("--seconds", type=float, default=3.0, help="timed, over three processes")
+    parser.add_argument("--file", type=Path, default=FILE)
+    args = parser.parse_args()
+    earlier = read(args.file)
+    if not args.table:
+        if earlier and not args.resume:
+            sys.exit(f"{args.file} holds {len(earlier)} runs: add --resume, or name another --file")
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            measure(args.file, args.runs, args.seconds)
+        except KeyboardInterrupt:
+            print("stopped; this is what the file holds")
+    print(table(read(args.file), flagged=args.flagged))
+    return 0
+
+
+def measure(file: Path, runs: int, seconds: float) -> None:
+    """Measure every case so many times, in another order each time, a line after each."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    drop_torn_line(file)
+    with bench(MODELS, *THREADS) as ready:
+        cases = [
+            replace(case, sampling=replace(case.sampling, time_s=seconds)) for case in ready.cases
+        ]
+        for index in range(runs):
+            for case in random.sample(cases, len(cases)):
+                before = os.getloadavg()[0]
+                result = standard.measure(case, ready.launcher, ready.folder)
+                run = line_of(result, load=(before, os.getloadavg()[0]))
+                with file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(run) + "\n")
+                print(f"{index + 1} of {runs}: {told(run)}", flush=True)
+
+
+def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
+    """Return what a run keeps of its result."""
+    case, measured = result.case, result.measurements
+    run: Run = {
+        "at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "model": case.model.name,
+        "threads": case.session.intra_op_num_threads,
+        "status": result.status,
+        "flags": [flag.name for flag in result.flags],
+        "load": load,
+        "wall_s": round(result.wall_s, 2),
+    }
+    if result.status != "measured":
+        return run
+    p50 = median_latency([measurement.samples for measurement in measured])
+    relative = relative_latency(result)
+    run |= {
+        "onnxruntime": measured[0].runtime.version,
+        "p50_ns": [p50.value_ns, p50.low_ns, p50.high_ns],
+        "relative": relative
+        if isinstance(relative, str)
+        else [relative.value, relative.low, relative.high, relative.estimator],
+        "steal": [measurement.samples.steal_ratio for measurement in measured],
+        "launches": [launch_of(measurement.yardstick) for measurement in measured],
+    }
+    return run
+
+
+def launch_of(turns: YardstickTurns | None) -> Run:
+    """Return the rounds of one process: blocks of both sides, in nanoseconds."""
+    if turns is None or turns.yardstick is None:
+        return {"absence": "" if turns is None else turns.absence}
+    rounds = list(
+        zip(
+            turns.model_mean_ns,
+            turns.model_low_ns,
+            turns.yardstick_mean_ns,
+            turns.yardstick_low_ns,
+            strict=True,
+        )
+    )
+    kept = spread_evenly(rounds, _KEPT_ROUNDS)
+    names = ("model_mean_ns", "model_low_ns", "yardstick_mean_ns", "yardstick_low_ns")
+    return {
+        "yardstick": turns.yardstick.identity,
+        "rounds": turns.rounds,
+        "cpus": [turns.model_cpus, turns.yardstick_cpus],
+        "best_ns": turns.best_ns,
+        **dict(zip(names, map(list, zip(*kept, strict=True)), strict=True)),
+    }
+
+
+def read(file: Path) -> list[Run]:
+    """Return the runs of a file, the oldest first; a torn last line is left out."""
+    try:
+        lines = file.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in lines[:-1] if line]
+
+
+def drop_torn_line(file: Path) -> None:
+    """Remove what an interrupted run left behind the last whole line."""
+    if file.exists():
+        content = file.read_bytes()
+        if not content.endswith(b"\n"):
+            with file.open("r+b") as torn:
+                torn.truncate(content.rfind(b"\n") + 1)
+
+
+def told(run: Run) -> str:
+    """Return a run on one line."""
+    name = f"{run['model']}, {run['threads']} threads"
+    if "p50_ns" not in run:
+        return f"{name}: {run['status']}"
+    value, low, high = run["p50_ns"]
+    width = "no interval" if low is None else f"[{low / 1e6:.3f}, {high / 1e6:.3f}]"
+    relative = run["relative"]
+    ratio = relative if isinstance(relative, str) else f"ratio {relative[0]:.3f} ({relative[3]})"
+    flags = ", ".join(run["flags"]) or "no flag"
+    return f"{name}: p50 {value / 1e6:.3f} ms {width}, {ratio}; {flags}; load {run['load'][1]:.1f}"
+
+
+def table(runs: Sequence[Run], *, flagged: bool) -> str:
+    """Return what the runs of a file come to."""
+    groups: dict[tuple[str, int], list[Run]] = defaultdict(list)
+    for run in runs:
+        if "p50_ns" in run:
+            groups[run["model"], run["threads"]].append(run)
+    lines = [
+        f"{len(runs)} runs on {occasions(runs)} occasions, "
+        f"{sum(bool(run['flags']) for run in runs)} with a flag "
+        f"({', '.join(f'{name} {count}' for name, count in counted_flags(runs)) or 'none'})"
+    ]
+    for (model, threads), of_case in sorted(groups.items(), key=lambda group: group[0][::-1]):
+        kept = [run for run in of_case if flagged or not run["flags"]]
+        lines.append(
+            f"\n{model}, {threads} threads: {len(kept)} of {len(of_case)} runs compared, "
+            f"{sum(bool(run['flags']) for run in of_case)} with a flag; {yardsticks(kept)}"
+        )
+        if len(kept) < 2:
+            continue
+        for name, estimate in ESTIMATES.items():
+            lines.append(f"  {name:24}{differences(list(map(estimate, kept)))}")
+        lines.append(f"  {'interval of p50':24}{covered(run['p50_ns'] for run in kept)}")
+        relative = [run["relative"] for run in kept if not isinstance(run["relative"], str)]
+        lines.append(f"  {'interval of the ratio':24}{covered(relative)}")
+    return "\n".join(lines)
+
+
+def occasions(runs: Sequence[Run]) -> int:
+    """Return on how many occasions runs were made."""
+    times = sorted(datetime.fromisoformat(run["at"]) for run in runs)
+    return bool(times) + sum(later - before > _APART for before, later in itertools.pairwise(times))
+
+
+def counted_flags(runs: Sequence[Run]) -> list[tuple[str, int]]:
+    """Return how many runs carry each flag, the most frequent first."""
+    return Counter(name for run in runs for name in set(run["flags"])).most_common()
+
+
+def yardsticks(runs: Sequence[Run]) -> str:
+    """Return which yardsticks took turns, and in how many runs."""
+    names = Counter(
+        launch["yardstick"].partition(" ")[0] if "yardstick" in launch else "none"
+        for run in runs
+        for launch in run["launches"][:1]
+    )
+    return ", ".join(f"{name} in {count}" for name, count in names.most_common()) or "none"
+
+
+def of_launches(run: Run, estimate: Callable[[Run], float]) -> float | None:
+    """Return the median over the processes of a run; ``None`` where one has no rounds."""
+    launches = run["launches"]
+    if not all("yardstick" in launch for launch in launches):
+        return None
+    return median(map(estimate, launches))
+
+
+def floor(values: Sequence[float]) -> float:
+    """Return the 5th percentile."""
+    return sorted(values)[len(values) * _FLOOR_PERCENT // 100]
+
+
+def ratio_of_blocks(launch: Run) -> float:
+    """Return the median of the ratios, round by round."""
+    pairs = zip(launch["model_mean_ns"], launch["yardstick_mean_ns"], strict=True)
+    return median(model / work for model, work in pairs)
+
+
+def ratio_of_floors(launch: Run) -> float:
+    """Return the ratio of the floors of both sides."""
+    return floor(launch["model_mean_ns"]) / floor(launch["yardstick_mean_ns"])
+
+
+#: What is compared, by its name in the table.
+ESTIMATES: dict[str, Callable[[Run], float | None]] = {
+    "p50": lambda run: float(run["p50_ns"][0]),
+    "floor": lambda run: of_launches(run, lambda launch: floor(launch["model_mean_ns"])),
+    "yardstick itself": lambda run: of_launches(
+        run, lambda launch: median(launch["yardstick_mean_ns"])
+    ),
+    "ratio of blocks": lambda run: of_launches(run, ratio_of_blocks),
+    "ratio of floors": lambda run: of_launches(run, ratio_of_floors),
+    "latency_relative": lambda run: (
+        None if isinstance(run["relative"], str) else float(run["relative"][0])
+    ),
+}
+
+
+def differences(values: Sequence[float | None]) -> str:
+    """Return how much two runs differ: the median and the 95th percentile of all pairs."""
+    known = [value for value in values if value is not None]
+    apart = sorted(max(pair) / min(pair) - 1 for pair in itertools.combinations(known, 2))
+    if not apart:
+        return "no two runs have one"
+    most = apart[min(len(apart) - 1, len(apart) * 95 // 100)]
+    return f"two runs differ by {median(apart):6.1%} (median), 95 % by less than {most:6.1%}"
+
+
+def covered(intervals: Iterable[Sequence[Any]]) -> str:
+    """Return in how many runs an interval (value, low, high, …) covers the median of all values."""
+    runs = list(intervals)
+    if len(runs) < 2:
+        return "fewer than two runs have one"
+    middle = median(run[0] for run in runs)
+    known = [run for run in runs if run[1] is not None]
+    hits = sum(run[1] <= middle <= run[2] for run in known)
+    width = median((run[2] - run[1]) / 2 / run[0] for run in known) if known else 0.0
+    return f"covers in {hits} of {len(known)} runs, half its width is {width:.1%} (median)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

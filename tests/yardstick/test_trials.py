@@ -1,0 +1,81 @@
+"""The benchmark that accumulates runs: what a line keeps, and what the table makes of lines."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.results_factory import make_case, make_result, make_turns
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("yardstick_trials")
+
+
+def line(trials: ModuleType, seed: int, *, slower: float = 1.0, flags: int = 0) -> dict[str, Any]:
+    case = make_case(knobs={"threads": "1"})
+    case = replace(case, session=replace(case.session, intra_op_num_threads=1))
+    turns = [make_turns(seed=3 * seed + worker, slower=(slower,)) for worker in range(3)]
+    median_ns = round(3_000_000 * slower)
+    result = make_result(case=case, seed=seed, turns=turns, median_ns=median_ns)
+    run: dict[str, Any] = trials.line_of(result, load=(0.1, 0.2))
+    return {**run, "flags": ["CPU-SHARE"] * flags}
+
+
+def test_lines_are_read_back_and_a_torn_one_is_dropped(trials: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "trials.jsonl"
+    runs = [line(trials, seed) for seed in range(3)]
+    assert len(runs[0]["launches"][0]["model_mean_ns"]) == 100
+    whole = "".join(json.dumps(run) + "\n" for run in runs)
+    file.write_text(whole + json.dumps(runs[0])[:100])
+    trials.drop_torn_line(file)
+    assert file.read_text() == whole
+    assert [run["at"] for run in trials.read(file)] == [run["at"] for run in runs]
+    assert trials.read(tmp_path / "none") == []
+
+
+def test_a_machine_that_is_slower_at_times_moves_p50_and_no_ratio(trials: ModuleType) -> None:
+    runs = [line(trials, seed, slower=1 + 0.2 * (seed % 2)) for seed in range(6)]
+    estimates = {
+        name: [estimate(run) for run in runs] for name, estimate in trials.ESTIMATES.items()
+    }
+    apart = {name: max(values) / min(values) - 1 for name, values in estimates.items()}
+    assert apart["p50"] == pytest.approx(0.2, abs=0.02)
+    assert apart["yardstick itself"] == pytest.approx(0.2, abs=0.02)
+    assert max(apart["ratio of blocks"], apart["ratio of floors"]) < 0.02
+    assert apart["latency_relative"] < 0.02
+
+
+def test_the_table_leaves_flagged_runs_out_unless_told_otherwise(trials: ModuleType) -> None:
+    runs = [line(trials, seed, flags=seed % 2) for seed in range(5)]
+    runs[0]["at"] = "2026-01-02T03:04:05+00:00"
+    assert trials.occasions(runs) == 2
+    assert trials.counted_flags(runs) == [("CPU-SHARE", 2)]
+    for flagged, compared in ((False, 3), (True, 5)):
+        table = trials.table(runs, flagged=flagged)
+        assert f"{compared} of 5 runs compared" in table
+
+
+def test_a_failed_run_and_one_without_a_yardstick_are_lines_as_well(trials: ModuleType) -> None:
+    failed = trials.line_of(make_result(status="crash"), load=(0.0, 0.0))
+    alone = trials.line_of(make_result(), load=(0.0, 0.0))
+    assert (failed["status"], "p50_ns" in failed) == ("crash", False)
+    assert alone["launches"] == [{"absence": ""}] * 3
+    assert trials.ESTIMATES["ratio of blocks"](alone) is None
+    assert "0 of 1" not in trials.table([failed, alone, alone], flagged=True)
+
+
+def test_how_often_an_interval_covers(trials: ModuleType) -> None:
+    runs = [[10, 9, 11], [10, 9, 11], [13, 12, 14], [10, None, None]]
+    assert trials.covered(runs).startswith("covers in 2 of 3 runs")
+    assert "two runs" in trials.differences([1.0, None])
