@@ -68,6 +68,7 @@ WHOLE_MODULES: dict[str, str] = {
     "worker/placement.py": "types of operators",
     "worker/plugins.py": "names of packages, what ONNX Runtime says of its build",
     "worker/profile_events.py": "the profile of ONNX Runtime",
+    "selfcheck/worker/looks.py": "the profile of ONNX Runtime, numbers of the kernel",
     "passes/energy/worker/rapl.py": "names of the system",
     "worker/runtime.py": "messages of numpy, names of packages",
     "worker/session.py": "identifiers of devices",

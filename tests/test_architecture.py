@@ -41,12 +41,19 @@ LAYERS = {
     "fleet/report/": 6,
     "execution/": 6,
     "gate/measuring/": 7,
+    "selfcheck/": 7,
     "report/ci/": 7,
     "report/html/": 7,
     "session.py": 8,
 }
 #: Parts of one room that lie in several folders.
-SAME_ROOM = {"convert/": "worker/", "yardstick/worker/": "worker/"}
+SAME_ROOM = {
+    "convert/": "worker/",
+    "selfcheck/facts": "core/",
+    "selfcheck/questions": "schema/",
+    "selfcheck/worker/": "worker/",
+    "yardstick/worker/": "worker/",
+}
 #: Rooms of the parts of a pass, ``passes/NAME/PART``, and of an engine, ``engines/NAME/PART``: each
 #: is a part of the room that it serves. What all share, ``passes/*.py``, belongs to ``core``.
 PARTS_OF_PASSES = {
@@ -62,6 +69,7 @@ PARTS_OF_PASSES = {
     "planning": "planning/",
     "report": "report/",
     "figures": "report/",
+    "selfcheck": "selfcheck/",
     "fleet": "fleet/numbers/",
     "run": "execution/",
     "fixture": "",
@@ -99,6 +107,9 @@ SHIPPED_TO_WORKERS = (
     "worker/",
     "convert/",
     "yardstick/worker/",
+    "selfcheck/__init__.py",
+    "selfcheck/facts.py",
+    "selfcheck/worker/",
 )
 #: Parts of passes that do.
 PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")

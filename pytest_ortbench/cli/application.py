@@ -33,6 +33,9 @@ _OWN: dict[str, CommandEntry] = {
     "init": CommandEntry("init", "Write a suite and a CI job for the models of a repository."),
     "doctor": CommandEntry("doctor", "Show what is installed, what runs, and what adds noise."),
     "providers": CommandEntry("providers", "Show which execution providers run on this machine."),
+    "selfcheck": CommandEntry(
+        "selfcheck", "Prove the measuring on this machine's own devices, line by line."
+    ),
     "models": CommandEntry("models", "List, fetch and inspect models."),
     "convert": CommandEntry(
         "convert", "Export a source to ONNX: a function or a framework's file."

@@ -111,7 +111,8 @@ def _files() -> dict[str, Path]:
     files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *questions))]
     for room in ("passes", "engines"):
         files += [path for path in (_ROOT / room).rglob("*.py") if _is_of_workers(path)]
-    for room in ("core", "worker", "convert", "yardstick/worker"):
+    files += [_ROOT / "selfcheck" / name for name in ("__init__.py", "facts.py")]
+    for room in ("core", "worker", "convert", "yardstick/worker", "selfcheck/worker"):
         files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}
 

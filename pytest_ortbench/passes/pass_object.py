@@ -155,6 +155,8 @@ class Pass:
             of any flag.
         metrics: Its metrics.
         metrics_place: Where they stand among all.
+        self_checks: The lines that it has in certificates of self-checks, as objects ``Check`` in a
+            tuple; empty for none.
         lines: ``(shown, *, encoding)``, of a ``ShownRun``, to lines, one a case; empty for none.
         tables: ``(shown)`` likewise to tables; empty for none.
         columns: Columns of flat rows, and where they stand; if none are named, those of its metrics
@@ -228,6 +230,7 @@ class Pass:
     flag_rules: tuple[tuple[str, str], ...] = ()
     metrics: tuple[Metric, ...] = ()
     metrics_place: Place = field(default_factory=Place)
+    self_checks: str = ""
     lines: str = ""
     tables: str = ""
     columns: tuple[tuple[Place, tuple[str, ...]], ...] = ()

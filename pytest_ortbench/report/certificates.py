@@ -13,13 +13,17 @@ from pytest_ortbench.report.escape import encodable, one_line
 _DIGITS = 4
 
 
-def certificate_title(certificate: Certificate) -> str:
-    """Return what a certificate is about: ``self-check of cpu in current, ONNX Runtime 1.32.0``."""
-    form = ", short form" if certificate.short else ""
-    return (
-        f"self-check of {certificate.provider} in {certificate.runtime}, "
-        f"ONNX Runtime {certificate.runtime_version}{form}"
-    )
+def certificate_title(provider: str, runtime: str, version: str, *, short: bool) -> str:
+    """Return what a certificate is about: ``self-check of cpu in current, ONNX Runtime 1.32.0``.
+
+    Args:
+        provider: Label of the provider.
+        runtime: Label of the runtime.
+        version: Version of ONNX Runtime.
+        short: Whether it is the short form.
+    """
+    form = ", short form" if short else ""
+    return one_line(f"self-check of {provider} in {runtime}, ONNX Runtime {version}{form}")
 
 
 def counts(certificate: Certificate) -> str:
@@ -45,14 +49,29 @@ def verdict_words(line: CheckLine) -> str:
 
 def certificate_lines(certificate: Certificate, *, encoding: str = "utf-8") -> list[str]:
     """Return a certificate in full: a title, a line for each check, and how many came to what."""
-    width = max((len(one_line(line.check)) for line in certificate.lines), default=0)
-    verdicts = max(map(len, LINE_VERDICTS.values()))
-    lines = [one_line(certificate_title(certificate))]
-    for line in certificate.lines:
-        verdict = verdict_words(line)
-        lines.append(f"  {one_line(line.check):<{width}}  {verdict:<{verdicts}}  {line_text(line)}")
-    lines.append(f"  {counts(certificate)}")
+    width = max((len(line.check) for line in certificate.lines), default=0)
+    lines = [
+        _title(certificate),
+        *(check_line(line, width) for line in certificate.lines),
+        f"  {counts(certificate)}",
+    ]
     return [encodable(text, encoding) for text in lines]
+
+
+def check_line(line: CheckLine, width: int) -> str:
+    """Return a line with its name in a column of so many characters."""
+    verdicts = max(map(len, LINE_VERDICTS.values()))
+    name = one_line(line.check)
+    return f"  {name:<{width}}  {verdict_words(line):<{verdicts}}  {line_text(line)}"
+
+
+def _title(certificate: Certificate) -> str:
+    return certificate_title(
+        certificate.provider,
+        certificate.runtime,
+        certificate.runtime_version,
+        short=certificate.short,
+    )
 
 
 def run_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
@@ -78,13 +97,15 @@ def page_facts(run: Run) -> dict[str, dict[str, str]]:
 
 def _in_short(certificate: Certificate) -> Iterator[str]:
     made = certificate.made_at[:10]
-    yield one_line(f"{certificate_title(certificate)}, {made}: {counts(certificate)}")
+    yield one_line(f"{_title(certificate)}, {made}: {counts(certificate)}")
     for line in certificate.lines:
         if line.verdict == "fail":
             yield f"  {one_line(line.check)}  fail  {line_text(line)}"
 
 
 def _amount(amount: Amount) -> str:
+    if amount.unit == "1" and amount.low is None and amount.value.is_integer():
+        return f"{amount.name} {amount.value:.0f}"
     value = format_amount(amount.value, amount.unit, _DIGITS)
     if amount.low is None or amount.high is None:
         return f"{amount.name} {value}"

@@ -55,6 +55,16 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "PrepareYardstick": "pytest_ortbench.yardstick.worker.answers:prepare_yardstick",
         "TimeYardstick": "pytest_ortbench.yardstick.worker.answers:time_units",
     },
+    "pytest_ortbench.selfcheck.questions": {
+        "TimeBare": "pytest_ortbench.selfcheck.worker.loops:time_bare",
+        "LeaveOutWaiting": "pytest_ortbench.selfcheck.worker.loops:leave_out_waiting",
+        "TimeByEvents": "pytest_ortbench.selfcheck.worker.loops:time_by_events",
+        "CountProfile": "pytest_ortbench.selfcheck.worker.looks:count_profile",
+        "TakeMemory": "pytest_ortbench.selfcheck.worker.looks:take_memory",
+        "Evaluate": "pytest_ortbench.selfcheck.worker.looks:evaluate_values",
+        "SeeDevice": "pytest_ortbench.selfcheck.worker.looks:see_device",
+        "WatchClocks": "pytest_ortbench.selfcheck.worker.looks:watch_clocks",
+    },
     "pytest_ortbench.schema.side_questions": {
         "WriteOutputs": "pytest_ortbench.worker.sides:write_outputs",
         "CompareSides": "pytest_ortbench.worker.sides:compare_sides",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.element_types import STAND_INS
-from pytest_ortbench.worker.device_wait import device_wait
+from pytest_ortbench.worker.device_wait import device_wait, waits_by_copy
 from pytest_ortbench.worker.ort_values import element_of, numpy_has_it, value_of
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import options_for
@@ -48,6 +48,11 @@ def output_device_of(provider: Provider) -> tuple[str, int]:
     """
     wait = device_wait(provider)
     return device_of(provider) if wait is None else (wait.memory, 0)
+
+
+def may_keep_outputs(provider: Provider) -> bool:
+    """Return whether outputs of a provider may stay in a memory of its own; starts nothing."""
+    return provider.name in _DEVICE_TYPES or waits_by_copy(provider)
 
 
 def bind(session: InferenceSession, feeds: Mapping[str, object], provider: Provider) -> IOBinding:

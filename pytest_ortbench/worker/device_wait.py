@@ -63,9 +63,14 @@ def device_wait(provider: Provider) -> DeviceWait | None:
     Returns:
         ``None`` where ``synchronize_outputs`` does, or where outputs can't be kept on the device.
     """
-    if provider.name not in _MEMORY:
+    if not waits_by_copy(provider):
         return None
     return _made(provider.name, provider.device, provider.library, json.dumps(provider.options))
+
+
+def waits_by_copy(provider: Provider) -> bool:
+    """Return whether ``synchronize_outputs`` of a provider does not wait."""
+    return provider.name in _MEMORY
 
 
 def waiting(binding: IOBinding, provider: Provider) -> Callable[[], object]:

@@ -67,7 +67,11 @@ PASS = Pass(
     lacking=".facts:Energy",
     takes=".planning:energy_takes_s",
     why_not=".worker.meter_choice:why_no_meter",
-    questions=((".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),),
+    questions=(
+        (".questions:MeasureEnergy", ".worker.energy_pass:measure_energy"),
+        (".questions:PollMeter", ".worker.meter_ticks:poll_meter"),
+    ),
+    self_checks=".selfcheck:CHECKS",
     bounds=".checks:BOUNDS",
     phase=Phase(name="energy", doing="measuring energy", rank=20),
     shipped_test="test_energy",

@@ -68,3 +68,24 @@ class Energy:
     reason: str = ""
     note: str = ""
     interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterTicks:
+    """How a meter behaves while it is read without a pause.
+
+    Attributes:
+        source: What the meter is.
+        device: The device that it reads.
+        reading_ns: What a reading of counter and power takes.
+        tick_ns: Times between two moves of the counter.
+        step_ns: Times between two changes of the power that is read.
+        reason: Why there is no meter; empty if there is one.
+    """
+
+    source: str = ""
+    device: str = ""
+    reading_ns: int = 0
+    tick_ns: tuple[int, ...] = ()
+    step_ns: tuple[int, ...] = ()
+    reason: str = ""

@@ -16,7 +16,7 @@ ENERGY_SHARE = 0.10
 CLOCK_SHARE = 0.05
 
 #: Why a device holds its clocks back that are no normal part of its work at full power.
-_SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
+SLOWDOWNS = ("hardware slowdown", "thermal", "hardware thermal", "power brake")
 
 
 def add_energy(collector: Collector, result: CaseResult) -> None:
@@ -76,7 +76,7 @@ def _windows(result: CaseResult) -> tuple[EnergyWindow, ...]:
 def slowed_down(result: CaseResult) -> str:
     """Say why the device held its clocks back under load."""
     reasons = dict.fromkeys(name for window in _windows(result) for name in window.throttled)
-    slow = [name for name in reasons if name in _SLOWDOWNS]
+    slow = [name for name in reasons if name in SLOWDOWNS]
     return f"the device under load: {', '.join(slow)}" if slow else ""
 
 

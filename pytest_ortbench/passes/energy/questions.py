@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.passes.energy.facts import Energy
+from pytest_ortbench.passes.energy.facts import Energy, MeterTicks
 from pytest_ortbench.schema.question import CaseQuestion
 
 
@@ -13,3 +13,10 @@ class MeasureEnergy(CaseQuestion[Energy]):
     """Put the session under load, with idle time before, ``budget_s`` seconds at most."""
 
     budget_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollMeter(CaseQuestion[MeterTicks]):
+    """Read the meter of the device without a pause, for so long, and say how it moves."""
+
+    seconds: float

@@ -79,6 +79,7 @@ PASS = Pass(
     lacking_takes_result=True,
     is_over=".run:is_over",
     questions=((".questions:PutUnderLoad", ".worker.generator:run_load_test"),),
+    self_checks=".selfcheck:CHECKS",
     bounds=".checks:BOUNDS",
     relations=".checks:RELATIONS",
     requested=(".facts:LoadSpec",),

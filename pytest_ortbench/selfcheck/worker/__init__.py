@@ -1,0 +1,1 @@
+"""What self-checks ask of a worker beside what every case is asked."""
