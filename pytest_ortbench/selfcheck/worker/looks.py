@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.cpus import read_text
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.provider_kinds import NVIDIA
 from pytest_ortbench.selfcheck.facts import (
     Evaluated,
@@ -48,8 +49,6 @@ def count_profile(question: CountProfile, measured: MeasuredCase) -> ProfiledNod
     """Profile one run, and count the nodes in its file as it lies there."""
     del question
     measured.enter("profile")
-    from pytest_ortbench.core.own_folder import OwnFolder
-
     with OwnFolder("profile") as folder:
         options = session_options(
             measured.case.session, threads=measured.threads, profile_prefix=folder / "p"

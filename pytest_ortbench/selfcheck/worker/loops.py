@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.provider_kinds import NVIDIA
@@ -105,7 +106,7 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
     except NoCudaDriver as error:
         return EventTimes(reason=str(error))
     stream = driver.stream()
-    with_stream = _with_option(provider, _STREAM, str(stream))
+    with_stream = replace(provider, options={**provider.options, _STREAM: str(stream)})
     options = session_options(case.session, threads=measured.threads)
     session, _ = create(case.variant.path, with_stream, options)
     binding = bind(session, measured.feeds, with_stream)
@@ -121,12 +122,6 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
         ]
         device.append(sum(timed) // len(timed))
     return EventTimes(ours_ns=tuple(ours), device_ns=tuple(device))
-
-
-def _with_option(provider: Any, name: str, value: str) -> Any:
-    from dataclasses import replace
-
-    return replace(provider, options={**provider.options, name: value})
 
 
 def _arbiter(name: str, index: int, binding: Any) -> tuple[Callable[[], object], str]:
