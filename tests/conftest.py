@@ -23,6 +23,7 @@ from hypothesis import settings
 
 import pytest_ortbench
 from pytest_ortbench.launch import machine_lock
+from pytest_ortbench.launch.software_vulkan import software_vulkan
 from tests import environment, garbage, inner_runs, tiers, timed_last
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ def _has_compiler() -> bool:
     return _has_program("cc", "gcc", "clang")() or importlib.util.find_spec("ziglang") is not None
 
 
+def _has_software_vulkan() -> bool:
+    """Whether Vulkan's loader is there, and a driver in software that a test can name."""
+    found = software_vulkan({})
+    return found is not None and found.has_loader and bool(found.installed)
+
+
 @cache
 def _reaches_registry() -> bool:
     """Whether the installer's client can fetch a package: the smallest one that we need anyway."""
@@ -82,6 +89,10 @@ NEEDS: dict[str, Need] = {
     ),
     "git": Need(_has_program("git"), "apt-get install git"),
     "network": Need(_reaches_registry, "go online, so that pip reaches the package registry"),
+    "vulkan": Need(
+        _has_software_vulkan,
+        "apt-get install chromium libvulkan1 (SwiftShader, a device in software for WebGPU)",
+    ),
     "sshd": Need(_has_program("sshd"), "apt-get install openssh-server"),
 }
 

@@ -24,6 +24,8 @@ OPENVINO = "onnxruntime-openvino==1.24.1"
 QNN = "onnxruntime==1.32.0+onnxruntime-qnn==2.7.0"
 GGML = "onnxruntime==1.30.0+onnxruntime-ggml==0.2.0"
 GPU = "onnxruntime-gpu==1.31.1"
+#: Runs on a device in software, which Debian's chromium brings.
+WEBGPU = "onnxruntime-webgpu==1.27.0"
 #: Custom operators, and a plug-in that finds no device on a machine without a GPU.
 EXTRAS = "onnxruntime==1.32.0+onnxruntime-extensions==0.15.2+onnxruntime-ep-webgpu==0.4.0"
 
@@ -35,7 +37,7 @@ def tests_cache() -> Path:
 
 
 @pytest.fixture(scope="session")
-def distribution() -> Callable[[str], Runtime]:
+def made_runtime() -> Callable[[str], Runtime]:
     """Return the runtime of a requirement list, made at the first call."""
     environments = Environments(tests_cache() / RUNTIMES_FOLDER, notify=lambda _: None)
     made: dict[str, Runtime] = {}
@@ -51,6 +53,12 @@ def distribution() -> Callable[[str], Runtime]:
         return made[spec]
 
     return get
+
+
+@pytest.fixture(scope="session")
+def distribution(made_runtime: Callable[[str], Runtime]) -> Callable[[str], Runtime]:
+    """Return the same, for what takes minutes or gigabytes: who uses it is heavy."""
+    return made_runtime
 
 
 @pytest.fixture

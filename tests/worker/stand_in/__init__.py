@@ -15,17 +15,22 @@ ROOT = Path(__file__).parents[3]
 
 
 def compile_library(folder: Path) -> Path:
-    """Compile it into ``folder`` with the first compiler that is there, and return the folder."""
+    """Compile it into ``folder``, and return the folder."""
+    compiled(SOURCE, folder / "libnvidia-ml.so.1")
+    return folder
+
+
+def compiled(source: Path, library: Path) -> Path:
+    """Compile a library with the first compiler that is there."""
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), "")
     command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "cc"]
-    library = folder / "libnvidia-ml.so.1"
     subprocess.run(
-        [*command, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(SOURCE)],
+        [*command, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source)],
         check=True,
         capture_output=True,
         timeout=120,
     )
-    return folder
+    return library
 
 
 def run_with(library: Path, code: str, **settings: str) -> Any:
