@@ -60,6 +60,8 @@ _CAUSES = {
     "machine": "Compare both sides in one run (`--ort-against`).",
     "workload": "Ask for the same sizes, threads and options as the stored run did.",
     "shared": "Compare both sides in one run (`--ort-against`).",
+    "yardstick": "Measure again where the field that the reason names is the same, or compare both "
+    "sides in one run (`--ort-against`); see [stored baselines](../guides/stored-baseline.md).",
     "canary": "Compare both sides in one run (`--ort-against`).",
     "limits": "Record a run on the main branch first ([how](../guides/stored-baseline.md)).",
     "removed": "[Accept the removal](../guides/accepting.md), or bring the case back.",

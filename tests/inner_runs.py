@@ -35,7 +35,7 @@ def take_a_canary_for_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         return Canary(model="builtin:canary@0123456789ab", durations_ns=(2_000_000,) * 10)
 
     monkeypatch.setattr("pytest_ortbench.execution.canary.measure_canary", measured)
-    monkeypatch.setattr("pytest_ortbench.plugin.baselines.measure_canary", measured)
+    monkeypatch.setattr("pytest_ortbench.plugin.stored_baseline.measure_canary", measured)
 
 
 def ask_interpreters_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ CAUSES: dict[str, str] = {
     "machine": "the two runs come from different machines",
     "workload": "the two runs did different work",
     "shared": "times of two runs can't be compared on a shared machine",
+    "yardstick": "the two runs have no yardstick in common, or its turns do not compare",
     "canary": "the machine itself changed, or that is not known",
     "limits": "there is no baseline, so only absolute limits were checked",
     "removed": "the case is no longer planned",
@@ -107,7 +108,8 @@ class ContrastVerdict:
     """What one statistic over the launches comes to. Effects are shares: 0.05 is 5 % longer.
 
     Attributes:
-        statistic: ``floor`` (fastest inferences) or ``typical`` (medians of blocks).
+        statistic: ``floor`` (fastest inferences), ``typical`` (medians of blocks), ``median`` (of
+            two runs) or ``relative`` (ratios to a yardstick).
         verdict: A key of :data:`VERDICTS`.
         effect: Contender ÷ baseline − 1, the Hodges–Lehmann estimate.
         low: Exact lower bound at the look's one-sided error; ``None`` with too few launches.
@@ -241,7 +243,8 @@ class GateResult:
         verdict: A key of :data:`VERDICTS`: ``less accurate`` or ``unjudged`` where the answers are
             not good, else that on the latency.
         reason: For ``incomparable`` the field that differs, for ``inconclusive`` why; a sentence.
-        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
+        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), ``yardstick``
+            (ratios of stored runs to it), or empty.
         baseline_case_id: Case of the baseline, where the sides have different ids.
         contrasts: What each statistic says, the deciding one first.
         metrics: Verdicts on the other metrics.

@@ -22,9 +22,10 @@ from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_idle_sides, r
 from pytest_ortbench.gate.numbers.stored import limits_alone
 from pytest_ortbench.gate.numbers.undecided import judgement_of_verdicts
 from pytest_ortbench.passes.registry import can_have, metrics_beside
-from pytest_ortbench.plugin.baselines import OtherSide, StoredBaseline
 from pytest_ortbench.plugin.judging import Verdict, is_preferred
 from pytest_ortbench.plugin.marker import marker_of
+from pytest_ortbench.plugin.other_side import OtherSide
+from pytest_ortbench.plugin.stored_baseline import StoredBaseline
 from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.launch.reference import reference_case, reference_file
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.sides import PlannedPair
-from pytest_ortbench.plugin.baselines import OtherSide
+from pytest_ortbench.plugin.other_side import OtherSide
 from tests.results_factory import make_case
 
 

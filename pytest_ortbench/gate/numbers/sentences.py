@@ -24,6 +24,7 @@ _COMPARED = {
     "floor": "the shortest inference takes",
     "typical": "the typical inference (median of blocks) takes",
     "median": "the median inference takes",
+    "relative": "against the yardstick of both runs, an inference takes",
 }
 
 
@@ -105,8 +106,12 @@ def latency_warning(result: GateResult) -> str:
 def _estimate(contrast: ContrastVerdict) -> str:
     """What was compared, the ratio with its interval, and on how many launches it rests."""
     compared = _COMPARED.get(contrast.statistic, f"the {contrast.statistic} inference takes")
-    # Medians come from stored runs, which are no launches.
-    count = "" if contrast.statistic == "median" else f", {_launch_words(contrast.launches)}"
+    # Stored runs are no launches.
+    count = (
+        ""
+        if contrast.statistic in ("median", "relative")
+        else f", {_launch_words(contrast.launches)}"
+    )
     return (
         f"{compared} {interval_text(contrast)} of the baseline's time, margin "
         f"{format_amount(contrast.margin, 'ratio')}{count}"

@@ -2,8 +2,9 @@
 
 Memory, size, placement, accuracy and status are the same at any time, so they are gated always.
 Latency is not: with identical code, rules on two runs of one shared machine were wrong in a quarter
-to nine tenths of the cases. It decides only on the same dedicated machine, and only where what both
-runs recorded of their own noise allows the margin.
+to nine tenths of the cases. It decides where both runs took turns with the same yardstick (see
+:mod:`pytest_ortbench.gate.numbers.stored_relative`); without one, only on the same dedicated
+machine, and only where what both runs recorded of their own noise allows the margin.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from pytest_ortbench.analysis.relative_latency import RelativeLatency, mismatch, relative_latency
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
@@ -42,6 +44,7 @@ from pytest_ortbench.gate.numbers.rules import (
 )
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import latency_finding
+from pytest_ortbench.gate.numbers.stored_relative import relative_contrast
 from pytest_ortbench.gate.numbers.verdict import machine_class
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
@@ -105,6 +108,7 @@ def gate_case(
     machine: Machine,
     twin: Twin,
     canary: float | None = None,
+    history: Sequence[tuple[Run, CaseResult]] = (),
 ) -> GateResult:
     """Judge one case against what a run stored of it.
 
@@ -117,6 +121,8 @@ def gate_case(
         twin: The model as the baseline has it.
         canary: Canary of the new run ÷ that of the baseline; ``None`` unless both measured it,
             and then latency decides nothing.
+        history: Older runs than the baseline, and what they have of the case. Those that compare
+            with it say how far runs of the same model differ.
     """
     old, new = before.result.case, after.result.case
     fed, labelled = _input_difference(old, new), _label_difference(old, new)
@@ -132,10 +138,16 @@ def gate_case(
         model_relation=twin.relation,
         baseline_digest="" if twin.relation == MODEL_SAME else twin.model.digest,
     )
-    hindrance = _hindrance(before, after, rules, baseline.machine, machine, canary)
+    hindrance = _hindrance(before, after, baseline.machine, machine)
     if hindrance is None:
-        result = _judge_latency(result, before, after, rules)
-    else:
+        turns = _taken_in_turns(before.result, after.result)
+        if not isinstance(turns, Hindrance):
+            result = _judge_ratio(result, turns, before.result, history, baseline, rules)
+        else:
+            hindrance = _unless_dedicated(turns, rules, machine, canary)
+            if hindrance is None:
+                result = _judge_latency(result, before, after, rules)
+    if hindrance is not None:
         result = replace(result, cause=hindrance.cause, reason=hindrance.reason)
     findings = findings_of(metrics)
     if result.verdict in ("slower", "inconclusive"):
@@ -191,14 +203,9 @@ def canary_ratio(baseline: Run, contender: Run) -> float | None:
 
 
 def _hindrance(
-    before: MetricSide,
-    after: MetricSide,
-    rules: CaseRules,
-    earlier: Machine,
-    now: Machine,
-    canary: float | None,
+    before: MetricSide, after: MetricSide, earlier: Machine, now: Machine
 ) -> Hindrance | None:
-    """What forbids a verdict on the latency first; ``None`` if nothing does."""
+    """What forbids any verdict on the latency first; ``None`` if nothing does."""
     old, new = before.result, after.result
     if old.status != "measured" or new.status != "measured":
         return Hindrance(cause="status", reason=f"status: {old.status} → {new.status}")
@@ -209,12 +216,43 @@ def _hindrance(
         difference = _workload_difference(old.case, new.case)
     if difference:
         return Hindrance(cause="workload", reason=difference)
+    return None
+
+
+def _taken_in_turns(
+    before: CaseResult, after: CaseResult
+) -> tuple[RelativeLatency, RelativeLatency] | Hindrance:
+    """Both sides' latency against their yardstick, or why the two can't be compared so."""
+    old, new = relative_latency(before), relative_latency(after)
+    for side, latency in (("baseline", old), ("this run", new)):
+        if isinstance(latency, str):
+            return Hindrance(cause="yardstick", reason=f"{side}: {latency}")
+    assert not isinstance(old, str)
+    assert not isinstance(new, str)
+    threads = tuple(
+        sorted({measurement.threads for measurement in result.measurements})
+        for result in (before, after)
+    )
+    if threads[0] != threads[1]:
+        text = " → ".join(", ".join(map(str, counts)) for counts in threads)
+        return Hindrance(cause="yardstick", reason=f"threads: {text}")
+    difference = mismatch(old, new)
+    if difference is not None:
+        reason = f"{difference.field}: {difference.before} → {difference.after}"
+        return Hindrance(cause="yardstick", reason=reason)
+    return old, new
+
+
+def _unless_dedicated(
+    turns: Hindrance, rules: CaseRules, now: Machine, canary: float | None
+) -> Hindrance | None:
+    """What forbids a verdict without a yardstick; ``None`` on a dedicated machine that stayed."""
     profile = machine_class(now)
     if profile.name == "shared":
         return Hindrance(
-            cause="shared",
-            reason=f"the machine is shared ({profile.why}), so times of two runs can't be "
-            "compared; --ort-against measures both sides in one run",
+            cause=turns.cause,
+            reason=f"{turns.reason}. The machine is shared ({profile.why}), so times of two runs "
+            "compare through a yardstick only; --ort-against measures both sides in one run",
         )
     if canary is None:
         return Hindrance(
@@ -228,6 +266,43 @@ def _hindrance(
             reason=f"canary: ×{canary:.3f} of the baseline's time, so the machine itself changed",
         )
     return None
+
+
+def _judge_ratio(
+    result: GateResult,
+    turns: tuple[RelativeLatency, RelativeLatency],
+    before: CaseResult,
+    history: Sequence[tuple[Run, CaseResult]],
+    baseline: Run,
+    rules: CaseRules,
+) -> GateResult:
+    """Judge the ratio to the yardstick by that of the baseline, and of what compares with it."""
+    old, new = turns
+    older = [
+        ratio
+        for run, earlier in history
+        if not _difference("machine", run.machine.stable, baseline.machine.stable)
+        for ratio in [_as_comparable(earlier, before)]
+        if ratio is not None
+    ]
+    margin, asked = _margin(rules), rules.margin is not None
+    contrast = relative_contrast([old, *older], new, margin, asked=asked)
+    result = replace(result, contrasts=(contrast,), decided_by="yardstick")
+    cause = reason = ""
+    if contrast.verdict == "inconclusive":
+        cause = "noise"
+        reason = f"{len(older) + 1} stored run{'s' * bool(older)} can't tell this apart from noise"
+    return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
+
+
+def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency | None:
+    """The ratio of an older run of the baseline's own model and work; ``None`` for any other."""
+    if earlier.status != "measured" or earlier.case.model.digest != before.case.model.digest:
+        return None
+    if _workload_difference(earlier.case, before.case):
+        return None
+    turns = _taken_in_turns(earlier, before)
+    return None if isinstance(turns, Hindrance) else turns[0]
 
 
 def _judge_latency(

@@ -142,10 +142,10 @@ def test_other_labels_leave_the_latency_and_not_the_score_of_the_task():
     assert verdicts["task_metric"] == "incomparable"
 
 
-def test_on_a_shared_machine_latency_of_another_time_only_informs():
+def test_on_a_shared_machine_without_a_yardstick_latency_only_informs():
     result = judged(result_of(3_000_000), result_of(6_000_000), machine=CLOUD)
     assert result.verdict == "incomparable"
-    assert result.cause == "shared"
+    assert result.cause == "yardstick"
     assert result.failures == ()
 
 

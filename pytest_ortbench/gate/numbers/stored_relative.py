@@ -1,0 +1,132 @@
+"""What stored runs say of a latency through the yardstick that took turns with the model in each.
+
+One run gives one number, the ratio of the model to the yardstick, which differs between runs of the
+same code by little where the latency itself differs by a lot. How little was measured on shared
+machines (:data:`SPREAD`), and several stored runs of one case say it of this case: both are pooled,
+as a prior of :data:`PRIOR` degrees of freedom and a sample.
+
+``slower`` asks for a ratio that is beyond the margin, and for a one-sided error of
+:data:`ALPHA`. ``same`` rules out a slowdown of the margin. Where no margin was asked for, it is
+that of the stored gate, or what so many runs resolve, if that is more: ``same`` then says less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist, fmean, median, stdev
+
+from pytest_ortbench.analysis.relative_latency import RelativeLatency
+from pytest_ortbench.core.gate import ContrastVerdict
+
+#: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
+#: same code, by what the ratio is made of; ``docs/concepts/yardstick.md`` has the counts.
+SPREAD = {"floors": 0.010, "blocks": 0.028}
+
+#: What the spread above counts for beside the runs at hand, in degrees of freedom.
+PRIOR = 10
+
+#: Launches that it holds for; fewer of them give a wider one.
+_LAUNCHES = 3
+
+#: One-sided error of ``slower`` and of ``faster``: one false alarm in 200 comparisons.
+ALPHA = 0.005
+
+#: Deviations that a slowdown must be beyond its bound to be found in nine of ten cases.
+_FOUND = NormalDist().inv_cdf(0.9)
+
+#: In how many of a hundred comparisons of equal code the margin lets ``same`` be said.
+_SAME_PERCENT = 85
+
+STATISTIC = "relative"
+
+
+def relative_contrast(
+    history: Sequence[RelativeLatency], now: RelativeLatency, margin: float, *, asked: bool
+) -> ContrastVerdict:
+    """Judge a ratio by those of stored runs.
+
+    Args:
+        history: Ratios of the stored runs, at least one, all of which compare with ``now``.
+        now: The ratio of this run.
+        margin: Smallest slowdown that matters.
+        asked: Whether somebody asked for this margin. Then ``same`` rules out no other one.
+
+    Returns:
+        The verdict, with the margin that it holds for. ``detectable`` is the smallest slowdown
+        that would be found in nine of ten cases.
+    """
+    before = [math.log(ratio.value) for ratio in history]
+    effect = math.log(now.value) - median(before)
+    degrees, deviation = _deviation(before, history, now)
+    error = deviation * math.sqrt(1 + 1 / len(before))
+    reach = student(1 - ALPHA, degrees) * error
+    low, high = math.expm1(effect - reach), math.expm1(effect + reach)
+    tolerated = margin if asked else max(margin, _resolved(now.estimator, len(before)))
+    verdict, holds_for = "inconclusive", margin
+    if low > 0 and math.expm1(effect) >= margin:
+        verdict = "slower"
+    elif high < tolerated:
+        is_faster = high < 0 and effect <= -math.log1p(margin)
+        verdict, holds_for = ("faster", margin) if is_faster else ("same", tolerated)
+    return ContrastVerdict(
+        statistic=STATISTIC,
+        verdict=verdict,
+        effect=math.expm1(effect),
+        low=low,
+        high=high,
+        margin=holds_for,
+        # No p-value: the error is that of one comparison, and not shared with other cases.
+        p=1.0,
+        launches=len(now.ratios),
+        detectable=max(margin, math.expm1(reach + _FOUND * error)),
+    )
+
+
+def _resolved(estimator: str, runs: int) -> float:
+    """The margin that so many stored runs allow, whatever these runs scatter.
+
+    A noisy run must not widen what it is held to.
+    """
+    deviations = student(1 - ALPHA, PRIOR) + NormalDist().inv_cdf(_SAME_PERCENT / 100)
+    return math.expm1(deviations * SPREAD[estimator] * math.sqrt(1 + 1 / runs))
+
+
+def student(share: float, degrees: float) -> float:
+    """Return a quantile of Student's t.
+
+    By the expansion around the normal quantile: M. Abramowitz and I. A. Stegun, *Handbook of
+    Mathematical Functions*, 26.7.5, which is within 0.1 % for ten degrees of freedom and more.
+
+    Args:
+        share: Of the distribution that lies below.
+        degrees: Degrees of freedom, 10 at least.
+    """
+    normal = NormalDist().inv_cdf(share)
+    cubed, fifth = normal**3, normal**5
+    first = (cubed + normal) / 4
+    second = (5 * fifth + 16 * cubed + 3 * normal) / 96
+    third = (3 * normal**7 + 19 * fifth + 17 * cubed - 15 * normal) / 384
+    return normal + first / degrees + second / degrees**2 + third / degrees**3
+
+
+def _deviation(
+    before: Sequence[float], history: Sequence[RelativeLatency], now: RelativeLatency
+) -> tuple[float, float]:
+    """Degrees of freedom, and the deviation of a run's logarithm, never below that of launches."""
+    launches = min(len(ratio.ratios) for ratio in (*history, now))
+    known = SPREAD[now.estimator] * math.sqrt(max(1.0, _LAUNCHES / launches))
+    squares = PRIOR * known**2
+    degrees = PRIOR + len(before) - 1
+    if len(before) > 1:
+        mean = fmean(before)
+        squares += sum((value - mean) ** 2 for value in before)
+    return degrees, max(math.sqrt(squares / degrees), _of_launches(now))
+
+
+def _of_launches(now: RelativeLatency) -> float:
+    """How far off the middle of this run's launches may be, as they differ among themselves."""
+    logarithms = [math.log(ratio) for ratio in now.ratios]
+    if len(logarithms) < _LAUNCHES:
+        return 0.0
+    return stdev(logarithms) / math.sqrt(len(logarithms))
