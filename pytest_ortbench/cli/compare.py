@@ -143,6 +143,12 @@ MOST_RUNS = 50
     help="Years that machines are used; by default as in the table, else 3.",
 )
 @click.option(
+    "--spare",
+    type=click.IntRange(min=0),
+    help="Machines beyond those that are needed, in case one fails; by default as in the table, "
+    "else none.",
+)
+@click.option(
     "--rows",
     default=40,
     show_default=True,
@@ -163,6 +169,7 @@ def command(
     mix: str | None,
     p99: str | None,
     years: float | None,
+    spare: int | None,
     rows: int,
     output: Path | None,
     results: Path,
@@ -180,7 +187,7 @@ def command(
     items, and, with --rate and --p99, how many are needed and their cost over the years. With --mix
     the models that it names are one workload with one bill.
     """
-    terms = _terms(machines, rate, mix, p99, years)
+    terms = _terms(machines, rate, mix, p99, years, spare)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.p99_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
@@ -200,7 +207,7 @@ def command(
         (say(text.rstrip("\n"), styled=styled) if form == "table" else write(text))
     else:
         save(text, output)
-        tell(view.answer)
+        tell((*view.aside, *view.answer))
         say(f"{output}: {len(facts)} runs")
     if plots is not None:
         _draw(view, costs, plots)
@@ -223,12 +230,13 @@ def _terms(
     mix: str | None,
     p99: str | None,
     years: float | None,
+    spare: int | None,
 ) -> Terms | None:
     """The table of machines, with what the command line says instead of it."""
     if machines is None:
-        if any(value is not None for value in (rate, mix, p99, years)):
+        if any(value is not None for value in (rate, mix, p99, years, spare)):
             raise UsageError(
-                "--rate, --mix, --p99 and --years apply to the cost of machines",
+                "--rate, --mix, --p99, --years and --spare apply to the cost of machines",
                 place="compare",
                 hint="Add the table of prices: --machines=machines.toml",
             )
@@ -254,6 +262,7 @@ def _terms(
         terms,
         p99_s=terms.p99_s if limit is None else limit,
         years=terms.years if years is None else years,
+        spare=terms.spare if spare is None else spare,
     )
     if (terms.rate_per_s is None) != (terms.p99_s is None):
         raise UsageError(

@@ -54,11 +54,12 @@ def test_the_answer_is_one_and_the_same_everywhere(priced: bool) -> None:
 
 
 def test_what_to_buy_comes_before_what_is_fastest() -> None:
-    answer = with_costs(view(), costs()).answer
-    assert answer[0].about.startswith("mobilenet_v2 b1, 900 requests/s")
-    assert answer[-1].startswith(
-        "by latency p50 alone, without regard to cost: rack is fastest; next "
-    )
+    priced = with_costs(view(), costs())
+    assert priced.answer[0].about.startswith("mobilenet_v2 b1, 900 requests/s")
+    assert [told.winner for told in priced.aside] == ["rack"]
+    # In a terminal the last line is read first.
+    lines = render_comparison_table(priced, width=500, color=False).splitlines()
+    assert (lines[-1], lines[-1 - len(priced.answer)]) == (priced.answer[-1], priced.aside[0])
 
 
 def test_numbers_are_equal_in_csv_markdown_terminal_and_html() -> None:

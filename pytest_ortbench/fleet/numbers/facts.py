@@ -86,6 +86,8 @@ class CaseFacts:
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the load; ``None`` if not measured.
         served: Rates of arrival that it was seen to serve.
+        served_at_most: Rate of arrival that it can't serve in time, of a mix whose models were put
+            under load alone; ``None`` if unknown.
         callers: Inferences in flight at a time, over all sessions of a process.
         processes: Processes at a time that its numbers are of.
         threads: Threads that compute at a time, over all processes; 0 if unknown.
@@ -119,6 +121,7 @@ class CaseFacts:
     service_s: tuple[float, ...] = ()
     idle_w: float | None = None
     served: tuple[ServedRate, ...] = ()
+    served_at_most: float | None = None
     callers: int = 1
     processes: int = 1
     threads: int = 0

@@ -23,7 +23,7 @@ from pytest_ortbench.fleet.procurement.queueing import capacity
 #: How a capacity may be found.
 CAPACITY_SOURCES: dict[str, str] = {
     "queue": "queueing of measured service times (M/G/1)",
-    "arrivals": "load measured with random arrivals (MLPerf's load generator)",
+    "arrivals": "a load measured with random arrivals (MLPerf's load generator)",
 }
 #: Percentile that the target is about.
 _TARGET_PERCENT = 99.0
@@ -49,10 +49,12 @@ class Economics:
         capacity_source: A key of :data:`CAPACITY_SOURCES`; empty without a capacity.
         units: Machines needed for the rate.
         cost: Money over the years for the rate.
+        cost_month: The same for a month: all of it ÷ the months of these years.
         missing: Why a figure is not known, by its name.
         queues: Requests that are served at a time.
         alone: The case in one process, of which the power was measured.
         busy: Share of the busy time that each model of a mix takes.
+        parts: The case of each model of a mix.
     """
 
     machine: PricedMachine
@@ -68,10 +70,12 @@ class Economics:
     capacity_source: str = ""
     units: Figure | None = None
     cost: Figure | None = None
+    cost_month: Figure | None = None
     missing: dict[str, str]
     queues: Queues = field(default_factory=Queues)
     alone: CaseFacts | None = None
     busy: tuple[float, ...] = ()
+    parts: tuple[CaseFacts, ...] = ()
 
     @property
     def capacity_source_text(self) -> str:
@@ -112,35 +116,96 @@ def mixes_of(
         machine: The machine.
         terms: With the mix.
     """
-    by_count: list[dict[int, Economics]] = []
+    by_count: list[dict[int, list[Economics]]] = []
     for cases, part in zip(parts, terms.mix, strict=True):
-        best: dict[int, Economics] = {}
+        ways_of: dict[int, list[Economics]] = {}
         usable = [case for case in cases if not case.needs_real_inputs] or cases
         for variant in variants_of(usable, machine, replace(terms, rate_per_s=part.rate_per_s)):
-            count = variant.queues.measured
-            if count not in best or _able(variant) > _able(best[count]):
-                best[count] = variant
-        by_count.append(best)
+            ways_of.setdefault(variant.queues.measured, []).append(variant)
+        by_count.append(ways_of)
     made = []
     for count in sorted(set.intersection(*map(set, by_count))):
-        chosen = [best[count] for best in by_count]
-        # Alone in a process, whatever it is in here.
-        alone = as_one([variant.alone or variant.case for variant in chosen], terms.mix)
-        most = [variant.queues.most for variant in chosen]
-        cases = [variant.case for variant in chosen]
-        together = work_out(
-            as_one(cases, terms.mix, _peaks(chosen, terms)),
-            machine,
-            terms,
-            served=Queues(
-                measured=count,
-                most=None if None in most else max(filter(None, most)),
-            ),
-            alone=alone,
-        )
+        together = _best_together([ways_of[count] for ways_of in by_count], machine, terms)
         if together is not None:
-            made.append(replace(together, busy=busy_shares(cases, terms.mix)))
+            made.append(together)
     return made
+
+
+def _best_together(
+    choices: Sequence[Sequence[Economics]], machine: PricedMachine, terms: Terms
+) -> Economics | None:
+    """The cheapest way to serve all models of a mix with so many requests at a time.
+
+    What serves most requests of one model alone need not be the best beside others, whose requests
+    wait behind its own. So it starts there, and takes another variant of a model for as long as
+    that makes the bill smaller.
+    """
+    chosen = [max(variants, key=_able) for variants in choices]
+    best = _together(chosen, machine, terms)
+    is_better = len(choices) > 1
+    while is_better:
+        is_better = False
+        for index, variants in enumerate(choices):
+            for variant in variants:
+                if variant is chosen[index]:
+                    continue
+                others = [*chosen[:index], variant, *chosen[index + 1 :]]
+                other = _together(others, machine, terms)
+                if other is not None and (best is None or _bill(other) < _bill(best)):
+                    best, chosen, is_better = other, others, True
+    return best
+
+
+def _bill(variant: Economics) -> tuple[float, float, float]:
+    """What orders ways to serve a mix: cost, machines, and of equal ones the faster first."""
+    return (
+        math.inf if variant.cost is None else variant.cost.value,
+        math.inf if variant.units is None else variant.units.value,
+        -variant.rate.value,
+    )
+
+
+def _together(
+    chosen: Sequence[Economics], machine: PricedMachine, terms: Terms
+) -> Economics | None:
+    """One variant of each model of a mix, worked out as one workload."""
+    cases = [variant.case for variant in chosen]
+    # Alone in a process, whatever it is in here.
+    alone = as_one([variant.alone or variant.case for variant in chosen], terms.mix)
+    most = [variant.queues.most for variant in chosen]
+    together = work_out(
+        replace(
+            as_one(cases, terms.mix, _peaks(chosen, terms)),
+            served_at_most=_ceiling(cases, terms),
+        ),
+        machine,
+        terms,
+        served=Queues(
+            measured=chosen[0].queues.measured,
+            most=None if None in most else max(filter(None, most)),
+        ),
+        alone=alone,
+    )
+    if together is None:
+        return None
+    return replace(together, busy=busy_shares(cases, terms.mix), parts=tuple(cases))
+
+
+def _ceiling(cases: Sequence[CaseFacts], terms: Terms) -> float | None:
+    """Requests of a mix a second that no machine can serve in time, by the loads of its models.
+
+    A model that alone is late at some rate is late at its share of a mix, too.
+    """
+    if terms.p99_s is None or terms.rate_per_s is None:
+        return None
+    ends = [
+        beyond * terms.rate_per_s / part.rate_per_s
+        for case, part in zip(cases, terms.mix, strict=True)
+        if (peak := _best_search(case, terms.p99_s)) is not None
+        and (beyond := peak.beyond_per_s) is not None
+        and peak.latency_s == terms.p99_s
+    ]
+    return min(ends, default=None)
 
 
 def _able(variant: Economics) -> float:
@@ -191,13 +256,18 @@ def work_out(
     least = _worked_out(case, machine, terms, share=throughput.value / alone_rate, factor=1.0)
     least = replace(least, queues=served, alone=alone or case)
     if machine in terms.bought_without_power:
-        least = replace(least, cost=_or_more(least.cost), cost_million=_or_more(least.cost_million))
+        least = replace(
+            least,
+            cost=_or_more(least.cost),
+            cost_month=_or_more(least.cost_month),
+            cost_million=_or_more(least.cost_million),
+        )
     if not served.is_open:
         return least
     # Without the number of CPUs there is no upper end: as many queues as make no difference.
     factor = served.most / served.measured if served.most else math.inf
     if math.isinf(factor):
-        return _without_end(least)
+        return _without_end(least, terms)
     most = _worked_out(
         case, machine, terms, share=factor * throughput.value / alone_rate, factor=factor
     )
@@ -224,10 +294,10 @@ def _merged(least: Economics, most: Economics) -> dict[str, Any]:
     return merged
 
 
-def _without_end(least: Economics) -> Economics:
+def _without_end(least: Economics, terms: Terms) -> Economics:
     """Bounds where nothing says how much a machine serves at a time."""
     better = ("rate", "per_joule", "per_price", "per_money_hour", "capacity")
-    ends = {"units": 1.0}
+    ends = {"units": 1.0 + terms.spare}
     opened: dict[str, Any] = {}
     for entry in fields(Economics):
         figure = getattr(least, entry.name)
@@ -258,7 +328,7 @@ def _worked_out(
     if terms.rate_per_s is not None and terms.p99_s is not None:
         able, source = _capacity(case, terms.p99_s, terms.rate_per_s, missing)
         able = able.grown(factor) if able is not None else None
-        units = _units(able, terms.rate_per_s, missing)
+        units = _units(able, terms, missing)
         cost = _cost(units, rate, power, case, machine, terms, missing)
     return Economics(
         machine=machine,
@@ -278,6 +348,7 @@ def _worked_out(
         capacity_source=source or "",
         units=units,
         cost=cost,
+        cost_month=cost.grown(1 / terms.months) if cost else None,
         missing=missing,
     )
 
@@ -350,10 +421,13 @@ def _capacity(
         return None, ""
     # Each caller of each process is a queue whose service times were measured while all others were
     # busy, too; beside fewer it is no slower.
-    return Figure(value=value, low=worst, high=best).grown(at_a_time(case)), "queue"
+    able = Figure(value=value, low=worst, high=best).grown(at_a_time(case))
+    end = math.inf if case.served_at_most is None else case.served_at_most
+    return able.of(lambda rate: min(rate, end)), "queue"
 
 
-def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure | None:
+def _units(able: Figure | None, terms: Terms, missing: dict[str, str]) -> Figure | None:
+    rate = terms.rate_per_s or 0.0
     if able is None:
         missing["units"] = missing["capacity"]
         return None
@@ -363,7 +437,9 @@ def _units(able: Figure | None, rate: float, missing: dict[str, str]) -> Figure 
 
     def needed(capacity_per_s: float) -> float:
         # A hair of rounding must not buy a machine.
-        return math.inf if capacity_per_s <= 0 else math.ceil(rate / capacity_per_s - 1e-9)
+        if capacity_per_s <= 0:
+            return math.inf
+        return math.ceil(rate / capacity_per_s - 1e-9) + terms.spare
 
     return able.of(needed)
 

@@ -61,6 +61,7 @@ class Terms:
         machines: The table.
         mix: Models that are one workload, each with its part of the rate; empty for every workload
             by itself.
+        spare: Machines beyond those that are needed, in case one fails.
     """
 
     currency: str = "units of money"
@@ -69,6 +70,12 @@ class Terms:
     p99_s: float | None = None
     machines: tuple[PricedMachine, ...] = field(default=())
     mix: tuple[MixPart, ...] = ()
+    spare: int = 0
+
+    @property
+    def months(self) -> float:
+        """How many months the machines serve, each a twelfth of a year."""
+        return 12 * self.years
 
     @property
     def has_target(self) -> bool:
@@ -96,7 +103,7 @@ class Terms:
         )
 
 
-_TOP = {"currency", "years", "power_price", "rate", "p99", "mix", "machines"}
+_TOP = {"currency", "years", "power_price", "rate", "p99", "mix", "spare", "machines"}
 _NUMBERS = {
     "price": "price",
     "price_per_hour": "price_per_hour",
@@ -150,6 +157,7 @@ def parse_machines(text: str, place: str) -> Terms:
         rate_per_s=total_rate(mix) if mix else _rate(document, place),
         mix=mix,
         p99_s=_duration(document, place),
+        spare=_whole(document, "spare", place),
         machines=machines,
     )
 
@@ -193,15 +201,7 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     host = table.get("host", name)
     if not isinstance(host, str):
         raise UsageError(f"host is {host!r}, not a name", place=place)
-    owned = table.get("units_owned", 0)
-    units = _finite(owned)
-    if not isinstance(owned, int) or units is None or not 0 <= units <= _MOST:
-        rule = f"not a whole number from 0 to {_MOST:,.0f}"
-        raise UsageError(
-            f"units_owned is {_written(owned)}, {rule}",
-            place=place,
-            hint=_as_number("units_owned", owned),
-        )
+    owned = _whole(table, "units_owned", place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
     without = numbers["power_price"] is None
     is_rented = numbers["price"] is None
@@ -259,6 +259,19 @@ def _number(table: Mapping[str, object], key: str, place: str) -> float | None:
             f"{key} is {_written(value)}, {rule}", place=place, hint=_as_number(key, value)
         )
     return number
+
+
+def _whole(table: Mapping[str, object], key: str, place: str) -> int:
+    """A number of machines; 0 where it is not written."""
+    value = table.get(key, 0)
+    number = _finite(value)
+    if not isinstance(value, int) or number is None or not 0 <= number <= _MOST:
+        raise UsageError(
+            f"{key} is {_written(value)}, not a whole number from 0 to {_MOST:,.0f}",
+            place=place,
+            hint=_as_number(key, value),
+        )
+    return value
 
 
 def _as_number(key: str, value: object) -> str:

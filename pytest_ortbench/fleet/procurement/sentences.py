@@ -9,11 +9,13 @@ from dataclasses import replace
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
-from pytest_ortbench.core.units import significant
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
 from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
-from pytest_ortbench.fleet.procurement.economics import Economics
+from pytest_ortbench.fleet.procurement.choice import Lead, PassedOver, passed_over
+from pytest_ortbench.fleet.procurement.economics import CAPACITY_SOURCES, Economics
 from pytest_ortbench.fleet.procurement.entrants import Absence, LeftOut
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
@@ -168,12 +170,50 @@ def target(tender: Tender, terms: Terms) -> str:
     return f", {terms.rate_per_s:g} requests/s{items} with p99 ≤ {terms.p99_s * 1e3:g} ms"
 
 
+def choices(tender: Tender) -> list[str]:
+    """Say why a machine does not serve in the way with the most throughput, or least latency."""
+    return [_choice(passed, tender) for passed in passed_over(tender)]
+
+
+def _choice(passed: PassedOver, tender: Tender) -> str:
+    taken, other = passed.taken, passed.other
+    name, label = taken.machine.name, variant_label(taken.case)
+    if passed.lead is Lead.THROUGHPUT:
+        ahead = (
+            f"has more throughput ({significant(other.rate.value)} against "
+            f"{significant(taken.rate.value)} items/s)"
+        )
+    else:
+        medians = [
+            format_amount(variant.case.quantities["latency_p50"].value, "s")
+            for variant in (other, taken)
+        ]
+        ahead = f"has the lower p50 ({' against '.join(medians)})"
+    able = [variant.capacity for variant in (other, taken)]
+    if None not in able and tender.deciding == "cost":
+        kept = " against ".join(span(figure) for figure in able if figure is not None)
+        units = [_bare(variant.units) for variant in (other, taken) if variant.units is not None]
+        why = f"keeps the limit at {kept} requests/s each: {' machines against '.join(units)}"
+    else:
+        figures = [figure_of(variant, tender.deciding) for variant in (other, taken)]
+        why = "costs " + " against ".join(money(figure) for figure in figures if figure)
+    sure = "" if passed.is_certain else " (by the estimates; the bounds meet)"
+    return f"{name} serves with {label}: {variant_label(other.case)} {ahead}, but {why}{sure}"
+
+
+def _bare(units: Figure) -> str:
+    return "any number of" if math.isinf(units.value) else f"{units.value:.0f}"
+
+
 def amounts(variant: Economics, deciding: str, terms: Terms) -> str:
     """Write the figure that decides, with its bounds."""
     if deciding == "cost" and variant.cost is not None and variant.units is not None:
         years = "year" if terms.years == 1 else "years"
         price = f"{money(variant.cost)} {terms.currency} over {terms.years:g} {years}"
-        return f"{count(variant.units)}, {price}"
+        monthly = variant.cost_month
+        is_known = monthly is not None and not monthly.is_open and math.isfinite(monthly.value)
+        month = f" ({money(monthly.exact)} a month)" if monthly and is_known else ""
+        return f"{count(variant.units)}, {price}{month}"
     if deciding == "cost_million" and variant.cost_million is not None:
         return f"{money(variant.cost_million)} {terms.currency} per million items at full load"
     return f"{span(variant.rate)} items/s"
@@ -255,14 +295,21 @@ def _lead(tender: Tender, award: Award) -> str:
 def assumptions(tenders: Sequence[Tender], terms: Terms) -> list[str]:
     """Say what the figures assume."""
     sentences = [ONE_UNIT]
-    queued = any(variant.capacity_source == "queue" for variant in _all(tenders))
+    queued = _machines_by_source(tenders).get("queue", [])
     if queued:
+        names = "" if len(queued) == len(_machines(tenders)) else f" of {first_names(queued, 6)}"
         sentences.append(
-            "Machines needed: no load was measured, so the number is computed by queueing theory "
-            "(M/G/1) from the measured service times. Requests arrive at random, and each is "
-            "sent at random to one machine and there to one of the processes or callers that "
-            "were measured together, which serves them in order. Measure a load before you "
-            "buy."
+            f"Machines needed{names}: computed by queueing theory (M/G/1) from the measured "
+            "service times. Requests arrive at random, and each is sent at random to one machine "
+            "and there to one of the processes or callers that were measured together, which "
+            "serves them in order. Measure a load (--ort-load=peak:p99:…) on what you choose "
+            "before you buy."
+        )
+    if terms.has_target:
+        sentences.append(
+            f"Spare machines included: {terms.spare}."
+            if terms.spare
+            else "No spare machine is included; --spare=1 adds one in case a machine fails."
         )
     if any(variant.queues.is_open for variant in _all(tenders)):
         sentences.append(
@@ -293,13 +340,78 @@ def assumptions(tenders: Sequence[Tender], terms: Terms) -> list[str]:
             "includes power)."
         )
     labels = {variant.power.source for variant in _all(tenders) if variant.power is not None}
-    sentences += [f"Power is {source}." for source in sorted(labels)]
+    sentences += [f"Power: {source}." for source in sorted(labels)]
     if not terms.has_target:
         sentences.append(
             "No target is set: --rate and --p99 add the machines needed and the cost over the "
             "years."
         )
     return sentences
+
+
+def _machines(tenders: Sequence[Tender]) -> list[str]:
+    """Machines with an offer."""
+    return list(
+        dict.fromkeys(
+            offer.economics.machine.name
+            for tender in tenders
+            for offer in tender.offers
+            if not offer.reason
+        )
+    )
+
+
+def _machines_by_source(tenders: Sequence[Tender]) -> dict[str, list[str]]:
+    """Machines with an offer, by how it is known what they serve."""
+    names: dict[str, dict[str, None]] = {}
+    for tender in tenders:
+        for offer in tender.offers:
+            variant = offer.economics
+            if not offer.reason and variant.capacity_source:
+                names.setdefault(variant.capacity_source, {})[variant.machine.name] = None
+    return {source: list(machines) for source, machines in names.items()}
+
+
+def capacity_sources(tender: Tender, terms: Terms) -> list[str]:
+    """Say of each machine what its number of machines comes from, and which load is not used."""
+    by_source = _machines_by_source([tender])
+    texts = [
+        f"Machines needed of {', '.join(names)}: from {CAPACITY_SOURCES[source]}"
+        for source, names in by_source.items()
+    ]
+    return texts + [
+        text for name in by_source.get("queue", []) for text in _unused_loads(name, tender, terms)
+    ]
+
+
+def _unused_loads(name: str, tender: Tender, terms: Terms) -> list[str]:
+    """Say which measured load of a machine does not decide, and why."""
+    limit_s = terms.p99_s or 0.0
+    texts: dict[str, None] = {}
+    for variant in tender.variants:
+        if variant.machine.name != name:
+            continue
+        for case in variant.parts or (variant.case,):
+            for load in case.served:
+                texts[_unused(name, case, load, limit_s, is_mix=bool(variant.parts))] = None
+    return list(texts)
+
+
+def _unused(name: str, case: CaseFacts, load: ServedRate, limit_s: float, *, is_mix: bool) -> str:
+    rate = f"{significant(load.rate_per_s)} requests/s"
+    limit = f"p{load.percent:g} ≤ {load.latency_s * 1e3:g} ms"
+    what = f"{name}: the load of {case.model} alone that was measured ({rate} with {limit})"
+    if is_mix and load.searched and load.latency_s <= limit_s:
+        return (
+            f"{what} is used as an upper bound alone, since the other models were not put under "
+            f"load there; measure a peak of every model of the mix (--ort-load=peak:p99:"
+            f"{limit_s * 1e3:g}ms), and the bill is computed from these"
+        )
+    if load.latency_s > limit_s:
+        return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
+    if not load.searched:
+        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:p99:… does"
+    return f"{what} is not used: another way to serve costs less"
 
 
 def _all(tenders: Sequence[Tender]) -> list[Economics]:

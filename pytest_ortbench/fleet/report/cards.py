@@ -87,7 +87,7 @@ def _overall_card(matrix: Matrix, view: ComparisonView, leads: Sequence[Told]) -
         lead=sentence_of(told),
         groups=(draw_bars(heading, bars[:_SIDES], left_out=len(bars[_SIDES:])),),
         beside=tuple(map(sentence_of, leads)),
-        folded=tuple(sentence_of(told) for told in view.answer if not told.lead),
+        folded=tuple(sentence_of(told) for told in (*view.answer, *view.aside) if not told.lead),
     )
 
 

@@ -26,7 +26,7 @@ def render_comparison_markdown(view: ComparisonView) -> str:
     main = view.main
     parts = [
         [f"## {markdown(view.title)}"],
-        [f"- {markdown(sentence)}" for sentence in view.answer],
+        [f"- {markdown(sentence)}" for sentence in (*view.answer, *view.aside)],
         _table(
             [
                 view.axis,

@@ -20,7 +20,9 @@ from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
 from pytest_ortbench.fleet.procurement.sentences import (
     assumptions,
+    capacity_sources,
     cheapest_machines,
+    choices,
     count,
     how_to_settle,
     left_out_texts,
@@ -112,7 +114,8 @@ def with_costs(
         view,
         title=one_line(shown.title),
         # What is fastest for each workload stands in the tables; the question is another one.
-        answer=(*shown.answer, _apart(view)),
+        answer=shown.answer,
+        aside=(_apart(view),),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
         blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
     )
@@ -153,6 +156,10 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
                 text=lambda variant: _shown(variant.cost, money),
             ),
             _Column(
+                heading=f"{currency} a month",
+                text=lambda variant: _shown(variant.cost_month, money if all_columns else _amount),
+            ),
+            _Column(
                 heading="requests/s each",
                 text=lambda variant: _shown(variant.capacity),
                 narrow=False,
@@ -160,7 +167,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
         ]
     columns += [
         _Column(
-            heading=f"{currency}/million items",
+            heading=f"{currency}/million items, never idle",
             text=lambda variant: _shown(variant.cost_million, money),
         ),
         _Column(
@@ -193,6 +200,10 @@ def _millions(figure: Figure) -> str:
 
 def _value(figure: Figure) -> str:
     return span(figure) if figure.is_open else significant(figure.value)
+
+
+def _amount(figure: Figure) -> str:
+    return money(figure if figure.is_open else figure.exact)
 
 
 def _energy(variant: Economics, figure: Figure | None, write: Callable[[Figure], str]) -> str:
@@ -278,15 +289,14 @@ def _notes(tender: Tender, terms: Terms) -> list[str]:
             if entry.absence not in (Absence.NO_RUN, Absence.NO_PRICE)
         ]
     )
-    sources = {offer.economics.capacity_source_text for offer in tender.offers} - {""}
     if any(variant.busy for variant in tender.variants):
         sentences.append("An item is a request of any of these models")
     sentences += [
-        f"{offer.economics.machine.name} is busy with {_busy(offer.economics, terms)}"
+        f"Of the time that {offer.economics.machine.name} works, {_busy(offer.economics, terms)}"
         for offer in tender.offers
         if offer.economics.busy
     ]
-    sentences += [f"Machines needed by {source}" for source in sorted(sources)]
+    sentences += [*capacity_sources(tender, terms), *choices(tender)]
     settled = {
         how: ", ".join(
             name for name, variant in machines.items() if how_to_settle(variant, terms) == how
@@ -303,9 +313,9 @@ def _notes(tender: Tender, terms: Terms) -> list[str]:
 
 
 def _busy(variant: Economics, terms: Terms) -> str:
-    """``det 62 %, rec 38 %``: of the time that a machine works at all."""
+    """``62 % goes to det, 38 % to rec``."""
     return ", ".join(
-        f"{part.name} {100 * share:.0f} %"
+        f"{100 * share:.0f} % goes to {part.name}"
         for part, share in zip(terms.mix, variant.busy, strict=True)
     )
 
@@ -346,6 +356,7 @@ CSV_COLUMNS = (
     "served_at_a_time_most",
     "bounds_only",
     "role",
+    *(f"cost_per_month{end}" for end in ("", "_low", "_high")),
 )
 
 
@@ -396,6 +407,7 @@ def _csv_rows(shown: Procurement) -> Iterator[list[object]]:
                 "" if variant.queues.most is None else variant.queues.most,
                 int(variant.queues.is_open),
                 variant.case.role,
+                *_fields(variant.cost_month),
             ]
 
 

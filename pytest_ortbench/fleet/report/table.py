@@ -107,7 +107,7 @@ def render_comparison_table(
     for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
         console.print(plain(text), soft_wrap=not wrap)
     console.print()
-    for text in view.answer:
+    for text in (*view.aside, *view.answer):
         console.print(plain(text), soft_wrap=not wrap)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join(lines) + "\n"

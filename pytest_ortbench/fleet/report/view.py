@@ -72,6 +72,8 @@ class ComparisonView:
         holes: Why cells are empty, each reason with its number of cells.
         runs: The runs that were compared.
         blocks: Further tables, between the overview and those of the comparison.
+        aside: What else to know, beside the answer: before it in a terminal, where the last line is
+            read first, and behind it elsewhere.
     """
 
     title: str
@@ -85,6 +87,7 @@ class ComparisonView:
     holes: tuple[str, ...]
     runs: tuple[RunFacts, ...]
     blocks: tuple[Insert, ...] = ()
+    aside: tuple[Told, ...] = ()
 
     @property
     def main(self) -> Matrix:

@@ -26,7 +26,7 @@ from pytest_ortbench.fleet.procurement.mix import (
 )
 from pytest_ortbench.fleet.procurement.queueing import capacity
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
-from pytest_ortbench.fleet.procurement.sentences import cheapest_machines
+from pytest_ortbench.fleet.procurement.sentences import capacity_sources, cheapest_machines
 from tests.fleet.numbers.runs import Span, case, exact, run
 
 BOX = PricedMachine(name="box", host="box", price=1000)
@@ -139,6 +139,51 @@ def test_peaks_of_all_models_share_the_time() -> None:
     assert found.capacity_source == "arrivals"
     assert found.capacity is not None
     assert found.capacity.value == pytest.approx(200)
+
+
+def test_the_variants_of_a_mix_are_chosen_together() -> None:
+    # What serves most of rec alone need not be the best beside det.
+    steady = replace(model("rec", 0.01), provider="steady", case_id="rec/steady")
+    quick = replace(
+        model("rec", 0.002),
+        provider="quick",
+        case_id="rec/quick",
+        service_s=(0.001,) * 49 + (0.09,),
+    )
+    terms = replace(TERMS, p99_s=0.1, mix=parse_mix("det:10/s,rec:120/s", "--mix"), rate_per_s=130)
+    alone = replace(terms, mix=(), rate_per_s=120)
+    able = {
+        variant.case.provider: variant.capacity
+        for tender in tenders([run("box", DET, steady, quick)], alone)
+        for variant in tender.variants
+        if tender.model == "rec"
+    }
+    chosen = only(run("box", DET, steady, quick), terms=terms).offers[0].economics
+    bills = {
+        variant.provider: only(run("box", DET, variant), terms=terms).offers[0].economics.cost
+        for variant in (steady, quick)
+    }
+    assert set(able) == {"steady", "quick"}
+    assert chosen.cost == min(filter(None, bills.values()), key=lambda cost: cost.value)
+    assert [part.model for part in chosen.parts] == ["det", "rec"]
+
+
+def test_a_load_of_one_model_bounds_what_the_mix_can_be_served() -> None:
+    late = ServedRate(rate_per_s=10, beyond_per_s=12, percent=99, latency_s=0.1, searched=True)
+    loaded = replace(DET, served=(late,))
+    found = only(run("box", loaded, REC)).offers[0].economics
+    # det is a quarter of the mix, and late at 12 a second.
+    assert found.capacity_source == "queue"
+    assert found.capacity is not None
+    assert found.units is not None
+    assert found.capacity.high == pytest.approx(48)
+    assert found.units.low == 4
+    told = " ".join(capacity_sources(only(run("box", loaded, REC)), TERMS))
+    assert "upper bound" in told
+    # A looser limit says nothing of a tighter one.
+    loose = replace(DET, served=(replace(late, latency_s=0.2),))
+    plain, other = (only(run("box", one, REC)).offers[0].economics for one in (DET, loose))
+    assert plain.capacity == other.capacity
 
 
 def test_power_is_the_mean_over_the_busy_time() -> None:

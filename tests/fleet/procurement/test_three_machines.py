@@ -147,8 +147,33 @@ def test_machines_and_money_for_a_target() -> None:
     said = cheapest_machines([tender], TARGET)
     assert said == [
         "net b1, 300 requests/s with p99 ≤ 50 ms: cheapest cloud with native/cpu, 2 machines, "
-        "3506 EUR over 2 years; ×0.342 of desk"
+        "3506 EUR over 2 years (146 a month); ×0.342 of desk"
     ]
+
+
+def test_a_month_is_a_twelfth_of_a_year_of_all_that_is_paid() -> None:
+    for found in offers(only(RUNS, TARGET)).values():
+        assert found.cost is not None
+        assert found.cost_month is not None
+        assert found.cost_month.value == pytest.approx(found.cost.value / 24)
+    # Rent alone: two clouds at 0.10 for the 730.5 hours of a month.
+    cloud = offers(only(RUNS, TARGET))["cloud"].cost_month
+    assert cloud is not None
+    assert cloud.value == pytest.approx(2 * 0.1 * 730.5)
+
+
+def test_a_spare_machine_is_paid_for_and_idles() -> None:
+    plain, spared = offers(only(RUNS, TARGET)), offers(only(RUNS, replace(TARGET, spare=1)))
+    for name, price, idle_w, hourly in (("desk", 1000, 50, 0), ("cloud", 0, 0, 0.1)):
+        before, after = plain[name], spared[name]
+        assert before.units is not None
+        assert after.units is not None
+        assert before.cost is not None
+        assert after.cost is not None
+        assert after.units.value == before.units.value + 1
+        # The same requests take the same energy; one more machine only adds its idle power.
+        more = price + HOURS * (hourly + idle_w / 1000 * 0.5)
+        assert after.cost.value - before.cost.value == pytest.approx(more)
 
 
 SECONDS = {"desk": 0.01, "rack": 0.002, "cloud": 0.005}
