@@ -4,8 +4,9 @@
 
 The same cases by the standard pass with ``--ort-yardstick=auto`` and ``off`` in turns, in random
 order. Goals: the median over the pairs of runs of p50 with ÷ p50 without is within 2 %, and a case
-takes at most 25 % longer. Each median has its 95 % interval by order statistics; a goal is undecided
-where that spans it, as on a busy machine, which takes more runs. Interrupted, it prints what it has.
+takes at most 25 % longer. Each median has its 95 % interval by order statistics. A goal is
+undecided where that spans it, as on a busy machine, which takes more runs. Interrupted, it prints
+what it has.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SAME, LONGER = 0.02, 0.25
 
 
 def main() -> int:
-    """Measure until the runs are over and print the ratios; 1 if a goal is missed, 2 if undecided."""
+    """Print the ratios of all runs; 1 if a goal is missed, 2 if one is undecided."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=5.0, help="timed, over three processes")
