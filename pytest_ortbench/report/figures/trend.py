@@ -100,5 +100,5 @@ def _dates(entry: Series) -> list[float] | None:
         began = [datetime.fromisoformat(point.started_at) for point in entry.points]
     except ValueError:
         return None
-    days = [float(date2num(moment)) for moment in began]
+    days = [float(date2num(moment)) for moment in began]  # type: ignore[no-untyped-call]  # no types
     return days if all(early < late for early, late in pairwise(days)) else None
