@@ -8,6 +8,7 @@ from __future__ import annotations
 #: Modules that read nothing but texts of others, and whose.
 WHOLE_MODULES: dict[str, str] = {
     "cli/adoption/repository.py": "output of git, names of files",
+    "cli/adoption/suite.py": "names of files",
     "convert/check.py": "messages of ONNX Runtime",
     "convert/failure.py": "messages of tools that convert",
     "convert/half.py": "types of operators, as the standard spells them",
@@ -47,6 +48,8 @@ WHOLE_MODULES: dict[str, str] = {
     "models/well_known.py": "names of inputs, types as ONNX Runtime spells them",
     "planning/default_sizes.py": "names of inputs and sizes in a graph",
     "planning/encoders.py": "names of inputs, types as ONNX Runtime spells them",
+    "planning/named_models.py": "texts of a user's suite, names of files",
+    "plugin/suite_files.py": "arguments of the command line",
     "planning/graph_counts.py": "names of inputs and sizes in a graph",
     "runtimes/auto.py": "names of the system",
     "runtimes/installed.py": "names of packages and files",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import click
 
 from pytest_ortbench.cli.adoption.repository import GITHUB, GITLAB, Repository, look_at, shown
-from pytest_ortbench.cli.adoption.suite import OPTIONS, SUITE, options, suite
+from pytest_ortbench.cli.adoption.suite import OPTIONS, SUITE, literal, options, patterns, suite
 from pytest_ortbench.cli.adoption.workflows import (
     GITHUB_FILE,
     GITLAB_FILE,
@@ -31,6 +31,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model_spec import is_by_name
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.planning.named_models import suite_file
 from pytest_ortbench.plugin.option_readers import read_budget
 
 #: What a job may take beside its budget: installing, fetching models, the launches of a gate.
@@ -114,7 +115,7 @@ def _files(
     root = repository.root
     results = next((name for name in RESULTS if is_free(root / name)), RESULTS[-1])
     files = [
-        NewFile(name=SUITE, text=suite(repository.models, specs)),
+        NewFile(name=SUITE, text=suite(repository.models, specs, repository.left_out)),
         NewFile(name=OPTIONS, text=options(budget=" ".join(budget.split()), results=results)),
     ]
     service = repository.service if ci == "auto" else ci
@@ -160,6 +161,8 @@ def _write(repository: Repository, files: Sequence[NewFile], *, yes: bool, force
     for file in files:
         if file not in to_write:
             say(f"unchanged: {file.name}" if states[file.name] == "same" else _kept(file))
+            if file.name == SUITE and states[file.name] == "other":
+                _say_lacking(repository)
     if not to_write:
         return ExitCode.FINE
     if not yes and not sys.stdin.isatty():
@@ -181,6 +184,19 @@ def _write(repository: Repository, files: Sequence[NewFile], *, yes: bool, force
         say(f"written: {file.name}")
     _say_next(repository, [file.name for file in to_write])
     return ExitCode.FINE
+
+
+def _say_lacking(repository: Repository) -> None:
+    """Say which models of the repository a suite that is there names in no way."""
+    path = repository.root / SUITE
+    if not path.is_file():
+        return
+    there = suite_file(SUITE, path.read_text(encoding="utf-8", errors="replace"))
+    lacking = [name for name in repository.models if not there.means(PurePosixPath(name))]
+    if lacking:
+        say(f"{counted(len(lacking), 'model')} that {SUITE} does not name; add to MODELS:")
+        for pattern in patterns(lacking, repository.left_out):
+            say(f"  ROOT / {literal(pattern)},")
 
 
 def _kept(file: NewFile) -> str:

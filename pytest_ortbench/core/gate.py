@@ -232,6 +232,21 @@ class Hindrance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnnamedModel:
+    """A model that a baseline has and that nothing in a run names: it was not judged.
+
+    Attributes:
+        place: Its file in the working tree, or its name in a stored run.
+        baseline: The other side: ``git:main``, the id of a stored run.
+        is_there: Whether the file is still there.
+    """
+
+    place: str
+    baseline: str
+    is_there: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One case against its baseline.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_ortbench.core.certificate import Certificate
-from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.gate import GateResult, UnnamedModel
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 
 #: Version of the run document.
@@ -101,6 +101,7 @@ class Run:
         gate: Verdicts of the cases against their baselines, if a gate was asked for.
         certificates: What ``ortbench selfcheck`` found out before about the providers of its cases,
             on the same machine, with the same versions.
+        unnamed: Models that a baseline of the gate has and that this run names nowhere.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -121,3 +122,4 @@ class Run:
     gate: tuple[GateResult, ...] = ()
     resumed: int = 0
     certificates: tuple[Certificate, ...] = ()
+    unnamed: tuple[UnnamedModel, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.errors import ModelError, UsageError
-from pytest_ortbench.core.model_spec import is_onnx_file
+from pytest_ortbench.core.model_spec import is_model_file, is_onnx_file
 
 _PLACE = "--ort-against=git"
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -32,10 +32,28 @@ class Revision:
         """Whether there was such a file."""
         return bool(self._listed(self._inside(path)))
 
-    def models_below(self, folder: Path) -> list[Path]:
-        """Model files that lay in a folder or below, as paths of the working tree."""
+    def models_below(self, folder: Path, *, of_any_format: bool = False) -> list[Path]:
+        """Model files that lay in a folder or below, as paths of the working tree.
+
+        Args:
+            folder: In the working tree.
+            of_any_format: Whether those of ONNX Runtime's own format count, too.
+        """
+        is_model = is_model_file if of_any_format else is_onnx_file
         names = self._listed(self._inside(folder))
-        return [self.top / name for name in names if is_onnx_file(PurePosixPath(name))]
+        return [self.top / name for name in names if is_model(PurePosixPath(name))]
+
+    def text(self, path: Path) -> str | None:
+        """Return what a text file held; ``None`` where there was no such file."""
+        try:
+            inside = self._inside(path)
+        except UsageError:
+            return None
+        if not self._listed(inside):
+            return None
+        return _git(self.top, "cat-file", "blob", f"{self.commit}:{inside}").decode(
+            "utf-8", "replace"
+        )
 
     def extract(self, path: Path, folder: Path) -> Path:
         """Write a model as it was, and the files of its folder that hold its weights.

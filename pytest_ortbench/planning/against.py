@@ -14,12 +14,14 @@ from pathlib import Path, PurePosixPath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.gate import UnnamedModel
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.models.revisions import Revision, revision
 from pytest_ortbench.planning.asked import DEFAULT_MODELS, Asked, without_unasked
 from pytest_ortbench.planning.matrix import Plan, Planned
+from pytest_ortbench.planning.named_models import SuiteFile, lost_models, suite_file
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.providers import check_specs
 from pytest_ortbench.planning.request import PlanRequest
@@ -52,7 +54,65 @@ class Against:
     offered: Callable[[Plan], Plan]
     _revision: Revision | None = None
     _files: dict[str, Model] = field(default_factory=dict)
+    _lost: dict[str, list[Path]] = field(default_factory=dict)
     _set_already: bool = False
+
+    def look_for_lost(
+        self,
+        requests: Sequence[tuple[PlanRequest, Plan]],
+        suites: Callable[[PlanRequest], Sequence[Path]],
+    ) -> tuple[UnnamedModel, ...]:
+        """Find the models that the suite of a revision measured and the present one does not.
+
+        Each is a model of the first request whose suite named it; :meth:`pairing` finds its cases.
+
+        Args:
+            requests: What the tests asked for, with the plans of it.
+            suites: The files that say which models a request has.
+
+        Returns:
+            Every other model file of the revision that no request names.
+        """
+        if self.side.kind != "git":
+            return ()
+        found = self._found
+        files = {path for _, plan in requests for path in _model_files(plan, found.top)}
+        known = {path for request, _ in requests for path in self._gone(request, found)}
+        known |= {Path(path).resolve() for path in files}
+        left = [
+            path for path in found.models_below(found.top, of_any_format=True) if path not in known
+        ]
+        for request, plan in requests:
+            sources = suites(request)
+            if not sources:
+                continue
+            before = [_read(path, found.text(path), found.top) for path in sources]
+            now = [_read(path, _text(path), found.top) for path in sources]
+            measured = [Path(path).resolve() for path in _model_files(plan, found.top)]
+            lost = lost_models(
+                filter(None, before),
+                filter(None, now),
+                there=_inside((path for path in left if path.exists()), found.top),
+                gone=_inside((path for path in left if not path.exists()), found.top),
+                measured=_inside(measured, found.top),
+            )
+            self._lost[repr(request)] = [found.top / path for path in lost]
+            left = [path for path in left if path not in self._lost[repr(request)]]
+        return tuple(
+            UnnamedModel(
+                place=path.relative_to(found.top).as_posix(),
+                baseline=self.side.label,
+                is_there=path.exists(),
+            )
+            for path in left
+        )
+
+    @property
+    def _found(self) -> Revision:
+        """The revision of the other side."""
+        if self._revision is None:
+            self._revision = revision(self.side.value, self.root)
+        return self._revision
 
     def pairing(self, request: PlanRequest, plan: Plan) -> Pairing:
         """Pair the cases of a plan with their baselines.
@@ -173,9 +233,7 @@ class Against:
         return replace(entry, case=replace(case, session=session))
 
     def _against_revision(self, request: PlanRequest, plan: Plan) -> Pairing:
-        if self._revision is None:
-            self._revision = revision(self.side.value, self.root)
-        found = self._revision
+        found = self._found
         files = _model_files(plan, found.top)
         self._files |= files
         earlier = {
@@ -183,7 +241,8 @@ class Against:
             for path, model in files.items()
             if found.has(Path(path))
         }
-        gone = {str(found.extract(path, self.folder)): path for path in self._gone(request, found)}
+        missed = [*self._gone(request, found), *self._lost.get(repr(request), ())]
+        gone = {str(found.extract(path, self.folder)): path for path in missed}
         originals = {**{path: Path(model.path) for path, model in earlier.items()}, **gone}
         specs = tuple(originals)
         baselines: tuple[Planned, ...] = ()
@@ -210,7 +269,7 @@ class Against:
         elif glob.has_magic(spec) and not path.exists():
             folder = next(above for above in path.parents if not glob.has_magic(str(above)))
             pattern = str(folder.resolve() / path.relative_to(folder))
-            for file in found.models_below(folder):
+            for file in found.models_below(folder, of_any_format=True):
                 # ``*`` ends at a slash, but in ``**``, which is any number of folders.
                 anywhere = "**" in pattern
                 if fnmatch(str(file), pattern) if anywhere else file.match(pattern):
@@ -218,6 +277,30 @@ class Against:
         elif not path.exists() and not spec.startswith(SCHEMES):
             # A file, or a folder that git keeps no longer since all of it is gone.
             yield from found.models_below(path)
+
+
+def _read(path: Path, content: str | None, top: Path) -> SuiteFile | None:
+    """A file of a suite; ``None`` for one that is not there."""
+    if content is None:
+        return None
+    return suite_file(path.resolve().relative_to(top).as_posix(), content)
+
+
+def _text(path: Path) -> str | None:
+    """What a text file of the working tree holds."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def _inside(paths: Iterable[Path], top: Path) -> list[PurePosixPath]:
+    """Paths as git has them."""
+    return [
+        PurePosixPath(path.relative_to(top).as_posix())
+        for path in paths
+        if path.is_relative_to(top)
+    ]
 
 
 def _standing(case: Case, stand_ins: Mapping[str, str]) -> Case:

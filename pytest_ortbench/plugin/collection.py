@@ -15,7 +15,6 @@ from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.decoder_notes import PlanNote
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -25,6 +24,7 @@ from pytest_ortbench.plugin.marker import AXES, MarkerError, Rejected, marker_er
 from pytest_ortbench.plugin.model_files import OnnxFile, is_suite
 from pytest_ortbench.plugin.option_readers import refuse_absent_libraries
 from pytest_ortbench.plugin.options import ROWS, Options
+from pytest_ortbench.plugin.suite_files import files_of_models
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
@@ -78,11 +78,10 @@ class Collection:
         self._session = session
         self._on_plan = on_plan
         self._plans: dict[str, Plan] = {}
-        self._paths: set[str] = set()
-        self._noted: dict[PlanNote, None] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._provider_specs: dict[str, None] = {}
         self._making: dict[str, None] = {}
+        self._suite_files: dict[str, dict[Path, None]] = {}
 
     @property
     def root(self) -> Path:
@@ -203,7 +202,14 @@ class Collection:
             self._plans[key] = plan
             self._note(plan)
         self._on_plan(request, self._plans[key])
+        names = AXES["models"] in marker_of(definition).axes
+        files = files_of_models(definition, self._options, names=names)
+        self._suite_files.setdefault(key, {}).update(dict.fromkeys(files))
         return self._plans[key]
+
+    def suite_files(self, request: PlanRequest) -> Sequence[Path]:
+        """Return the files that say which models a request has; none where it was typed."""
+        return tuple(self._suite_files.get(repr(request), ()))
 
     def _plan_of_models_there(self, request: PlanRequest) -> Plan:
         """The plan of a request; where a gate may miss models, without those that are not there."""
@@ -223,13 +229,7 @@ class Collection:
     def _note(self, plan: Plan) -> None:
         """Note what a plan left out, and what it says of its models, each once."""
         self.skips.update(dict.fromkeys(plan.skips))
-        self._paths |= {entry.case.model.path for entry in plan.entries}
-        self._noted.update(dict.fromkeys(plan.notes))
-        for note in self._noted:
-            if note.moot_with in self._paths:
-                self.notes[:] = [text for text in self.notes if text != note.text]
-            elif note.text not in self.notes:
-                self.notes.append(note.text)
+        self.notes += [note for note in plan.notes if note not in self.notes]
 
     def note_making(self, definition: pytest.Item) -> bool:
         """Note a test function that makes its models, unless its marker names some or is wrong.

@@ -29,7 +29,7 @@ from pytest_ortbench.plugin.stored_baseline import StoredBaseline
 from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.gate import GateResult
+    from pytest_ortbench.core.gate import GateResult, UnnamedModel
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.gate.numbers.removals import Removal
@@ -74,6 +74,12 @@ class Gating:
     def results(self) -> tuple[GateResult, ...]:
         """Verdicts so far."""
         return tuple(self._results.values())
+
+    @property
+    def unnamed(self) -> tuple[UnnamedModel, ...]:
+        """Models that the baselines have and that nothing in this run names."""
+        sides = (side for side in (self._against, self._stored) if side is not None)
+        return tuple(model for side in sides for model in side.unnamed)
 
     # -- before anything runs -----------------------------------------------------------------
 
@@ -351,7 +357,9 @@ class Gating:
         if folder is None:
             return
         try:
-            folder.update(replace(self._bench.execution.header, gate=self.results))
+            folder.update(
+                replace(self._bench.execution.header, gate=self.results, unnamed=self.unnamed)
+            )
         except OrtbenchError as error:
             self._bench.warn(str(error))
 

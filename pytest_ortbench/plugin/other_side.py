@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import OrtbenchError, WorkerError
-from pytest_ortbench.core.gate import GateFinding, GateResult
+from pytest_ortbench.core.gate import GateFinding, GateResult, UnnamedModel
 from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import Pair
-from pytest_ortbench.gate.numbers.sentences import listed
+from pytest_ortbench.gate.numbers.sentences import listed, unnamed_notes
 from pytest_ortbench.gate.numbers.stored import vanished
 from pytest_ortbench.launch.reference import release_reference
 from pytest_ortbench.launch.turn import TURN
@@ -42,6 +42,7 @@ class OtherSide:
         carried: The cases that will be judged.
         notes: What a reader must know of cases that have no counterpart.
         alone: The ids of the cases without a counterpart.
+        unnamed: Models of a revision that nothing in this run names.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -52,6 +53,7 @@ class OtherSide:
         self.carried: Collection[Key] = ()
         self.notes: list[str] = []
         self.alone: list[str] = []
+        self.unnamed: tuple[UnnamedModel, ...] = ()
 
     def find(
         self,
@@ -71,6 +73,9 @@ class OtherSide:
             OrtbenchError: if there is no such side, or it leaves nothing to compare.
         """
         label = self._options.against
+        requests = list(requests)
+        self.unnamed = self._against.look_for_lost(requests, self._bench.collection.suite_files)
+        self.notes += unnamed_notes(self.unnamed)
         pairings = [self._against.pairing(request, plan) for request, plan in requests]
         self._against.require_any(pairings)
         found: dict[Key, GateResult] = {}

@@ -40,7 +40,8 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
         return False
     keep(bench)
     wrong = settle(bench, judges)
-    verdicts = judges.gating.results if judges.gating is not None and bench.ran else ()
+    gating = judges.gating if bench.ran else None
+    verdicts, unnamed = ((), ()) if gating is None else (gating.results, gating.unnamed)
     results = bench.execution.results if bench.started else ()
     if not results and not verdicts:
         written = [_write(bench, output, stopped=False) for output in _outputs_of_nothing(bench)]
@@ -52,7 +53,11 @@ def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
     from pytest_ortbench.core.secrets import masked
 
     run = masked(
-        replace(bench.execution.run(canary=canary, interrupted=interrupted), gate=verdicts)
+        replace(
+            bench.execution.run(canary=canary, interrupted=interrupted),
+            gate=verdicts,
+            unnamed=unnamed,
+        )
     )
     bench.finished = run
     # Where nothing was tried, only verdicts on what is gone are there to tell.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import DocumentError
-from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.gate import GateResult, UnnamedModel
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.execution.canary import measure_canary
 from pytest_ortbench.gate.numbers.metrics import MetricSide
@@ -53,6 +53,7 @@ class StoredBaseline:
 
     Attributes:
         notes: What a reader must know of which runs they are.
+        unnamed: Models of the newest run that nothing in this run names.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -61,6 +62,7 @@ class StoredBaseline:
         self._cases: dict[Key, Stored | None] = {}
         self._planned: Mapping[Key, Case] = {}
         self.notes: list[str] = []
+        self.unnamed: tuple[UnnamedModel, ...] = ()
 
     @cached_property
     def _paths(self) -> tuple[Path, ...]:
@@ -184,6 +186,7 @@ class StoredBaseline:
             self.notes.append(
                 f"gate: only in {newest.run_id} and not requested now: {listed(more)}"
             )
+        self.unnamed = _unnamed(newest.run_id, left, gone, self._planned, same)
         return {
             key: vanished(case, newest.run_id, same.later_name(name), moved_to=same.moved_to(name))
             for key, case in left.items()
@@ -274,6 +277,28 @@ class StoredBaseline:
     @cached_property
     def _canary(self) -> Canary | None:
         return measure_canary(self._bench.execution.launcher)
+
+
+def _unnamed(
+    run_id: str,
+    left: Mapping[Key, Case],
+    gone: Collection[Key],
+    planned: Mapping[Key, Case],
+    same: Twins,
+) -> tuple[UnnamedModel, ...]:
+    """Models of a stored run of which this run has no case, but for those that it lost.
+
+    What tests make comes while they run.
+    """
+    lost = {left[key].model.name for key in gone}
+    here = {case.model.name for case in planned.values()} | lost
+    names = dict.fromkeys(
+        case.model.name
+        for case in left.values()
+        if not case.model.is_made
+        and here.isdisjoint({case.model.name, same.later_name(case.model.name)})
+    )
+    return tuple(UnnamedModel(place=name, baseline=run_id, is_there=True) for name in names)
 
 
 def _as_now(case: Case, same: Twins, root: Path) -> Case:

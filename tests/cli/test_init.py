@@ -51,7 +51,17 @@ def models_of(text: str) -> list[str]:
 
 def test_a_suite_names_every_model_whatever_it_is_called() -> None:
     names = [f"models/{name}.onnx" for name in ODD]
-    assert models_of(suite(names, ["zoo:silero-vad"])) == [*names, "zoo:silero-vad"]
+    written = models_of(suite(names, ["zoo:silero-vad"], ["models/more.onnx"]))
+    assert written == [*names, "zoo:silero-vad"]
+
+
+def test_a_folder_whose_models_are_all_meant_is_a_pattern() -> None:
+    names = ["models/a.onnx", "models/b.onnx", "models/deep/c.onnx", "models/d.ort", "e.onnx"]
+    patterns = ["models/*.onnx", "models/deep/*.onnx", "models/*.ort", "*.onnx"]
+    assert models_of(suite(names, [])) == patterns
+    assert models_of(suite(names, [], ["models/deep/x.onnx"]))[1] == "models/deep/c.onnx"
+    odd = ["x[1]/a.onnx", "models/B.ONNX"]
+    assert models_of(suite(odd, [])) == odd
 
 
 def test_options_are_an_argument_a_line() -> None:
@@ -151,7 +161,7 @@ def test_yes_writes_three_files_and_changes_none(tool: Tool, repository: Path) -
     after = files(repository)
     assert set(after) - set(before) == {SUITE, OPTIONS, GITHUB_FILE}
     assert {name: after[name] for name in before} == before
-    assert models_of(after[SUITE].decode()) == ["models/net.onnx"]
+    assert models_of(after[SUITE].decode()) == ["models/*.onnx"]
     workflow = yaml.safe_load(after[GITHUB_FILE])
     assert workflow[True]["push"]["branches"] == ["trunk"]
     again = tool("init", "--yes")
@@ -170,6 +180,20 @@ def test_a_file_that_is_there_needs_force(tool: Tool, repository: Path) -> None:
     assert (repository / SUITE).is_file()
     assert tool("init", "--yes", "--force").code == 0
     assert "linux" in yaml.safe_load(workflow.read_text())["jobs"]
+
+
+@pytest.mark.live
+def test_a_second_call_names_the_models_that_the_suite_lacks(tool: Tool, repository: Path) -> None:
+    path = repository / SUITE
+    path.parent.mkdir()
+    path.write_text('MODELS = [ROOT / "models/net.onnx"]\n')
+    for name in ("models/new.onnx", "more/other.onnx"):
+        (repository / name).parent.mkdir(exist_ok=True)
+        (repository / name).write_bytes(b"net")
+    lacking = [line for line in tool("init", "--yes").out.splitlines() if "ROOT / " in line]
+    assert lacking == ['  ROOT / "models/*.onnx",', '  ROOT / "more/*.onnx",']
+    path.write_text('MODELS = [*(ROOT / "models").glob("*.onnx"), ROOT / "more/*.onnx"]\n')
+    assert "ROOT / " not in tool("init", "--yes").out
 
 
 @pytest.mark.live
@@ -225,8 +249,7 @@ def test_models_are_what_a_job_will_have(tool: Tool, repository: Path, tmp_path:
     ended = tool("init", "--yes")
     models = models_of((repository / SUITE).read_text())
     assert set(models) == {
-        *(f"models/{name}.onnx" for name in ODD),
-        "models/LOUD.ONNX", "models/net.onnx", "inside.onnx", "pointer.onnx",
+        "models/LOUD.ONNX", "models/*.onnx", "inside.onnx", "pointer.onnx",
     }  # fmt: skip
     for name in ("outside.onnx", "gone.onnx", "ignored.ort"):
         assert f"note: {name} " in ended.err

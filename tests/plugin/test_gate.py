@@ -257,7 +257,7 @@ def test_option_and_provider_sides(
         ("--ort-gate=latenzy:3%", "Did you mean 'latency'?"),
         ("--ort-gate=latency_p99:3%", "can't be gated by how much worse it got"),
         ("--ort-gate=latency:0%", "leaves no margin"),
-        ("--ort-baseline=gone.json", "the run 'gone.json' does not exist"),
+        ("--ort-baseline=gone.json", "'gone.json' does not exist"),
     ],
 )
 @pytest.mark.usefixtures("models")

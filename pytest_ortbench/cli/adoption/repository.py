@@ -30,6 +30,7 @@ class Repository:
     Attributes:
         root: Its folder.
         models: Paths of its model files, with slashes, the largest first.
+        left_out: Paths of model files that a job could not measure, or that are too many.
         notes: What was left out, and why.
         has_pointers: Whether models lie in Git LFS and are not here.
         service: ``github`` or ``gitlab``: what its CI files or its origin say.
@@ -39,6 +40,7 @@ class Repository:
 
     root: Path
     models: tuple[str, ...]
+    left_out: tuple[str, ...]
     notes: tuple[str, ...]
     has_pointers: bool
     service: str
@@ -53,10 +55,11 @@ def look_at(folder: Path) -> Repository:
         UsageError: if the folder is not the root of a repository of git.
     """
     root = _root(folder)
-    models, notes = _models(root)
+    models, left_out, notes = _models(root)
     return Repository(
         root=root,
         models=tuple(models),
+        left_out=tuple(left_out),
         notes=tuple(notes),
         has_pointers=any(_is_pointer(root / name) for name in models),
         service=_service(root),
@@ -108,13 +111,15 @@ def _listed(root: Path, *arguments: str) -> list[str]:
     return sorted({name for name in names if name and is_model_file(Path(name))})
 
 
-def _models(root: Path) -> tuple[list[str], list[str]]:
-    """The model files that a job will have, the largest first; and what to say of others."""
+def _models(root: Path) -> tuple[list[str], list[str], list[str]]:
+    """The model files that a job will have, the largest first; others; and what to say of these."""
     notes: list[str] = []
+    left_out: list[str] = []
     models: list[str] = []
     for name in _listed(root, "--cached", "--others", "--exclude-standard"):
         problem = _problem(root, name)
         if problem:
+            left_out.append(name)
             notes.append(f"{shown(name)} was left out: {problem}")
         else:
             models.append(name)
@@ -132,7 +137,7 @@ def _models(root: Path) -> tuple[list[str], list[str]]:
             f"{shown(ignored[0])}{_more(ignored)} is ignored by git, so a job does not have it: "
             "add it with Git LFS, or fetch it in the job before pytest"
         )
-    return models[:MOST_MODELS], notes
+    return models[:MOST_MODELS], [*left_out, *models[MOST_MODELS:], *ignored], notes
 
 
 def _more(names: Sequence[str]) -> str:

@@ -7,7 +7,11 @@ wherever the plugin is not installed.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from pytest_ortbench.core.model_spec import SUFFIXES
 
 SUITE = "benchmarks/bench_models.py"
 OPTIONS = "benchmarks/options.txt"
@@ -25,6 +29,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+# A pattern finds new models, too; a gate names models that are gone either way.
 MODELS = [
 {models}]
 
@@ -53,20 +58,47 @@ def test_accuracy(ortbench):
 '''
 
 
-def suite(models: Sequence[str], specs: Sequence[str]) -> str:
+def suite(models: Sequence[str], specs: Sequence[str], left_out: Sequence[str] = ()) -> str:
     """Return the suite.
 
     Args:
-        models: Paths of model files, with slashes.
+        models: Paths of model files, or patterns of them, with slashes.
         specs: Models that are no files of the repository: ``zoo:NAME``, ``builtin:NAME``.
+        left_out: Paths of model files of the repository that no pattern may fit.
     """
-    lines = [f"    ROOT / {_literal(name)},\n" for name in models]
-    lines += [f"    {_literal(spec)},\n" for spec in specs]
+    lines = [f"    ROOT / {literal(name)},\n" for name in patterns(models, left_out)]
+    lines += [f"    {literal(spec)},\n" for spec in specs]
     return _TEXT.format(options=OPTIONS, models="".join(lines))
 
 
-def _literal(text: str) -> str:
-    """A text as Python writes it, in double quotes where that needs no escape."""
+def patterns(models: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    """Return model files as one pattern a folder and ending; by name where none can be written.
+
+    That is: of a folder that holds models which were left out, or whose name means something to a
+    pattern; and of a file whose ending has capitals.
+
+    Args:
+        models: Paths of model files, with slashes.
+        left_out: Paths of those that no pattern may fit.
+    """
+    of_others = {_pattern(name) for name in left_out}
+    written: dict[str, None] = {}
+    for name in models:
+        pattern = _pattern(name)
+        written[name if not pattern or pattern in of_others else pattern] = None
+    return list(written)
+
+
+def _pattern(name: str) -> str:
+    """The pattern of a model's folder and ending; empty where none can be written."""
+    path = PurePosixPath(name)
+    if glob.has_magic(str(path.parent)) or path.suffix not in SUFFIXES or path.name.startswith("."):
+        return ""
+    return str(path.parent / f"*{path.suffix}")
+
+
+def literal(text: str) -> str:
+    """Return a text as Python writes it, in double quotes where that needs no escape."""
     literal = repr(text)
     return f'"{text}"' if literal == f"'{text}'" and '"' not in text else literal
 

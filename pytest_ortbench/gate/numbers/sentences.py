@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.core.gate import (
     MODEL_RELATIONS,
@@ -11,8 +11,9 @@ from pytest_ortbench.core.gate import (
     ContrastVerdict,
     GateFinding,
     GateResult,
+    UnnamedModel,
 )
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.gate.numbers.answers import AGREEMENT, SQNR, AnswersJudged
 from pytest_ortbench.gate.numbers.undecided import gated_metrics
 
@@ -229,3 +230,15 @@ def listed(ids: Sequence[str]) -> str:
     """Spell out five and count the rest."""
     shown = ", ".join(ids[:5])
     return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def unnamed_notes(models: Iterable[UnnamedModel]) -> list[str]:
+    """Say which models of a baseline a run does not name: those that are gone first."""
+    by_kind: dict[tuple[bool, str], list[str]] = {}
+    for model in models:
+        by_kind.setdefault((model.is_there, model.baseline), []).append(model.place)
+    return [
+        f"gate: {baseline} has {counted(len(places), 'model')} that this run does not name"
+        f"{'' if is_there else ' (deleted from the working tree)'}: {listed(places)}"
+        for (is_there, baseline), places in sorted(by_kind.items())
+    ]

@@ -166,8 +166,7 @@ _HEARD = (
     Column(
         key="rtf",
         heading="RTF",
-        about="Real-time factor: time of a request divided by that of the sound that it is about; "
-        "below 1 it keeps up with the sound.",
+        about="Real-time factor: time of a request over the seconds of sound that it is about.",
         row="real_time_factor",
         metric="real_time_factor",
         rank=1,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_ortbench.core.complaint import GATE, Complaint
 from pytest_ortbench.core.units import counted
+from pytest_ortbench.gate.numbers.sentences import unnamed_notes
 from pytest_ortbench.gate.report.lines import (
     count_lines,
     gate_row_markdown,
@@ -112,6 +113,9 @@ def _sections(shown: ShownRun, complaints: Sequence[Complaint]) -> Iterator[Summ
     counts = tuple(map(_told, count_lines(run.gate, runtimes_of(run))))
     if counts:
         yield SummaryPart(rows=counts, most=0.5)
+    unnamed = tuple(map(_told, unnamed_notes(run.unnamed)))
+    if unnamed:
+        yield SummaryPart(rows=unnamed, most=0.3)
     if quiet:
         title = f"No worse: {counted(len(quiet), 'verdict')}"
         yield SummaryPart(title=title, head=head, rows=quiet)
