@@ -25,7 +25,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.placement import is_partial, nodes_elsewhere, placement_ratio
 from pytest_ortbench.core.precision import base_of
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU
 from pytest_ortbench.core.session_entries import DENORMAL_AS_ZERO
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.registry import PASSES
@@ -143,6 +143,14 @@ def _partial(result: CaseResult) -> str:
 def _software(result: CaseResult) -> str:
     devices = {worker.runtime.software_device for worker in result.measurements}
     return ", ".join(sorted(filter(None, devices)))
+
+
+def _in_turn(result: CaseResult) -> str:
+    case = result.case
+    kind = BY_NAME.get(case.provider.name)
+    if kind is None or not kind.in_turn or case.concurrency < 2 or not result.measurements:
+        return ""
+    return f"{case.concurrency} callers on each session"
 
 
 def _python_operators(result: CaseResult) -> str:
@@ -388,6 +396,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
     "SOFTWARE": _software,
+    "IN-TURN": _in_turn,
     "PYTHON-OPS": _python_operators,
     "UNCONFIRMED": _unconfirmed,
     "RESOLUTION": _resolution,

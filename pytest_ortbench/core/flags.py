@@ -99,6 +99,12 @@ _STANDARD: tuple[FlagKind, ...] = (
         "hardware.",
     ),
     flag_kind(
+        "IN-TURN",
+        "notes",
+        "callers of one session waited for each other, since the provider runs one at a time",
+        "A latency includes the wait; several processes (--ort-processes) may raise throughput.",
+    ),
+    flag_kind(
         "PYTHON-OPS",
         "notes",
         "operators are Python functions, which hold Python's global lock while they run",

@@ -18,6 +18,7 @@ class ProviderKind:
         device: How ``alias:DEVICE`` is turned into options, a kind that ``planning.devices``
             knows; empty if the provider takes no device.
         in_all: Whether ``all`` means it too.
+        in_turn: Whether ONNX Runtime lets one caller at a time run a session of it.
     """
 
     alias: str
@@ -26,6 +27,7 @@ class ProviderKind:
     source: str = ""
     device: str = ""
     in_all: bool = True
+    in_turn: bool = False
 
 
 #: The provider that every runtime has.
@@ -74,6 +76,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         distributions=("onnxruntime-directml",),
         source="Windows with a DirectX 12 device",
         device="dml",
+        in_turn=True,  # by its documentation
     ),
     ProviderKind(
         alias="coreml",
@@ -96,6 +99,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         source="a GPU with a driver for Vulkan, Metal or Direct3D 12 (on Linux one in software, "
         "too: 'ortbench doctor' tells how)",
         device="hardware",
+        in_turn=True,  # *seen* with 1.27
     ),
     ProviderKind(
         alias="migraphx",
@@ -132,6 +136,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         alias="azure", name="AzureExecutionProvider", distributions=("onnxruntime",), in_all=False
     ),
     ProviderKind(alias="ggml", name="ggml", distributions=("onnxruntime-ggml",), device="ggml"),
+    ProviderKind(alias="nxrt", name="cpu_ep", distributions=("nxrt-ep-cpu",)),
     ProviderKind(
         alias="mlx",
         name="MLXExecutionProvider",

@@ -113,8 +113,8 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         return None
     if provider.alias == "webgpu":
         return _refused(
-            "a graph recorded by webgpu uses fixed addresses of the GPU, but its inputs can only "
-            "be bound in host memory",
+            "a graph recorded by webgpu uses fixed buffers of the GPU, and this ONNX Runtime makes "
+            "none in Python",
             "Leave the option out",
         )
     if provider.alias in _CAPTURE_BOUND and io != "device":

@@ -1,8 +1,8 @@
 """Providers that are plugged into ONNX Runtime: found, registered, and their devices chosen.
 
 A package follows the convention if it offers ``get_library_path()`` and ``get_ep_names()`` or
-``get_ep_name()``; onnxruntime-ggml spells them ``library_path()`` and ``EP_NAME``. Other libraries
-are named by the project's configuration.
+``get_ep_name()``; onnxruntime-ggml spells them ``library_path()`` and ``EP_NAME``, and nxrt-ep-cpu
+has no word for the latter. Other libraries are named by the project's configuration.
 
 *Seen*: once a library is registered, ``get_available_providers()`` of 1.30 lists its provider too,
 although a session takes it by its devices only; and a session reads back whatever options were
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 #: Packages beside ONNX Runtime that bring no provider.
 _NO_PLUGIN = re.compile(r"onnxruntime_(extensions|genai|tools|easy|training|libs)")
-_MODULE = re.compile(r"onnxruntime_[a-z0-9_]+")
+_MODULE = re.compile(r"onnxruntime_[a-z0-9_]+|nxrt_ep_[a-z0-9_]+")
+#: Packages that do not say what their provider is called: *seen* in 0.1.0.dev6.
+_UNNAMED = {"nxrt_ep_cpu": "cpu_ep"}
 
 
 class ProviderMissing(Exception):
@@ -258,7 +260,7 @@ def _names(module: ModuleType) -> list[str]:
     ask = getattr(module, "get_ep_name", None)
     if callable(ask):
         return [str(ask())]
-    constant = getattr(module, "EP_NAME", None)
+    constant = getattr(module, "EP_NAME", _UNNAMED.get(module.__name__))
     return [constant] if isinstance(constant, str) else []
 
 

@@ -26,6 +26,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.planning.providers import parse_provider
 from tests.results_factory import (
     draw_durations,
     make_accuracy,
@@ -78,6 +79,17 @@ def test_a_device_that_is_a_program_is_named():
         for worker in made.measurements
     )
     assert detail(replace(made, measurements=workers), "SOFTWARE") == "SwiftShader"
+
+
+@pytest.mark.parametrize(
+    ("provider", "concurrency", "flagged"),
+    [("webgpu", 3, True), ("webgpu", 1, False), ("cpu", 3, False), ("cuda", 3, False)],
+)
+def test_callers_that_wait_for_each_other_are_noted(provider, concurrency, flagged):
+    made = make_result()
+    case = replace(made.case, provider=parse_provider(provider), concurrency=concurrency)
+    names = [flag.name for flag in flags_of(replace(made, case=case))]
+    assert ("IN-TURN" in names) is flagged
 
 
 def test_a_failed_result_has_no_flag_of_durations():

@@ -76,6 +76,7 @@ def test_any_list_of_known_providers_splits_into_itself(specs: list[str]) -> Non
         ("qnn:htp", "qnn:htp", "QNNExecutionProvider", {"backend_path": "libQnnHtp.so"}),
         ("ggml:gpu", "ggml:gpu", "ggml", {"device": "gpu"}),
         ("mlx", "mlx", "MLXExecutionProvider", {}),
+        ("nxrt", "nxrt", "cpu_ep", {}),
     ],
 )
 def test_one_provider(spec: str, label: str, name: str, options: dict[str, str]) -> None:

@@ -204,6 +204,11 @@ def test_half_precision_is_refused_where_the_device_has_none(
     assert "f16" in result.failure.message
 
 
+def test_callers_of_one_session_run_in_turn(results: dict[str, CaseResult]) -> None:
+    assert "IN-TURN" in [flag.name for flag in flags_of(results["callers"])]
+    assert "IN-TURN" not in [flag.name for flag in flags_of(results["whole"])]
+
+
 def test_outputs_stay_on_the_device(results: dict[str, CaseResult]) -> None:
     [worker] = results["bound"].measurements
     assert worker.options_in_force == {"io_binding": "webgpu:0"}

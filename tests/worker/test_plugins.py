@@ -110,6 +110,9 @@ def test_packages_that_follow_the_convention_or_spell_it_their_way(packages: Pat
         "def get_library_path(): return '/single.so'\ndef get_ep_name(): return 'SingleEP'\n",
     )
     write(packages, "onnxruntime_own", "EP_NAME = 'own'\ndef library_path(): return '/own.so'\n")
+    # One whose package has no word for the name of its provider.
+    write(packages, "nxrt_ep_cpu", "def get_library_path(): return '/nxrt.so'\n")
+    write(packages, "nxrt_ep_other", "def get_library_path(): return '/other.so'\n")
     # Not a plug-in: a library of custom operators, and nothing at all.
     write(packages, "onnxruntime_ops", "def get_library_path(): return '/ops.so'\n")
     write(packages, "onnxruntime_other", "")
@@ -122,6 +125,7 @@ def test_packages_that_follow_the_convention_or_spell_it_their_way(packages: Pat
         "TwoEP": "/two.so",
         "SingleEP": "/single.so",
         "own": "/own.so",
+        "cpu_ep": "/nxrt.so",
     }
     assert problems == {"onnxruntime_broken": "RuntimeError: no such driver"}
 
