@@ -13,7 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pytest_ortbench.analysis.against_engines import EngineAnswer, engine_answers
-from pytest_ortbench.analysis.candidates import Candidate, are_tied, doubts, speed_metric
+from pytest_ortbench.analysis.candidates import (
+    Candidate,
+    are_even,
+    are_tied,
+    doubts,
+    speed_metric,
+)
+from pytest_ortbench.analysis.proof import Proof, needed_proof
 from pytest_ortbench.analysis.ranked import (
     SEPARATING_KNOBS,
     Factor,
@@ -25,8 +32,8 @@ from pytest_ortbench.analysis.ranked import (
 from pytest_ortbench.analysis.recommendation import (
     Advice,
     Contender,
+    Tie,
     advise,
-    needs_real_inputs,
 )
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.analysis.variant_bars import BatchBars, batch_bars
@@ -50,6 +57,8 @@ class Winner:
         batch: Its batch size.
         quantity: Its number.
         ties: Labels of cases that can't be told from it, best first.
+        unsure: Those of them that are not known to be alike, since a number is too noisy.
+        noisy: Flags that blur any of these numbers.
         ranked: Number of cases that were ranked here, itself included.
         factor: Against fp32 (else native) on the CPU; ``None`` if it is that, ties with it, or
             there is none.
@@ -63,6 +72,8 @@ class Winner:
     batch: int
     quantity: Quantity
     ties: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+    noisy: tuple[str, ...] = ()
     ranked: int = 1
     factor: Factor | None = None
     blurred_by: tuple[str, ...] = ()
@@ -70,9 +81,11 @@ class Winner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """A variant that is faster, and that random inputs alone can't recommend.
+    """A variant that is faster, and that nothing but its speed recommends yet.
 
     Attributes:
+        needs: What it needs first.
+        on_calibration: Whether it was compared on the inputs that it was calibrated on.
         variant: ``int8-static/cpu``.
         label: Its fastest case where it wins: ``int8-static/cpu/b1``.
         batch: The batch size of that.
@@ -80,6 +93,8 @@ class Withheld:
         error: Relative error of its worst output; ``None`` where it is exact or not compared.
     """
 
+    needs: Proof
+    on_calibration: bool = False
     variant: str
     label: str
     batch: int
@@ -105,6 +120,10 @@ class ModelAnswer:
         smallest: Over all variants that can be ranked.
         advice: Which variant to ship; ``None`` if none can be ranked, or recommended.
         withheld: What is faster than that, and needs real inputs or labels first.
+        asked: Number of variants that were asked for.
+        precision: That of the first of them.
+        provider: Likewise, as it is called in ids.
+        gated: Whether the run was made to compare with another side, not its variants.
         runner_up: How much faster the fastest of the smallest batch size is than the next variant
             that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
@@ -125,6 +144,10 @@ class ModelAnswer:
     smallest: Winner | None = None
     advice: Advice | None = None
     withheld: Withheld | None = None
+    asked: int = 1
+    precision: str = "native"
+    provider: str = ""
+    gated: bool = False
     runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     engines: tuple[EngineAnswer, ...] = ()
@@ -142,10 +165,13 @@ def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):
         groups.setdefault(workload_of(result.case), []).append((result, summary))
-    return [_answer(members, runtimes=several) for members in groups.values()]
+    gated = bool(run.gate)
+    return [_answer(members, runtimes=several, gated=gated) for members in groups.values()]
 
 
-def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) -> ModelAnswer:
+def _answer(
+    members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool, gated: bool
+) -> ModelAnswer:
     candidates: list[Candidate] = []
     left_out: list[tuple[str, str]] = []
     for result, summary in members:
@@ -182,13 +208,17 @@ def _answer(members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool) ->
         smallest=_smallest(candidates) if candidates else None,
         advice=advice,
         withheld=withheld,
+        asked=len({label_of(result, runtimes=runtimes, batch=False) for result, _ in members}),
+        precision=case.variant.precision,
+        provider=case.provider.described,
+        gated=gated,
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
         engines=engine_answers(members, runtimes=runtimes),
         bars=batch_bars(
             members,
-            advice,
-            unproven="" if withheld is None else withheld.variant,
+            None if advice is None or advice.tie is Tie.UNKNOWN else advice,
+            unproven=None if withheld is None else (withheld.variant, withheld.needs),
             runtimes=runtimes,
         ),
     )
@@ -206,7 +236,7 @@ def _best_of_batches(candidates: Sequence[Candidate], metric: str) -> tuple[Winn
 def _recommended(
     candidates: Sequence[Candidate], fastest: Sequence[Winner], *, several: bool
 ) -> tuple[Advice | None, Withheld | None]:
-    """Which variant to ship, and which faster one nothing but random inputs speaks for.
+    """Which variant to ship, and which faster one needs real inputs or labels first.
 
     Args:
         candidates: What may be ranked.
@@ -217,22 +247,27 @@ def _recommended(
         return None, None
     rivals = len({candidate.variant for candidate in candidates})
     advice = _advice(candidates, fastest, rivals)
-    by_variant = {candidate.variant: candidate for candidate in candidates}
+    needs: dict[str, Proof] = {}
+    for candidate in candidates:
+        proof = needed_proof(candidate.summary)
+        if proof is not None:
+            needs.setdefault(candidate.variant, proof)
     preferred = (advice.variant, *(variant for _, variant in advice.elsewhere))
-    unproven = [variant for variant in preferred if needs_real_inputs(by_variant[variant].summary)]
+    unproven = [variant for variant in preferred if variant in needs]
     if not several or not unproven:
         return advice, None
-    sound = [candidate for candidate in candidates if not needs_real_inputs(candidate.summary)]
+    sound = [candidate for candidate in candidates if candidate.variant not in needs]
     return (
         _advice(sound, _best_of_batches(sound, speed_metric(sound[0].summary.case)), rivals)
         if sound
         else None,
-        _withheld(unproven[0], candidates, fastest, sound),
+        _withheld(unproven[0], needs[unproven[0]], candidates, fastest, sound),
     )
 
 
 def _withheld(
     variant: str,
+    needs: Proof,
     candidates: Sequence[Candidate],
     fastest: Sequence[Winner],
     sound: Sequence[Candidate],
@@ -248,6 +283,8 @@ def _withheld(
     next_best = min(rivals, key=lambda rival: rival.speed.value, default=None)
     worst_db = best.summary.worst_db
     return Withheld(
+        needs=needs,
+        on_calibration=best.summary.case.variant.on_calibration,
         variant=variant,
         label=best.label,
         batch=best.batch,
@@ -278,6 +315,7 @@ def _advice(candidates: Sequence[Candidate], fastest: Sequence[Winner], rivals: 
         rivals=rivals,
         original_bytes=sizes.get("fp32", sizes.get("native")),
         blurred_by=fastest[0].blurred_by,
+        unsure=bool(fastest[0].unsure),
     )
 
 
@@ -312,6 +350,10 @@ def _winner(candidates: Sequence[Candidate], metric: str) -> Winner:
         batch=best.batch,
         quantity=summary.quantities[metric],
         ties=tuple(other.label for other in tied),
+        unsure=tuple(other.label for other in tied if not are_even(best, other, metric)),
+        noisy=tuple(
+            dict.fromkeys(flag for candidate in (best, *tied) for flag in candidate.blurred_by)
+        ),
         ranked=len(candidates),
         factor=(
             None

@@ -19,6 +19,9 @@ BLUR = 0.05
 #: same model was often seen to differ by this much, which its own interval does not hold.
 ONE_WORKER_GAP = 0.05
 
+#: Numbers that can't be told apart are even where neither may be this many times the other.
+EVEN_WITHIN = 1.25
+
 #: Gap up to which a single process leaves doubt: two numbers that scatter by 10 % between
 #: processes, as was seen, are farther apart by chance once in twenty times.
 ONE_WORKER_DOUBT = 0.3
@@ -81,6 +84,19 @@ def are_tied(best: Candidate, other: Candidate, metric: str) -> bool:
     if metric == "model_size" or not (best.one_worker or other.one_worker):
         return False
     return _are_near(best, other, metric, ONE_WORKER_GAP)
+
+
+def are_even(best: Candidate, other: Candidate, metric: str) -> bool:
+    """Whether two numbers are known to be alike: their ratio is near 1 at both ends.
+
+    Numbers that can't be told apart need not be: where they are noisy, nothing is known of them.
+    """
+    quantities = [side.summary.quantities[metric] for side in (best, other)]
+    if any(quantity.low is None or quantity.high is None for quantity in quantities):
+        return metric == "model_size"
+    low, high = best.interval(metric)
+    other_low, other_high = other.interval(metric)
+    return other_high <= EVEN_WITHIN * low and high <= EVEN_WITHIN * other_low
 
 
 def _are_near(best: Candidate, other: Candidate, metric: str, gap: float) -> bool:

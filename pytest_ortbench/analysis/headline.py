@@ -1,43 +1,22 @@
-"""The answer for one model in at most fifteen words, and how sure it is."""
+"""The answer for one model in at most fifteen words; how sure it is stands beside it."""
 
 from __future__ import annotations
 
-from enum import Enum
-
 from pytest_ortbench.analysis.answers import ModelAnswer
+from pytest_ortbench.analysis.proof import NOUNS
 from pytest_ortbench.analysis.ranked import Factor
-from pytest_ortbench.analysis.sentences import factor_text, name_of, with_interval
+from pytest_ortbench.analysis.recommendation import Advice, Tie
+from pytest_ortbench.analysis.sentences import (
+    as_asked,
+    factor_text,
+    name_of,
+    next_words,
+    noise_words,
+    with_interval,
+)
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.analysis.variant_bars import Rank
 from pytest_ortbench.core.quantity import Quantity
-
-
-class Certainty(Enum):
-    """How sure a recommendation is; the value is what readers see."""
-
-    CLEAR = "clear lead"
-    TIE = "tie"
-    DOUBTFUL = "not certain"
-    UNPROVEN = "real inputs needed"
-    ALONE = "no rival"
-    NONE = "nothing ranked"
-
-
-def certainty_of(answer: ModelAnswer) -> Certainty:
-    """Return how sure the recommendation of an answer is.
-
-    A faster variant that only random inputs judged comes before flags, and flags before ties.
-    """
-    advice = answer.advice
-    if answer.ranked == 0:
-        return Certainty.NONE
-    if answer.withheld is not None or advice is None:
-        return Certainty.UNPROVEN
-    if advice.blurred_by:
-        return Certainty.DOUBTFUL
-    if advice.rivals == 1:
-        return Certainty.ALONE
-    return Certainty.TIE if advice.tied_at else Certainty.CLEAR
 
 
 def headline(answer: ModelAnswer) -> Told:
@@ -54,37 +33,48 @@ def _headline(answer: ModelAnswer) -> Told:
         return Told("no variant can be ranked; the reasons are below")
     if advice is None:
         faster = "" if withheld is None else withheld.variant
-        return Told("none is recommended yet: ", faster, " needs real inputs first")
-    time = _time(answer)
-    if advice.rivals == 1:
-        return Told("only ", advice.variant, f" can be ranked{time}")
+        needs = "" if withheld is None else NOUNS[withheld.needs]
+        return Told("none is recommended yet: ", faster, f" needs {needs} first")
+    time = _time(answer, advice)
+    if advice.rivals == 1 and withheld is None:
+        return _without_rival(answer, advice, time)
     if withheld is not None:
         lead = "faster" if withheld.factor is None else f"{_times(withheld.factor)} faster"
-        return Told("use ", advice.variant, f"{time}; {withheld.variant} is {lead}, unproven")
+        return Told("use ", advice.variant, f": {time}; {withheld.variant} is {lead}, unproven")
+    others = len(advice.ties) - 1
+    more = f" and {others} more" if others > 0 else ""
+    if advice.tie is Tie.UNKNOWN:
+        names = f", {advice.ties[0]}{more}" if more else f" and {advice.ties[0]}"
+        return Told(f"{advice.variant}{names} can't be told apart: {noise_words(answer)}")
     if advice.ties:
-        others = len(advice.ties) - 1
-        more = f" and {others} more" if others else ""
-        return Told("use ", advice.variant, f"{time}, as fast as {advice.ties[0]}{more}")
+        return Told("use ", advice.variant, f": {time}, as fast as {advice.ties[0]}{more}")
     factor = answer.runner_up
     ahead = f", {_times(factor)} faster than {factor.reference}" if factor else ""
-    return Told("use ", advice.variant, f"{time}{ahead}")
+    return Told("use ", advice.variant, f": {time}{ahead}")
 
 
-def _time(answer: ModelAnswer) -> str:
-    quantity = _recommended(answer)
-    return "" if quantity is None else f": {with_interval(quantity)}"
+def _without_rival(answer: ModelAnswer, advice: Advice, time: str) -> Told:
+    """Say what one row alone shows: its time, and what to add, or why it has no rival."""
+    if answer.asked == 1:
+        return Told(f"{time} {as_asked(answer)}{next_words(answer)}")
+    barred = next((bar for group in answer.bars for bar in group.bars if bar.reason), None)
+    why = "" if barred is None else f" ({barred.label}: {barred.reason})"
+    return Told("only ", advice.variant, f" could be ranked: {time}; no comparison{why}")
 
 
-def _recommended(answer: ModelAnswer) -> Quantity | None:
+def _time(answer: ModelAnswer, advice: Advice) -> str:
+    quantity = _recommended(answer, advice)
+    return "" if quantity is None else with_interval(quantity)
+
+
+def _recommended(answer: ModelAnswer, advice: Advice) -> Quantity | None:
     """Return the time of the recommended variant at the smallest batch size where it leads."""
     return next(
         (
             bar.quantity
             for group in answer.bars
             for bar in group.bars
-            if bar.rank is Rank.RECOMMENDED
-            and answer.advice is not None
-            and bar.label == answer.advice.variant
+            if bar.rank is Rank.RECOMMENDED and bar.label == advice.variant
         ),
         None,
     )

@@ -62,12 +62,15 @@ def judge_accuracy(result: CaseResult) -> Judgement:
     against = [reason for reason in (evidence.nonfinite, evidence.wrong) if reason]
     if not against and evidence.missing and not evidence.by_labels:
         return unjudged(ACCURACY, evidence.missing)
-    on_drawn = result.case.draws_inputs and judge_labels(result).is_unjudged
+    unlabelled = judge_labels(result).is_unjudged
+    on_drawn = result.case.draws_inputs and unlabelled
     if not against:
         judgement = good(ACCURACY)
     else:
         judgement = bad(ACCURACY, "; ".join(against) + (f" ({DRAWN_INPUTS})" if on_drawn else ""))
-    return judgement.on_drawn_inputs() if on_drawn else judgement
+    if on_drawn:
+        return judgement.on_drawn_inputs()
+    return judgement.without_labels() if unlabelled else judgement
 
 
 def evidence_of(result: CaseResult) -> AnswerEvidence:

@@ -8,11 +8,16 @@ from pytest_ortbench.analysis.candidates import Candidate, speed_metric
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import WORKLOAD_KNOBS, Case
+from pytest_ortbench.core.interval import is_unstable
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.quantity import Quantity
 
 #: What the mode of input and output is called as a knob: it separates answers, too.
 SEPARATING_KNOBS = (*WORKLOAD_KNOBS, "io")
+
+#: An interval that spans more of its value than this says little.
+WIDE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +29,23 @@ class Factor:
         low: Lower end; ``None`` where one side has no interval, and for sizes, which are exact.
         high: Upper end, likewise.
         reference: Label of the reference: ``fp32/cpu/b1``.
+        blurred_by: Flags that blur the reference's number.
+        is_wide: Whether an interval spans more than half of its value, of either side.
     """
 
     value: float
     low: float | None
     high: float | None
     reference: str
+    blurred_by: tuple[str, ...] = ()
+    is_wide: bool = False
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the winner is better for certain: by steady numbers that no flag blurs."""
+        if self.low is None or self.high is None or self.blurred_by or self.is_wide:
+            return False
+        return self.low > 1 and not is_unstable(self.value, self.low, self.high)
 
 
 def workload_of(case: Case) -> tuple[object, ...]:
@@ -74,4 +90,18 @@ def factor_between(best: Candidate, reference: Candidate, metric: str) -> Factor
         and ours.low > 0
     ):
         low, high = theirs.low / ours.high, theirs.high / ours.low
-    return Factor(value=theirs.value / ours.value, low=low, high=high, reference=reference.label)
+    return Factor(
+        value=theirs.value / ours.value,
+        low=low,
+        high=high,
+        reference=reference.label,
+        blurred_by=reference.blurred_by,
+        is_wide=is_wide(ours) or is_wide(theirs),
+    )
+
+
+def is_wide(quantity: Quantity) -> bool:
+    """Whether the interval of a number spans more than half of its value."""
+    if quantity.low is None or quantity.high is None:
+        return False
+    return quantity.high - quantity.low > WIDE * quantity.value

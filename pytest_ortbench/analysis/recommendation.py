@@ -5,17 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
+from pytest_ortbench.analysis.proof import ROUNDING_DB, Proof, needed_proof
 from pytest_ortbench.analysis.summary import Summary
-from pytest_ortbench.core.precision import HOLDS, keeps_precision, precision_of
 from pytest_ortbench.core.quantity import Quantity
 
-#: Signal to noise ratio from which on outputs differ by rounding only, and are equally good.
-ROUNDING_DB = 60.0
 #: Ratios nearer than this are not told apart.
 STEP_DB = 10.0
 #: Sizes nearer than this are not mentioned.
 SMALLER = 1.05
+
+
+class Tie(Enum):
+    """How a variant stands to those that it can't be told from."""
+
+    NONE = "none"
+    EVEN = "even"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +57,9 @@ class Advice:
             one per cent); ``None`` where it is the original, exact or not compared.
         top1: Share of inputs whose most likely class stayed the same, with its exact interval.
         drawn_inputs: Whether the verdict on its answers rests on random inputs alone.
+        needs: What it needs before it may be preferred to another precision; ``None`` for nothing.
+        on_calibration: Whether it was compared on the inputs that it was calibrated on.
+        tie: What it has at the smallest batch size with those that are as fast.
         rivals: Number of variants that were ranked.
         blurred_by: Flags that make it less certain.
     """
@@ -65,22 +75,11 @@ class Advice:
     error: float | None = None
     top1: Quantity | None = None
     drawn_inputs: bool = False
+    needs: Proof | None = None
+    on_calibration: bool = False
+    tie: Tie = Tie.NONE
     rivals: int = 1
     blurred_by: tuple[str, ...] = ()
-
-
-def needs_real_inputs(summary: Summary) -> bool:
-    """Whether a variant may not be preferred to another precision before real inputs judged it.
-
-    So it is where its answers were judged on random inputs alone, and it computes in another
-    precision than the original. A user's own file of outputs that differ by rounding only, and
-    that holds the original's precision, is as good as another graph of it.
-    """
-    case = summary.case
-    if not summary.on_drawn_inputs or keeps_precision(case):
-        return False
-    same = case.variant.recipe.get(HOLDS) == precision_of(case.model)
-    return not (same and _nearness(summary) >= ROUNDING_DB)
 
 
 def advise(
@@ -89,6 +88,7 @@ def advise(
     rivals: int,
     original_bytes: float | None,
     blurred_by: tuple[str, ...] = (),
+    unsure: bool = False,
 ) -> Advice:
     """Choose among the fastest.
 
@@ -97,6 +97,7 @@ def advise(
         rivals: Number of variants that were ranked at all.
         original_bytes: Size of the fp32 variant, else of the native one.
         blurred_by: Flags of the fastest case of the smallest batch size.
+        unsure: Whether their numbers there are too noisy to say that those that tie are even.
     """
     first = pools[0]
     chosen = min(
@@ -131,6 +132,9 @@ def advise(
         error=10 ** (-worst_db / 20) if converted and worst_db is not None else None,
         top1=top1 if converted else None,
         drawn_inputs=chosen.summary.on_drawn_inputs,
+        needs=needed_proof(chosen.summary),
+        on_calibration=case.variant.on_calibration,
+        tie=Tie.NONE if not others else Tie.UNKNOWN if unsure else Tie.EVEN,
         rivals=rivals,
         blurred_by=blurred_by,
     )

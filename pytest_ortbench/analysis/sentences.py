@@ -6,10 +6,12 @@ import textwrap
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import ModelAnswer, Winner, Withheld
-from pytest_ortbench.analysis.recommendation import Advice
+from pytest_ortbench.analysis.certainty import doubts_of
+from pytest_ortbench.analysis.proof import lack_words
+from pytest_ortbench.analysis.recommendation import Advice, Tie
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.interval import with_interval_text
-from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -19,6 +21,9 @@ _NAMED = 3
 
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 90
+
+#: What makes a comparison of one row.
+COMPARE = "add --ort-providers=all --ort-precisions=fp32,int8-dynamic to compare"
 
 #: How much better the best in one respect is than another, in words.
 _SPEEDS = {"fastest": "faster", "soonest": "sooner"}
@@ -38,8 +43,9 @@ def sentences(answer: ModelAnswer) -> list[Told]:
         return [Told(f"no case can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
     if answer.ranked == 1:
         told = [_the_only_one(answer, answer.throughput)]
+        told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
     else:
-        told = [] if answer.advice is None else [_advice(answer, answer.advice)]
+        told = [] if answer.advice is None else [_first(answer, answer.advice)]
         told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
         told += [
             _best("fastest", winner, answer.speed, several=len(answer.fastest) > 1)
@@ -85,17 +91,51 @@ def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
     parts = [f"{answer.speed} {with_interval(fastest.quantity)}" for fastest in answer.fastest]
     parts += [f"{answer.first} {with_interval(soonest.quantity)}" for soonest in answer.soonest]
     parts.append(f"{_rate(winner)}{_blur(winner)}")
-    return Told("only ", winner.label, f" can be ranked, {', '.join(parts)}")
+    return _alone(answer, winner.label, ", ".join(parts))
 
 
-def _advice(answer: ModelAnswer, advice: Advice) -> Told:
-    """``recommended: int8-static/cpu, fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu; …``."""
-    if advice.rivals == 1:
+def _alone(answer: ModelAnswer, name: str, numbers: str) -> Told:
+    """Say the numbers of one variant, which are a comparison with nothing."""
+    if answer.asked == 1:
+        return Told(f"{as_asked(answer)}: {numbers}{next_words(answer)}")
+    return Told("only ", name, f" could be ranked: {numbers}; no comparison")
+
+
+def as_asked(answer: ModelAnswer) -> str:
+    """Say what the one variant of an answer is: ``on cpu as it is``, ``on cuda in fp16``."""
+    precision, where = answer.precision, answer.provider
+    return f"on {where} as it is" if precision == "native" else f"on {where} in {precision}"
+
+
+def next_words(answer: ModelAnswer) -> str:
+    """Say what makes a comparison of one row; nothing where it is held against another side."""
+    return "" if answer.gated else f"; {COMPARE}"
+
+
+def noise_words(answer: ModelAnswer) -> str:
+    """Say what keeps the fastest variants from being told apart: ``too noisy (CPU-SHARE)``."""
+    fastest = answer.fastest[0]
+    if fastest.quantity.low is None:
+        return "too few samples"
+    return f"too noisy ({', '.join(fastest.noisy[:2])})" if fastest.noisy else "too noisy"
+
+
+def _first(answer: ModelAnswer, advice: Advice) -> Told:
+    """Say what to ship, or that nothing can be told of it."""
+    if advice.rivals == 1 and answer.withheld is None:
         medians = ", ".join(
             f"{answer.speed} {with_interval(winner.quantity)} at batch {winner.batch}"
             for winner in answer.fastest
         )
-        return Told("only ", advice.variant, f" can be ranked: {medians}")
+        return _alone(answer, advice.variant, medians)
+    if advice.tie is Tie.UNKNOWN and answer.withheld is None:
+        names = batch_list([advice.variant, *advice.ties])
+        return Told(f"no recommendation: {names} can't be told apart, {noise_words(answer)}")
+    return _advice(answer, advice)
+
+
+def _advice(answer: ModelAnswer, advice: Advice) -> Told:
+    """``recommended: int8-static/cpu, fastest, ×2.02 [×2.00, ×2.05] faster than fp32/cpu; …``."""
     several = len(answer.fastest) > 1
     proven = " in the original's precision" if answer.withheld is not None else ""
     sole = [batch for batch in advice.batches if batch not in advice.tied_at]
@@ -124,12 +164,15 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     text = f", {', '.join(why)}"
     for batch, variant in advice.elsewhere:
         text += f"; for batch {batch} {variant} is faster"
-    text += f" (not certain: {', '.join(advice.blurred_by)})" if advice.blurred_by else ""
+    if advice.needs is not None and answer.withheld is None:
+        text += f"; {lack_words(advice.needs, on_calibration=advice.on_calibration)}"
+    doubts = advice.blurred_by if answer.withheld is not None else doubts_of(answer)
+    text += f" (not certain: {', '.join(doubts)})" if doubts else ""
     return Told("recommended: ", advice.variant, text)
 
 
 def _not_yet(withheld: Withheld) -> Told:
-    """Say what is faster and why it can't be recommended: nothing but random inputs judged it."""
+    """Say what is faster and why it is not recommended: what judged its answers, what must."""
     factor, error = withheld.factor, withheld.error
     faster = (
         "fastest"
@@ -137,10 +180,11 @@ def _not_yet(withheld: Withheld) -> Told:
         else f"{factor_text(factor.value, factor.low, factor.high)} faster than {factor.reference}"
     )
     near = "" if error is None else f", output error {significant(100 * error, 2)} %"
+    basis = lack_words(withheld.needs, on_calibration=withheld.on_calibration)
     return Told(
         "not recommended yet: ",
         withheld.variant,
-        f", {faster}{near}, judged on {DRAWN_INPUTS} alone; {REAL_INPUTS_ADVICE}",
+        f", {faster}{near}, {basis}",
     )
 
 
@@ -152,7 +196,7 @@ def _at(batches: Sequence[int], several: bool) -> str:
     return f" at batch {batch_list(batches)}" if several else ""
 
 
-def batch_list(batches: Sequence[int]) -> str:
+def batch_list(batches: Sequence[int | str]) -> str:
     """Return ``1``, ``1 and 8``, ``1, 8 and 32``."""
     names = [str(batch) for batch in batches]
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -181,8 +225,9 @@ def _smallest(winner: Winner) -> Told:
 
 
 def _against(winner: Winner, relation: str) -> str:
+    """How far ahead it is; nothing where it can't be told from others, which the line says."""
     factor = winner.factor
-    if factor is None:
+    if factor is None or winner.ties:
         return ""
     text = factor_text(factor.value, factor.low, factor.high)
     return f", {text} {relation} {factor.reference}"

@@ -96,6 +96,11 @@ class Summary:
         """Whether the verdict on its answers rests on random inputs alone."""
         return any(judgement.drawn_inputs for judgement in self.judgements)
 
+    @property
+    def is_unlabelled(self) -> bool:
+        """Whether the verdict on its answers rests on no labels."""
+        return any(judgement.unlabelled for judgement in self.judgements)
+
 
 def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
     """Compute every metric of the registry for one case.

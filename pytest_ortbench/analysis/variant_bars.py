@@ -8,6 +8,7 @@ from enum import Enum
 
 from pytest_ortbench.analysis.candidates import speed_metric
 from pytest_ortbench.analysis.judgements import flag_names
+from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.analysis.ranked import label_of, why_not_ranked
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.summary import Summary
@@ -35,8 +36,9 @@ class VariantBar:
 
     Attributes:
         label: ``fp16/openvino:GPU``.
-        rank: Whether it is the recommended one, one that real inputs must judge first, or one that
-            is not ranked at all.
+        rank: Whether it is the recommended one, one that real inputs or labels must judge first, or
+            one that is not ranked at all.
+        needs: What it needs first; ``None`` unless it is one of these.
         quantity: Time in seconds with its interval; ``None`` where nothing was measured.
         reason: One word, why it is not ranked: a flag (``EMULATED``), a status (``unsupported``),
             or ``unjudged``; empty if it is ranked.
@@ -48,6 +50,7 @@ class VariantBar:
     quantity: Quantity | None
     reason: str = ""
     is_flag: bool = False
+    needs: Proof | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def batch_bars(
     members: Sequence[tuple[CaseResult, Summary]],
     advice: Advice | None,
     *,
-    unproven: str,
+    unproven: tuple[str, Proof] | None,
     runtimes: bool,
 ) -> tuple[BatchBars, ...]:
     """Return the bars of one answer, smallest batch size first.
@@ -77,17 +80,21 @@ def batch_bars(
     Args:
         members: The cases of one model and set of sizes.
         advice: Which variant is recommended; ``None`` if none is.
-        unproven: The variant that is faster and that random inputs alone judged; empty without one.
+        unproven: The variant that is faster and needs real inputs or labels first, and which of
+            them; ``None`` without one.
         runtimes: Whether cases are told apart by their runtimes as well.
     """
     recommended = set() if advice is None else set(_recommended(advice))
     by_batch: dict[int, list[VariantBar]] = {}
     for result, summary in members:
         variant = label_of(result, runtimes=runtimes, batch=False)
-        rank = Rank.UNPROVEN if variant == unproven else Rank.RANKED
+        is_unproven = unproven is not None and variant == unproven[0]
+        rank = Rank.UNPROVEN if is_unproven else Rank.RANKED
         if (result.case.batch, variant) in recommended:
             rank = Rank.RECOMMENDED
         bar = _bar(variant, summary, rank)
+        if unproven is not None and bar.rank is Rank.UNPROVEN:
+            bar = replace(bar, needs=unproven[1])
         by_batch.setdefault(result.case.batch, []).append(bar)
     return tuple(_cut(batch, by_batch[batch]) for batch in sorted(by_batch))
 
@@ -126,7 +133,9 @@ def _marked(ranked: Sequence[VariantBar]) -> list[VariantBar]:
     """Take the mark of a lack of proof from what is no faster than the recommended one anyway."""
     first = next((i for i, bar in enumerate(ranked) if bar.rank is Rank.RECOMMENDED), len(ranked))
     return [
-        replace(bar, rank=Rank.RANKED) if bar.rank is Rank.UNPROVEN and i > first else bar
+        replace(bar, rank=Rank.RANKED, needs=None)
+        if bar.rank is Rank.UNPROVEN and i > first
+        else bar
         for i, bar in enumerate(ranked)
     ]
 

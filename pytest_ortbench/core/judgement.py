@@ -13,6 +13,8 @@ from enum import Enum
 DRAWN_INPUTS = "random inputs"
 #: What settles such a verdict.
 REAL_INPUTS_ADVICE = "use real inputs (--ort-inputs) or labels (--ort-labels, --ort-dataset)"
+#: What settles one on real inputs that nobody labelled.
+LABELS_ADVICE = "use labels (--ort-labels, --ort-dataset)"
 
 
 class Outcome(Enum):
@@ -34,12 +36,14 @@ class Judgement:
         reason: One sentence for people: what is bad, or which evidence is missing. Empty only where
             the outcome is good.
         drawn_inputs: Whether it rests on random inputs alone: on neither real ones nor labels.
+        unlabelled: Whether it rests on no labels, whatever the inputs were.
     """
 
     of: str
     outcome: Outcome
     reason: str = ""
     drawn_inputs: bool = False
+    unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.outcome is not Outcome.GOOD and not self.reason:
@@ -62,7 +66,11 @@ class Judgement:
 
     def on_drawn_inputs(self) -> Judgement:
         """Return the same judgement, known to rest on random inputs alone."""
-        return replace(self, drawn_inputs=True)
+        return replace(self, drawn_inputs=True, unlabelled=True)
+
+    def without_labels(self) -> Judgement:
+        """Return the same judgement, known to rest on no labels."""
+        return replace(self, unlabelled=True)
 
 
 def good(of: str, reason: str = "") -> Judgement:

@@ -370,6 +370,7 @@ class Variant:
         unchecked: Why it was not run when it was made; empty where it was, or nothing was made.
         extent: Its nodes, parameters and multiply-accumulates at the sizes of the case; ``None``
             where nobody counted.
+        on_calibration: Whether its answers are compared on the inputs that it was calibrated on.
     """
 
     precision: str
@@ -381,3 +382,4 @@ class Variant:
     notes: tuple[str, ...] = ()
     unchecked: str = ""
     extent: Extent | None = None
+    on_calibration: bool = False

@@ -22,11 +22,6 @@ from pytest_ortbench.planning.sizes import ModelAxes, RefusedCombination
 
 #: Files in ONNX Runtime's own format, which its tools can't read either.
 
-_SAME_INPUTS = (
-    "accuracy was checked on the calibration inputs: labels (--ort-dataset) or calibration_data of "
-    "its own judge it independently"
-)
-
 _HALF = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
 
 
@@ -135,7 +130,7 @@ def variant_of(
         except (UsageError, OSError) as error:
             refusal = _no_calibration(error, recipe)
     if inputs is not None and _among(inputs, calibration):
-        variant = replace(variant, notes=(_SAME_INPUTS,))
+        variant = replace(variant, on_calibration=True)
     conversion = Conversion(
         recipe=recipe,
         source=model.path,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
-from pytest_ortbench.analysis.headline import certainty_of, headline
+from pytest_ortbench.analysis.certainty import Certainty, certainty_of
+from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.sentences import with_interval
 from pytest_ortbench.analysis.variant_bars import BatchBars, Rank, VariantBar
 from pytest_ortbench.report.entries import ShownRun
@@ -41,8 +42,6 @@ class _Ink:
 _BLOCKS = _Ink("█", "▓", "░", "·", "»")
 _PLAIN = _Ink("#", "=", "-", ".", ">")
 
-_MARKS = {Rank.RECOMMENDED: "recommended", Rank.UNPROVEN: "real inputs needed"}
-
 
 def bar_lines(shown: ShownRun, *, width: int, encoding: str = "utf-8") -> list[str]:
     """Return for each model with something to compare one sentence and its variants as bars.
@@ -74,7 +73,7 @@ def _block(answer: ModelAnswer, width: int, encoding: str, ink: _Ink) -> list[st
     if not groups or answer.ranked == 0:
         return []
     certainty = certainty_of(answer)
-    is_alone = answer.advice is not None and answer.advice.rivals == 1
+    is_alone = certainty in (Certainty.ALONE, Certainty.SINGLE)
     lines = [one_line(f"{headline(answer)} ({certainty.value})")]
     for group in groups:
         if len(answer.bars) > 1:
@@ -115,8 +114,11 @@ def _aligned(texts: Sequence[str]) -> list[str]:
 
 
 def _beside(bar: VariantBar, *, is_alone: bool) -> str:
-    mark = _MARKS.get(bar.rank, "")
-    return bar.reason or ("only one ranked" if is_alone and mark else mark)
+    if bar.reason or bar.needs is not None:
+        return bar.reason or (bar.needs.value if bar.needs else "")
+    if bar.rank is not Rank.RECOMMENDED:
+        return ""
+    return "only one ranked" if is_alone else "recommended"
 
 
 def _whole(bars: Sequence[VariantBar]) -> float:

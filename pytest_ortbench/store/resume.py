@@ -204,6 +204,7 @@ def _as_first_written(case: Case) -> Any:
         plain["model"]["compressed_bytes"],
     )
     del plain["model"]["told_sizes"], plain["model"]["is_made"], plain["variant"]["unchecked"]
+    del plain["variant"]["on_calibration"]
     del plain["model"]["weights_as_inputs"], plain["model"]["subnormal_weights"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
         del tensor["roles"], tensor["length_axis"]

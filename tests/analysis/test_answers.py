@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_ortbench.analysis.answers import ModelAnswer
-from pytest_ortbench.analysis.sentences import sentences, with_interval
+from pytest_ortbench.analysis.sentences import COMPARE, sentences, with_interval
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from tests.results_factory import make_case, make_failure, make_result, make_run
@@ -250,15 +250,15 @@ def test_sentences_of_a_blurred_winner_name_the_flag():
 
 def test_sentences_of_a_single_case():
     (line,) = said(at("cpu", 3.0))
-    assert line.startswith("mobilenet_v2: only native/cpu/b1 can be ranked, p50 3.000 ms [")
-    assert line.endswith("/s [332.6, 333.1]")
+    assert line.startswith("mobilenet_v2: on cpu as it is: p50 3.000 ms [")
+    assert f"/s [332.6, 333.1]; {COMPARE}" in line
 
 
 def test_sentences_of_several_batches_without_rivals_skip_the_fastest():
     only_one, line = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
     assert only_one == (
-        "mobilenet_v2: only native/cpu can be ranked: p50 3.000 ms [2.998, 3.004] at batch 1, "
-        "p50 20.00 ms [19.99, 20.03] at batch 8"
+        "mobilenet_v2: on cpu as it is: p50 3.000 ms [2.998, 3.004] at batch 1, "
+        f"p50 20.00 ms [19.99, 20.03] at batch 8; {COMPARE}"
     )
     assert line.startswith("mobilenet_v2: highest throughput native/cpu/b8, ")
 

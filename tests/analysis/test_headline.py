@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from pytest_ortbench.analysis.headline import Certainty, certainty_of, headline
+from pytest_ortbench.analysis.certainty import Certainty, certainty_of
+from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.variant_bars import MOST_BARS, Rank
 from pytest_ortbench.core.outcome import CaseResult
 from tests.analysis.test_answers import at, only
@@ -33,7 +34,7 @@ def ranks(*results: CaseResult) -> list[list[tuple[str, Rank, str]]]:
         pytest.param(
             [at("cpu", 3.0, "UNSTEADY"), at("openvino", 9.0)], Certainty.DOUBTFUL, "native/cpu"
         ),
-        pytest.param([at("cpu", 3.0)], Certainty.ALONE, "native/cpu"),
+        pytest.param([at("cpu", 3.0)], Certainty.SINGLE, ""),
         pytest.param(
             [at("cpu", 3.0), at("openvino", 1.8, "EMULATED")], Certainty.ALONE, "native/cpu"
         ),
@@ -56,17 +57,37 @@ def test_the_headline_names_the_variant_and_how_sure_it_is(results, certainty, w
 def test_a_headline_has_at_most_fifteen_words():
     """Whatever mixture of speeds, precisions, batches and flags: fifteen words behind the name."""
     speeds = (1.0, 1.004, 2.0)
-    for fast, slow, flags, precision, batch in itertools.product(
-        speeds, speeds, ((), ("UNSTEADY",), ("EMULATED",)), ("fp32", "int8-static"), (1, 8)
+    barred = (("EMULATED",), ("UNJUDGED",))
+    for fast, slow, flags, precision, batch, photos in itertools.product(
+        speeds,
+        speeds,
+        ((), ("UNSTEADY",), ("CPU-SHARE", "STEAL"), *barred),
+        ("fp32", "int8-static"),
+        (1, 8),
+        ("", "photos.npz"),
     ):
         answer = only(
-            at("cpu", 2.0, precision="fp32"),
-            at("openvino", fast, *flags, precision=precision),
+            at("cpu", 2.0, *(flags if flags in barred else ()), precision="fp32"),
+            at("openvino", fast, *flags, precision=precision, inputs_file=photos),
             at("cuda", slow, precision="fp16"),
             at("cpu", 5.0, precision="fp32", batch=batch + 1),
             at("openvino", 5.0 * slow, precision=precision, batch=batch + 1),
         )
         told = headline(answer)
+        assert len(told.removeprefix(told.about).split()) <= 15, told
+
+
+def test_one_row_and_rows_too_noisy_to_tell_have_at_most_fifteen_words():
+    """Whatever is left of a comparison: one row, one that was ranked, or none that can be told."""
+    noisy = make_result(case=make_case(precision="fp32", provider="openvino"), spread=0.9, count=9)
+    for results in (
+        [at("cpu", 2.0)],
+        [at("cpu", 2.0), at("cpu", 9.0, batch=8)],
+        [at("cuda", 2.0, precision="fp16"), at("cpu", 3.0, "UNJUDGED"), at("dnnl", 3.0, "SHAPES")],
+        [noisy],
+        [noisy, at("cpu", 3.0, "CPU-SHARE", "STEAL", "UNSTEADY"), at("cuda", 3.0)],
+    ):
+        told = headline(only(*results))
         assert len(told.removeprefix(told.about).split()) <= 15, told
 
 

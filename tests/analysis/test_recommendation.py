@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_ortbench.analysis.recommendation import Advice
-from pytest_ortbench.analysis.sentences import sentences
+from pytest_ortbench.analysis.certainty import Certainty, certainty_of, doubts_of
+from pytest_ortbench.analysis.headline import headline
+from pytest_ortbench.analysis.proof import Proof, lack_words
+from pytest_ortbench.analysis.recommendation import Advice, Tie
+from pytest_ortbench.analysis.sentences import (
+    COMPARE,
+    as_asked,
+    noise_words,
+    sentences,
+    tie_text,
+)
+from pytest_ortbench.analysis.variant_bars import Rank
 from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.passes.task.facts import TaskAccuracy
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
 from tests.summarised import answers_of
 
@@ -48,13 +61,13 @@ def first_sentence(*results: CaseResult) -> str:
 
 
 def test_the_fastest_is_shipped_with_what_it_saves_and_costs() -> None:
-    small = at("int8-static", 1.0, sqnr_db=40.0, variant_bytes=3_500_000)
+    small = at("fp16", 1.0, sqnr_db=40.0, variant_bytes=3_500_000)
     found = advice(at("fp32", 2.0), small)
-    assert found.variant == "int8-static/cpu"
+    assert found.variant == "fp16/cpu"
     assert found.smaller == 4.0
     assert found.error == pytest.approx(0.01)
     text = first_sentence(at("fp32", 2.0), small)
-    assert text.startswith("recommended: int8-static/cpu, fastest, ×2.000 [")
+    assert text.startswith("recommended: fp16/cpu, fastest, ×2.000 [")
     assert "faster than fp32/cpu/b1, ×4.00 smaller, output error 1.0 %" in text
 
 
@@ -203,3 +216,139 @@ def test_a_faster_precision_at_one_batch_size_only_is_withheld_there() -> None:
 def test_another_graph_of_the_original_is_recommended_on_drawn_inputs() -> None:
     found = advice(at("native", 2.0, drawn=True), at("simplified", 1.0, drawn=True))
     assert found.variant == "simplified/cpu"
+
+
+LABELS = TaskAccuracy(
+    dataset="d.npz", metric="top-1", samples=2000, score_sum=1800.0, largest=1.0,
+    reference="fp32", reference_sum=1800.0, difference_squares=0.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("precision", ["int8-static", "int8-dynamic", "int4"])
+@pytest.mark.parametrize("sqnr_db", [16.0, 19.5, 45.0])
+def test_a_precision_that_loses_much_waits_for_labels(precision: str, sqnr_db: float) -> None:
+    fast = at(precision, 1.0, sqnr_db=sqnr_db)
+    (answer,) = answers_of(make_run([at("fp32", 2.0), fast]))
+    assert answer.advice is not None
+    assert answer.withheld is not None
+    assert (answer.advice.variant, answer.withheld.variant) == ("fp32/cpu", f"{precision}/cpu")
+    assert answer.withheld.needs is Proof.LABELS
+    assert certainty_of(answer) is Certainty.UNLABELLED
+    (labelled,) = answers_of(make_run([at("fp32", 2.0), replace(fast, task=LABELS)]))
+    assert labelled.advice is not None
+    assert (labelled.advice.variant, labelled.withheld) == (f"{precision}/cpu", None)
+    assert certainty_of(labelled) is Certainty.CLEAR
+
+
+def test_what_differs_by_rounding_needs_no_labels() -> None:
+    for fast in (at("int8-dynamic", 1.0, sqnr_db=80.0), at("fp16", 1.0, sqnr_db=45.0)):
+        (answer,) = answers_of(make_run([at("fp32", 2.0), fast]))
+        assert (answer.withheld, certainty_of(answer)) == (None, Certainty.CLEAR)
+
+
+def test_a_file_of_the_user_that_is_far_from_the_original_waits_for_labels() -> None:
+    near, far = (at("pruned", 1.0, sqnr_db=sqnr_db) for sqnr_db in (45.0, 25.0))
+    for own, needs in ((near, None), (far, Proof.LABELS)):
+        variant = replace(own.case.variant, recipe={"file": "pruned.onnx", "holds": "fp32"})
+        result = replace(own, case=replace(own.case, variant=variant))
+        (answer,) = answers_of(make_run([at("fp32", 2.0), result]))
+        assert (answer.withheld.needs if answer.withheld else None) is needs
+
+
+def test_providers_of_one_unlabelled_precision_are_compared_and_it_stays_unproven() -> None:
+    results = (
+        at("int8-static", 1.0, sqnr_db=30.0),
+        at("int8-static", 2.0, sqnr_db=30.0, provider="openvino"),
+    )
+    (answer,) = answers_of(make_run(list(results)))
+    assert answer.advice is not None
+    assert (answer.advice.variant, answer.advice.needs) == ("int8-static/cpu", Proof.LABELS)
+    assert certainty_of(answer) is Certainty.UNLABELLED
+
+
+def test_being_compared_on_the_calibration_inputs_is_part_of_the_verdict() -> None:
+    fast = at("int8-static", 1.0, sqnr_db=30.0)
+    on_calibration = replace(
+        fast, case=replace(fast.case, variant=replace(fast.case.variant, on_calibration=True))
+    )
+    (answer,) = answers_of(make_run([at("fp32", 2.0), on_calibration]))
+    assert answer.withheld is not None
+    assert (answer.withheld.on_calibration, answer.withheld.needs) == (True, Proof.LABELS)
+    words = lack_words(Proof.LABELS, on_calibration=True)
+    assert any(words in told for told in sentences(answer))
+
+
+def test_even_numbers_are_a_tie_and_noisy_ones_are_unknown() -> None:
+    even = advice(at("fp32", 3.0), at("fp16", 3.0, sqnr_db=55.0))
+    assert even.tie is Tie.EVEN
+    results = [noisy_at("fp32", 13.0, "CPU-SHARE"), noisy_at("fp16", 12.0)]
+    (answer,) = answers_of(make_run(results))
+    assert answer.advice is not None
+    assert answer.advice.tie is Tie.UNKNOWN
+    assert certainty_of(answer) is Certainty.NOISY
+    ranks = [bar.rank for group in answer.bars for bar in group.bars]
+    assert Rank.RECOMMENDED not in ranks
+    assert answer.fastest[0].noisy == ("CPU-SHARE",)
+    assert all(noise_words(answer) in told for told in (headline(answer), sentences(answer)[0]))
+
+
+def noisy_at(precision: str, ms: float, *flags: str) -> CaseResult:
+    """Workers whose medians lie far apart."""
+    result = at(precision, ms, *flags)
+    apart = [
+        make_result(median_ns=round(ms * factor * 1e6)).measurements[0]
+        for factor in (0.4, 1.0, 2.0)
+    ]
+    return replace(
+        result,
+        measurements=tuple(replace(entry, worker=number) for number, entry in enumerate(apart)),
+    )
+
+
+def test_a_lead_over_a_flagged_or_noisy_rival_is_not_clear() -> None:
+    (flagged,) = answers_of(make_run([at("fp32", 3.0, "CPU-SHARE"), at("fp16", 1.0, sqnr_db=55.0)]))
+    assert certainty_of(flagged) is Certainty.DOUBTFUL
+    assert doubts_of(flagged) == ("CPU-SHARE",)
+    (wide,) = answers_of(make_run([noisy_at("fp32", 30.0), at("fp16", 1.0, sqnr_db=55.0)]))
+    assert wide.runner_up is not None
+    assert not wide.runner_up.is_clear
+    assert certainty_of(wide) is Certainty.DOUBTFUL
+    (clear,) = answers_of(make_run([at("fp32", 3.0), at("fp16", 1.0, sqnr_db=55.0)]))
+    assert certainty_of(clear) is Certainty.CLEAR
+
+
+def test_no_line_says_faster_and_no_difference() -> None:
+    results = [at("fp32", 9.0), at("fp16", 3.0, sqnr_db=55.0), at("bf16", 3.0, sqnr_db=55.0)]
+    (answer,) = answers_of(make_run(results))
+    assert answer.fastest[0].ties
+    assert answer.fastest[0].factor is not None
+    ties = tie_text(answer.fastest[0].ties)
+    tied = [told for told in sentences(answer) if ties in told]
+    assert len(tied) >= 2
+    assert not [told for told in tied if "×" in told]
+
+
+def test_one_that_is_left_by_elimination_is_no_recommendation() -> None:
+    (answer,) = answers_of(make_run([at("fp32", 2.0, "UNJUDGED"), at("fp16", 3.0, sqnr_db=55.0)]))
+    assert certainty_of(answer) is Certainty.ALONE
+    assert answer.asked == 2
+    assert headline(answer).winner == "fp16/cpu"
+    assert headline(answer).endswith("; no comparison (fp32/cpu: UNJUDGED)")
+
+
+def test_an_unlabelled_precision_that_is_left_by_elimination_is_withheld() -> None:
+    (answer,) = answers_of(
+        make_run([at("fp32", 2.0, "UNJUDGED"), at("int8-static", 3.0, sqnr_db=30.0)])
+    )
+    assert answer.advice is None
+    assert certainty_of(answer) is Certainty.UNLABELLED
+    assert [told.winner for told in sentences(answer)[:2]] == [
+        "int8-static/cpu/b1",
+        "int8-static/cpu",
+    ]
+
+
+def test_one_row_says_its_number_and_what_makes_a_comparison() -> None:
+    (answer,) = answers_of(make_run([at("native", 2.0)]))
+    assert certainty_of(answer) is Certainty.SINGLE
+    assert headline(answer).endswith(f"{as_asked(answer)}; {COMPARE}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_ortbench.analysis.headline import Certainty
+from pytest_ortbench.analysis.certainty import Certainty
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.answer_bars import bar_lines
 from pytest_ortbench.report.entries import shown_run

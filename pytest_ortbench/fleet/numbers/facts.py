@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
-from pytest_ortbench.analysis.recommendation import needs_real_inputs
+from pytest_ortbench.analysis.proof import Proof, needed_proof
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import ROLES, WORKLOAD_KNOBS, Case, role_note
@@ -96,8 +96,9 @@ class CaseFacts:
         variant: How it does its work, where precision, provider and settings do not say it.
         kinds: Service times of each kind of request, where there are several; all must be in time.
         drawn_inputs: Whether the verdict on its answers rests on random inputs alone.
-        needs_real_inputs: Whether it may not be preferred to another precision before real inputs
-            or labels judged it.
+        needs: What it needs before it may be preferred to another precision: real inputs or
+            labels; ``None`` for nothing.
+        on_calibration: Whether it was compared on the inputs that it was calibrated on.
     """
 
     case_id: str
@@ -130,7 +131,8 @@ class CaseFacts:
     variant: str = ""
     kinds: tuple[tuple[float, ...], ...] = ()
     drawn_inputs: bool = False
-    needs_real_inputs: bool = False
+    needs: Proof | None = None
+    on_calibration: bool = False
 
     @property
     def role_note(self) -> str:
@@ -293,7 +295,8 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         threads=total_threads(result) if result.measurements else 0,
         cpus=max((measurement.cpus for measurement in result.measurements), default=0) or cpus,
         drawn_inputs=summary.on_drawn_inputs,
-        needs_real_inputs=needs_real_inputs(summary),
+        needs=needed_proof(summary),
+        on_calibration=case.variant.on_calibration,
         **of_passes,
     )
 

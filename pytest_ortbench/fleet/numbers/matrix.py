@@ -47,8 +47,8 @@ class Cell:
         best: Whether nothing in its row is better.
         tie: Whether it can't be told from the best one of its row, without being it.
         variant: How the case does its work (``fp16/cuda``), where sides choose for themselves.
-        withheld: Whether it is never called the best: precisions differ, and nothing but drawn
-            inputs speaks for its answers.
+        withheld: Whether it is never called the best: precisions differ, and its answers
+            need real inputs or labels first.
         faster: The best of its side that is withheld, where that goes before it.
     """
 
@@ -226,7 +226,7 @@ def _best_of(placed: Sequence[Placed], metric: str, *, axis: str, several: bool)
         for placed_case in placed
     ]
     usable = [
-        replace(cell, withheld=several and cell.case is not None and cell.case.needs_real_inputs)
+        replace(cell, withheld=several and cell.case is not None and cell.case.needs is not None)
         for cell in cells
         if cell.comparable
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pytest_ortbench.analysis.proof import lack_words
 from pytest_ortbench.analysis.sentences import batch_list
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
+from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
@@ -48,7 +49,7 @@ def shipped(best: Matrix, axis: str) -> list[Told]:
 
 
 def _not_yet(matrix: Matrix, axis: str) -> list[Told]:
-    """Name variants that are better, and that nothing but random inputs speaks for: one a model."""
+    """Name variants that are better and need real inputs or labels first: one a model."""
     sentences: dict[str, Told] = {}
     for row in matrix.rows:
         proven = _first(matrix, [cell if not cell.withheld else None for cell in row.cells])
@@ -63,10 +64,18 @@ def _not_yet(matrix: Matrix, axis: str) -> list[Told]:
         sentences[row.model] = Told(
             "not recommended yet: ",
             _called((unproven[0], unproven[1].variant), matrix, axis),
-            f"{ahead}, judged on {DRAWN_INPUTS} alone; {REAL_INPUTS_ADVICE}",
+            f"{ahead}, {_basis(unproven[1])}",
             about=f"{row.model}: ",
         )
     return list(sentences.values())[:MODELS]
+
+
+def _basis(cell: Cell) -> str:
+    """What its answers were judged on so far, and what to judge them on."""
+    case = cell.case
+    if case is None or case.needs is None:
+        return ""
+    return lack_words(case.needs, on_calibration=case.on_calibration)
 
 
 def _first(matrix: Matrix, cells: Sequence[Cell | None]) -> tuple[int, Cell] | None:

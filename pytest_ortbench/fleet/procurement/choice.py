@@ -51,7 +51,7 @@ def passed_over(tender: Tender) -> list[PassedOver]:
             if variant.machine == taken.machine
             and variant is not taken
             and figure_of(variant, tender.deciding) is not None
-            and (not variant.case.needs_real_inputs or taken.case.needs_real_inputs)
+            and (variant.case.needs is None or taken.case.needs is not None)
         ]
         if offer.reason or not others or taken.queues.is_open:
             continue

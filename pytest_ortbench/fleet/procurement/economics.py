@@ -119,7 +119,7 @@ def mixes_of(
     by_count: list[dict[int, list[Economics]]] = []
     for cases, part in zip(parts, terms.mix, strict=True):
         ways_of: dict[int, list[Economics]] = {}
-        usable = [case for case in cases if not case.needs_real_inputs] or cases
+        usable = [case for case in cases if case.needs is None] or cases
         for variant in variants_of(usable, machine, replace(terms, rate_per_s=part.rate_per_s)):
             ways_of.setdefault(variant.queues.measured, []).append(variant)
         by_count.append(ways_of)

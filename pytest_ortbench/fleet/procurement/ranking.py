@@ -176,10 +176,10 @@ def _offered(variants: Sequence[Economics], terms: Terms) -> Tender:
     )
     several = len({variant.case.precision for variant in variants}) > 1
     best: dict[str, Economics] = {}
-    for variant in sorted(variants, key=lambda variant: several and variant.case.needs_real_inputs):
+    for variant in sorted(variants, key=lambda variant: several and variant.case.needs is not None):
         name = variant.machine.name
         known = best.setdefault(name, variant)
-        as_proven = variant.case.needs_real_inputs == known.case.needs_real_inputs or not several
+        as_proven = (variant.case.needs is None) == (known.case.needs is None) or not several
         if as_proven and _key(variant, deciding) < _key(known, deciding):
             best[name] = variant
     offers = _ranked(list(best.values()), variants, deciding, several=several)
@@ -280,7 +280,7 @@ def _unproven(
     variants: Sequence[Economics], leader: Economics | None, deciding: str
 ) -> Economics | None:
     """The best variant that random inputs alone speak for, where it goes before the leader."""
-    waiting = [variant for variant in variants if variant.case.needs_real_inputs]
+    waiting = [variant for variant in variants if variant.case.needs is not None]
     best = min(waiting, key=lambda variant: _key(variant, deciding), default=None)
     if best is None or figure_of(best, deciding) is None:
         return None
@@ -304,7 +304,7 @@ def _ranked(
     offers: Sequence[Economics], variants: Sequence[Economics], deciding: str, *, several: bool
 ) -> tuple[Offer, ...]:
     def is_withheld(variant: Economics) -> bool:
-        return several and variant.case.needs_real_inputs
+        return several and variant.case.needs is not None
 
     ordered = sorted(offers, key=lambda variant: (is_withheld(variant), _key(variant, deciding)))
     figures = [figure_of(variant, deciding) for variant in ordered]

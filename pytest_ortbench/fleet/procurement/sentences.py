@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_ortbench.analysis.proof import lack_words
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.core.judgement import DRAWN_INPUTS, REAL_INPUTS_ADVICE
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
 from pytest_ortbench.fleet.numbers.matrix import variant_label
@@ -105,8 +105,15 @@ def left_out_texts(entries: Sequence[LeftOut]) -> list[str]:
     ]
 
 
+def _basis(case: CaseFacts) -> str:
+    """What its answers were judged on so far, and what to judge them on."""
+    if case.needs is None:
+        return ""
+    return lack_words(case.needs, on_calibration=case.on_calibration)
+
+
 def _not_yet(tender: Tender, terms: Terms) -> list[Told]:
-    """Say which variant would go before the offers, had real inputs judged it."""
+    """Say which variant would go before the offers, had real inputs or labels judged it."""
     unproven = tender.unproven
     if unproven is None:
         return []
@@ -114,8 +121,7 @@ def _not_yet(tender: Tender, terms: Terms) -> list[Told]:
         Told(
             "not recommended yet: ",
             f"{unproven.machine.name} with {variant_label(unproven.case)}",
-            f", {amounts(unproven, tender.deciding, terms)}, judged on {DRAWN_INPUTS} alone; "
-            f"{REAL_INPUTS_ADVICE}",
+            f", {amounts(unproven, tender.deciding, terms)}, {_basis(unproven.case)}",
             about=f"{tender.model} {tender.label}: ",
         )
     ]

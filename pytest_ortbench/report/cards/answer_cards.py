@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pytest_ortbench.analysis.answers import ModelAnswer
+from pytest_ortbench.analysis.certainty import Certainty, certainty_of
 from pytest_ortbench.analysis.engine_sentences import engine_sentences
-from pytest_ortbench.analysis.headline import Certainty, certainty_of, headline
+from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.sentences import sentences, with_interval
 from pytest_ortbench.analysis.variant_bars import Rank, VariantBar
 from pytest_ortbench.report.cards.bars import BarText, draw_bars
@@ -18,11 +19,17 @@ from pytest_ortbench.report.escape import one_line
 _LOOKS = {
     Rank.RECOMMENDED: ("best", "recommended"),
     Rank.RANKED: ("plain", ""),
-    Rank.UNPROVEN: ("doubt", "real inputs needed"),
+    Rank.UNPROVEN: ("doubt", ""),
     Rank.UNRANKED: ("faint", ""),
 }
 #: How a card looks, by how sure its answer is.
-_KINDS = {Certainty.CLEAR: "sure", Certainty.NONE: "open"}
+_KINDS = {
+    Certainty.CLEAR: "sure",
+    Certainty.NONE: "open",
+    Certainty.SINGLE: "open",
+    Certainty.NOISY: "open",
+}
+_ALONE = (Certainty.ALONE, Certainty.SINGLE)
 
 
 def answer_card(answer: ModelAnswer, flags: Collection[str]) -> AnswerCard:
@@ -40,7 +47,7 @@ def answer_card(answer: ModelAnswer, flags: Collection[str]) -> AnswerCard:
         groups=tuple(
             draw_bars(
                 f"batch {group.batch}",
-                [_text(bar, alone=certainty is Certainty.ALONE) for bar in group.bars],
+                [_text(bar, alone=certainty in _ALONE) for bar in group.bars],
                 left_out=group.left_out,
             )
             for group in answer.bars
@@ -52,6 +59,7 @@ def answer_card(answer: ModelAnswer, flags: Collection[str]) -> AnswerCard:
 
 def _text(bar: VariantBar, *, alone: bool) -> BarText:
     kind, mark = _LOOKS[bar.rank]
+    mark = mark if bar.needs is None else bar.needs.value
     return BarText(
         label=one_line(bar.label),
         kind=kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
@@ -40,7 +41,7 @@ def case(
     idle_w: float | None = None,
     callers: int = 1,
     cpus: int = 1,
-    needs_real_inputs: bool = False,
+    needs: Proof | None = None,
 ) -> CaseFacts:
     """One case, of a machine with one CPU; without ``spans`` it has no number."""
     parts = [model, precision, provider, f"b{batch}"]
@@ -65,8 +66,8 @@ def case(
         callers=callers,
         threads=callers,
         cpus=cpus,
-        drawn_inputs=needs_real_inputs,
-        needs_real_inputs=needs_real_inputs,
+        drawn_inputs=needs is Proof.REAL_INPUTS,
+        needs=needs,
     )
 
 

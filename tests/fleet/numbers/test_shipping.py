@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import by_case, by_workload
@@ -165,7 +166,7 @@ def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_sh
         run(
             host,
             case(latency(*exact(4 * pace))),
-            case(latency(*exact(pace)), precision="int8-static", needs_real_inputs=True),
+            case(latency(*exact(pace)), precision="int8-static", needs=Proof.REAL_INPUTS),
         )
         for host, pace in (("a", 1.0), ("b", 0.5))
     ]
@@ -183,7 +184,7 @@ def test_a_faster_precision_that_only_drawn_inputs_speak_for_is_named_and_not_sh
 
 def test_sides_of_one_precision_are_compared_whatever_it_was_judged_on() -> None:
     runs = [
-        run(host, case(latency(*exact(ms)), precision="int8-static", needs_real_inputs=True))
+        run(host, case(latency(*exact(ms)), precision="int8-static", needs=Proof.REAL_INPUTS))
         for host, ms in (("a", 4.0), ("b", 2.0))
     ]
     assert said_of(runs)[0].startswith("net: recommended: int8-static/cpu on b, fastest")
@@ -192,7 +193,7 @@ def test_sides_of_one_precision_are_compared_whatever_it_was_judged_on() -> None
 def test_a_side_with_only_such_a_precision_keeps_its_ratio_and_is_never_the_best() -> None:
     runs = [
         run("a", case(latency(*exact(4.0)))),
-        run("b", case(latency(*exact(2.0)), precision="int8-static", needs_real_inputs=True)),
+        run("b", case(latency(*exact(2.0)), precision="int8-static", needs=Proof.REAL_INPUTS)),
     ]
     first, second = by_workload(lay_out_sides(runs, "machine"), "latency_p50").rows[0].cells
     assert (second.withheld, second.best, first.best) == (True, False, False)

@@ -19,6 +19,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import RunFacts, ServedRate
 from pytest_ortbench.fleet.procurement.award import Sureness, award_of
@@ -438,7 +439,7 @@ def test_a_precision_that_only_drawn_inputs_speak_for_decides_no_purchase() -> N
     small = replace(rack.cases[0], precision="int8-static", case_id="net/int8-static/cpu/b1")
     quick = replace(
         small,
-        needs_real_inputs=True,
+        needs=Proof.REAL_INPUTS,
         quantities={
             **small.quantities,
             "throughput": replace(small.quantities["throughput"], value=5000, low=5000, high=5000),
