@@ -76,7 +76,7 @@ def _reaches_registry() -> bool:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
         command += ["--only-binary=:all:", "--retries=1", "--dest", folder, "iniconfig"]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, timeout=600, check=False)
         except (OSError, subprocess.TimeoutExpired):
             return False
         return done.returncode == 0

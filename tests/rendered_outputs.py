@@ -350,7 +350,7 @@ def _pytest(*arguments: str, code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -427,7 +427,13 @@ def run_of_pytest() -> str:
         texts += [line for line in metrics.splitlines() if not line.startswith("ortbench_run_info")]
     finally:
         os.chdir("..")
-    text = re.sub(r"^(platform|plugins:|machine ) .*\n", "", "\n".join(texts), flags=re.MULTILINE)
+    # What is said of the machine may be longer than a line.
+    text = re.sub(
+        r"^(platform|plugins:) .*\n|^machine .*\n(?: +\S.*\n)*",
+        "",
+        "\n".join(texts),
+        flags=re.MULTILINE,
+    )
     text = re.sub(r"[-=]{3,}", "---", text)
     text = re.sub(r'host="[^"]*"', 'host="HOST"', text)
     text = re.sub(r"about \d+ \w+ \(estimate\)", "about SOME TIME (estimate)", text)

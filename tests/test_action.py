@@ -108,7 +108,7 @@ def comment(github: Any, summary: Path, key: str = "") -> subprocess.CompletedPr
     }
     return subprocess.run(
         ["bash", "-e", "-c", STEPS["Comment"]["run"]],
-        env=environment, capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
+        env=environment, capture_output=True, text=True, encoding="utf-8", check=False, timeout=600,
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def test_the_step_that_measures_hands_arguments_over(tmp_path: Path) -> None:
     }
     done = subprocess.run(
         ["bash", "-e", "-c", STEPS["Measure"]["run"]],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     written = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())

@@ -88,7 +88,7 @@ def _loaded_by(code: str) -> set[str]:
         "print(json.dumps(sorted(set(sys.modules) - before)), file=sys.__stdout__)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=600
     )
     loaded: list[str] = json.loads(done.stdout.splitlines()[-1])
     return set(loaded)

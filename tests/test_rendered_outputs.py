@@ -120,7 +120,7 @@ print(json.dumps(sorted(foreign)))
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["pytest_ortbench"]

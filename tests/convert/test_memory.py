@@ -71,7 +71,7 @@ def test_calibration_keeps_the_activations_of_one_input_set_only(
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     one, thirty = map(float, done.stdout.splitlines()[-1].split())
     assert thirty - one < 100
@@ -95,7 +95,7 @@ print(resource.getrlimit(resource.RLIMIT_AS)[0] - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_small_conversion_has_room_on_a_full_machine() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _CAPPED], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", _CAPPED], capture_output=True, text=True, check=True, timeout=600
     )
     assert int(done.stdout) >= 1 << 31
 

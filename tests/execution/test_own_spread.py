@@ -56,7 +56,7 @@ def sine(path: Path, *factors: float) -> Path:
 
 
 def measured(case: Case, launcher: ProcessLauncher, folder: Path) -> CaseResult:
-    sampling = Sampling(time_s=0.1, workers=1, timeout_s=60.0)
+    sampling = Sampling(time_s=0.1, workers=1, timeout_s=600)
     return standard.measure(replace(case, sampling=sampling), launcher, folder / "scratch")
 
 

@@ -169,7 +169,7 @@ def case_of(model: Model) -> Case:
         session=SessionConfig(intra_op_num_threads=1),
         batch=4,
         inputs=inputs,
-        sampling=Sampling(time_s=0.01, workers=1, timeout_s=60),
+        sampling=Sampling(time_s=0.01, workers=1, timeout_s=600),
     )
 
 

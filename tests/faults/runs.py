@@ -22,7 +22,7 @@ QUICK = ("--ort-time=0.3", "--ort-workers=1", "-p", "no:cacheprovider")
 #: The same with a document only: no canary, no plots.
 BARE = ("--ort-no-results", "--ort-json=results/r/run.json", *QUICK)
 #: A test that waits longer than that for what must come has failed.
-_PATIENCE_S = 60.0
+_PATIENCE_S = 600.0
 _STEP_S = 0.02
 
 

@@ -64,7 +64,7 @@ def test_a_terminal_that_closes_costs_no_document(tmp_path: Path) -> None:
         run.until(lambda: stored_results(tmp_path))
         os.close(terminal)
         run.signal(signal.SIGHUP)
-        run.process.wait(60)
+        run.process.wait(600)
         assert run.process.returncode == pytest.ExitCode.INTERRUPTED
         assert run.left() == []
     assert list(tmp_path.glob("results/*/run.json"))

@@ -26,7 +26,7 @@ def case_of(
     provider: Provider = CPU,
     runtime: Runtime | None = None,
     inputs: tuple[InputSpec, ...] | None = None,
-    timeout_s: float = 60.0,
+    timeout_s: float = 600.0,
 ) -> Case:
     """A case that measures the file at ``path``."""
     content = path.read_bytes() if path.is_file() else b""

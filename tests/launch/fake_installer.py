@@ -43,7 +43,7 @@ class FakeInstaller:
         self._minor = interpreter.minor[1]
         self.made.append(self._minor)
         command = [sys.executable, "-I", "-m", "venv", "--without-pip", str(folder)]
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=600)
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
         self.installed.append(list(requirements))
@@ -78,7 +78,7 @@ def stand_in_check(folder: Path) -> RuntimeInfo:
 def _site(folder: Path) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     command = [str(python_of(folder)), "-I", "-c", code]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     return Path(done.stdout.strip())
 
 

@@ -33,7 +33,7 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
     """Start a server that lets this user in with one key, and stop it."""
     for name in ("host", "user"):
         key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(key, check=True, timeout=30)
+        subprocess.run(key, check=True, timeout=600)
     if os.geteuid() == 0:
         # The service's own start makes it; a server that does not run as root needs none.
         Path("/run/sshd").mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         )  # fmt: skip
     finally:
         server.terminate()
-        server.wait(timeout=10)
+        server.wait(timeout=600)
 
 
 def _free_port() -> int:

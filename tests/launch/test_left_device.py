@@ -42,7 +42,7 @@ def test_a_case_ends_as_fallback_without_samples(launcher: ProcessLauncher, tmp_
 def test_a_trial_of_starting_up_is_no_number(launcher: ProcessLauncher, tmp_path: Path) -> None:
     question = StartUp(case=case_of(relu(tmp_path / "m.onnx"), provider=NPU))
     with pytest.raises(WorkerError, match=" NPU "):
-        launcher.ask(question, deadline=time.monotonic() + 60)
+        launcher.ask(question, deadline=time.monotonic() + 600)
 
 
 def test_a_probe_finds_it_unusable(launcher: ProcessLauncher) -> None:

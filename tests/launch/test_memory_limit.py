@@ -161,7 +161,7 @@ def test_what_is_left_in_a_group_ends_with_it(unified: Path) -> None:
     try:
         limit = MemoryLimit(left.pid, 900 * _MB)
         limit.close()
-        assert left.wait(60) == -signal.SIGKILL
+        assert left.wait(600) == -signal.SIGKILL
     finally:
         left.kill()
         left.wait()

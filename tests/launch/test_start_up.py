@@ -60,10 +60,10 @@ def test_cold_files_are_proven_to_be_cold(model: Path) -> None:
     )
     question = StartUp(case=case, page_cache="cold", external_files=("weights.bin",), shapes=shapes)
     with closing(ProcessLauncher()) as launcher:
-        cold = launcher.ask(question, deadline=time.monotonic() + 60)
+        cold = launcher.ask(question, deadline=time.monotonic() + 600)
         # The session has read them, so they are back.
         assert resident(files) == 1.0
-        warm = launcher.ask(replace(question, page_cache="warm"), deadline=time.monotonic() + 60)
+        warm = launcher.ask(replace(question, page_cache="warm"), deadline=time.monotonic() + 600)
     assert cold.resident is not None
     assert cold.resident <= LEFT
     assert (warm.resident, warm.reason, cold.reason) == (1.0, "", "")

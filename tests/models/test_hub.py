@@ -145,7 +145,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=600,
         )
 
 

@@ -173,7 +173,7 @@ def test_a_second_interrupt_costs_neither_table_nor_document(
     )
     command = [sys.executable, "-m", "pytest", "--ort-models=mlp.onnx", *QUICK]
     ended = subprocess.run(
-        command, cwd=pytester.path, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=pytester.path, capture_output=True, text=True, timeout=600, check=False
     )
     assert ended.returncode == pytest.ExitCode.INTERRUPTED
     assert "native/cpu/b1" in ended.stdout

@@ -92,7 +92,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     facts: dict[str, object] = json.loads(done.stdout.splitlines()[-1])

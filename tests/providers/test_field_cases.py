@@ -85,7 +85,7 @@ def test_p1_named_it_fails_and_under_all_it_is_a_note(
         command += ["-k", "latency", f"--ort-providers={providers}", "--ort-runtimes=gpu"]
         command += ["--ort-time=0.05", "--ort-workers=1", "--ort-no-results"]
         return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
 
     named = run("cpu,cuda")

@@ -445,6 +445,6 @@ def test_global_settings_of_matplotlib_stay_as_they_are() -> None:
 def test_pyplot_is_not_imported() -> None:
     code = "import sys, pytest_ortbench.report.figures; print('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )
     assert done.stdout == "False\n"

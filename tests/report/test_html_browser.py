@@ -51,7 +51,7 @@ def browse(page: str, folder: Path, *, width: int = 800) -> tuple[str, list[str]
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=600,
     )
     return done.stdout, re.findall(r"CONSOLE[^\n]*", done.stderr)
 

@@ -37,7 +37,7 @@ class Slow:
         def work() -> None:
             # Nobody is done before as many as asked are in flight.
             with contextlib.suppress(threading.BrokenBarrierError):
-                self.together.wait(timeout=30)
+                self.together.wait(timeout=600)
             self.ran += 1
             done([], token, self.error)
 

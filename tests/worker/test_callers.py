@@ -26,7 +26,7 @@ def test_each_inference_is_run_once_and_all_callers_take_part() -> None:
 
     def caller(number: int) -> None:
         # Nobody gets on before all three are in an inference at the same time.
-        together.wait(timeout=30)
+        together.wait(timeout=600)
         ran.append(number)
 
     callers = Callers([lambda number=number: caller(number) for number in range(3)])
@@ -56,7 +56,7 @@ def test_what_an_inference_raises_reaches_whoever_asked() -> None:
         raise ValueError("no such tensor")
 
     # The first caller does not come back before the other one was there.
-    callers = Callers([lambda: failing.wait(timeout=30), fail])
+    callers = Callers([lambda: failing.wait(timeout=600), fail])
     durations = array("q", bytes(8 * 3))
     with pytest.raises(ValueError, match="no such tensor"):
         callers(durations)
@@ -74,7 +74,7 @@ class Round:
     def call(self) -> None:
         # Nobody gets on before all are in an inference at the same time.
         with contextlib.suppress(threading.BrokenBarrierError):
-            self.together.wait(timeout=30)
+            self.together.wait(timeout=600)
 
     def over(self, caller: int) -> bool:
         self.ran[caller] += 1
@@ -104,7 +104,7 @@ def test_what_an_inference_raises_ends_all_callers() -> None:
         failing.set()
         raise ValueError("no such tensor")
 
-    callers = Callers([lambda: failing.wait(timeout=30), fail])
+    callers = Callers([lambda: failing.wait(timeout=600), fail])
     # Nobody says that it is enough.
     with pytest.raises(ValueError, match="no such tensor"):
         callers.until(lambda _: False)
@@ -118,7 +118,7 @@ def test_threads_end_with_close() -> None:
     assert len(own) == 2
     callers.close()
     for each in own:
-        each.join(timeout=30)
+        each.join(timeout=600)
     assert not [each for each in own if each.is_alive()]
 
 

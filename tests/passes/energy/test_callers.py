@@ -127,7 +127,7 @@ def test_all_callers_of_a_case_are_the_load(tmp_path: Path, recorded: type[Recor
     def call() -> None:
         # Nobody gets on before all four are in an inference; after the end nobody has to.
         if len(recorded.ends) < 37:
-            together.wait(timeout=30)
+            together.wait(timeout=600)
 
     assert isinstance(measured._loop, Callers)
     measured._loop.close()

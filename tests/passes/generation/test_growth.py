@@ -241,7 +241,7 @@ def test_memory_rises_by_past_and_present(tmp_path: Path, launcher: ProcessLaunc
         batch=batch,
         generation=asked,
     )
-    with closing(launcher.open(case, worker=0, deadline=time.monotonic() + 60)) as worker:
+    with closing(launcher.open(case, worker=0, deadline=time.monotonic() + 600)) as worker:
         check = worker.ask(CheckGeneration(prompt_tokens=16, new_tokens=3))
     growth = check.growth
     assert growth is not None

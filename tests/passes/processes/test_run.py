@@ -51,7 +51,7 @@ class Together(FakeLauncher):
         )
 
     def _warm(self, _: WarmUpFor) -> WarmUp:
-        self.barrier.wait(timeout=30)
+        self.barrier.wait(timeout=600)
         return WarmUp(durations_ns=(5 * MS,), count=1, total_ns=5 * MS, steady=True, rule="fake")
 
     def _timed(self, _: TimeBlock) -> Block:

@@ -27,7 +27,7 @@ def varied(case: Case, dims: dict[str, tuple[int, ...]], *, seconds: float = 6.0
     """The case with height and width in its interface, soaked over these sizes."""
     info = TensorInfo(name="x", type="tensor(float)", shape=(1, 1, "H", "W"))
     model = replace(case.model, inputs=(info,), default_dims={"H": 8, "W": 8})
-    sampling = Sampling(time_s=0.2, workers=1, timeout_s=60, soak_s=seconds, soak_dims=dims)
+    sampling = Sampling(time_s=0.2, workers=1, timeout_s=600, soak_s=seconds, soak_dims=dims)
     return replace(case, model=model, sampling=sampling)
 
 
@@ -95,7 +95,7 @@ def test_a_session_that_keeps_its_outputs_is_found(tmp_path: Path) -> None:
     """A stand-in of ONNX Runtime keeps 16 kB of every inference."""
     runtime: Runtime = stand_in(tmp_path, "keep@run")
     case = case_of(relu(tmp_path / "m.onnx"), runtime=runtime)
-    case = replace(case, sampling=Sampling(time_s=0.2, workers=1, timeout_s=60, soak_s=4.0))
+    case = replace(case, sampling=Sampling(time_s=0.2, workers=1, timeout_s=600, soak_s=4.0))
     with closing(ProcessLauncher()) as launcher:
         soak = measure(make_result(case=case), Means(launcher=launcher))
     found = growth(soak)

@@ -108,7 +108,7 @@ def test_overlapped_stages_really_run_at_a_time(stages_of: Make) -> None:
     stages = stages_of("""
         import threading
 
-        both = threading.Barrier(2, timeout=30)
+        both = threading.Barrier(2, timeout=600)
         calls = []
 
         def preprocess(frame):

@@ -125,7 +125,7 @@ def test_a_model_of_onnx_runtimes_own_format_travels_too(
     options.add_session_config_entry("session.save_model_format", "ORT")
     onnxruntime.InferenceSession(case.model.path, options, providers=["CPUExecutionProvider"])
     question = DescribeModel(path=str(tmp_path / "m.ort"))
-    told = launcher.ask(question, deadline=time.monotonic() + 60)
+    told = launcher.ask(question, deadline=time.monotonic() + 600)
     assert [(info.name, info.type) for info in told.inputs] == [("x", "tensor(float)")]
     assert [info.name for info in told.outputs] == ["y"]
     path = str(tmp_path / "m.ort")

@@ -28,7 +28,7 @@ def compiled(source: Path, library: Path) -> Path:
         [*command, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source)],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     return library
 
@@ -46,7 +46,7 @@ def run_with(library: Path, code: str, **settings: str) -> Any:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
