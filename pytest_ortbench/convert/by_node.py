@@ -18,9 +18,8 @@ from pytest_ortbench.convert.external import at_hand
 from pytest_ortbench.convert.graph import graphs_within, load_typed, save_model
 from pytest_ortbench.core.case import InputSpec, Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.node_error import NodeError, NodeErrors
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import CompareNodes
@@ -234,12 +233,9 @@ def _rounded(model: onnx.ModelProto, known: Mapping[str, object]) -> dict[str, s
 def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, object]:
     fed, missing = fitting(session, feeds)
     if missing:
-        raise WorkerError(
-            Failure(
-                kind="unsupported",
-                phase="accuracy",
-                message=f"the nodes can't be compared: the input {missing!r} gets no values",
-                hint="Reference and variant must share the names of their inputs",
-            )
+        raise case_error(
+            f"the nodes can't be compared: the input {missing!r} gets no values",
+            "Reference and variant must share the names of their inputs",
+            phase="accuracy",
         )
     return fed

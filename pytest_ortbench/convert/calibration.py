@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.convert.failure import unconverted
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.worker.inputs import make_feeds, varies
 
@@ -58,14 +57,10 @@ class InputSets:
                 f"{self._count} random input {_sets(self._count)} (seed {conversion.seed})"
             )
         if not self._count:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="convert",
-                    message=f"{recipe.base} can't be made: ValueError: no calibration data in "
-                    f"{recipe.calibration_data}",
-                    hint="Put .npz files there, one an input set, or leave calibration_data out",
-                )
+            raise unconverted(
+                f"{recipe.base} can't be made: ValueError: no calibration data in "
+                f"{recipe.calibration_data}",
+                "Put .npz files there, one an input set, or leave calibration_data out",
             )
         self._next, self._end = 0, self._count
 

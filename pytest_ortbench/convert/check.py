@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.convert.failure import unconverted
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.worker.accuracy import fitting
@@ -101,14 +101,10 @@ def _is_missing_kernel(error: Exception) -> bool:
 
 
 def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="unsupported",
-            phase="convert",
-            message=f"the {conversion.recipe.base} variant {reason}",
-            hint="Keep nodes or operator types in float with a recipe: nodes_to_exclude, "
-            "op_types or block_list in [tool.ortbench.precisions.NAME]",
-        )
+    return unconverted(
+        f"the {conversion.recipe.base} variant {reason}",
+        "Keep nodes or operator types in float with a recipe: nodes_to_exclude, "
+        "op_types or block_list in [tool.ortbench.precisions.NAME]",
     )
 
 

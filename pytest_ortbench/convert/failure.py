@@ -6,12 +6,19 @@ import errno
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
+from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
+
+if TYPE_CHECKING:
+    import onnx
 
 #: Packages that a tool needs and that are not needed elsewhere, and what brings them.
 _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
@@ -26,6 +33,47 @@ _FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENO
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
 
 
+def conversion_failure(message: str, hint: str = "", *, kind: str = "unsupported") -> Failure:
+    """Return why a variant can't be made.
+
+    Args:
+        message: One line in plain words.
+        hint: The next step, empty where none is known.
+        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
+    """
+    return case_failure(message, hint, kind=kind, phase="convert")
+
+
+def unconverted(message: str, hint: str = "", *, kind: str = "unsupported") -> WorkerError:
+    """Return the error that carries such a failure.
+
+    Args:
+        message: One line in plain words.
+        hint: The next step, empty where none is known.
+        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
+    """
+    return case_error(message, hint, kind=kind, phase="convert")
+
+
+def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None:
+    """Refuse the names of nodes that a model does not have.
+
+    Args:
+        names: What a recipe excludes.
+        nodes: Those of the model.
+
+    Raises:
+        WorkerError: with the nearest name.
+    """
+    known = {node.name for node in nodes if node.name}
+    for name in names:
+        if name not in known:
+            raise unconverted(
+                f"the recipe excludes the node {name!r}, but the model does not have it",
+                did_you_mean(name, known),
+            )
+
+
 def as_failure(error: Exception, conversion: Conversion, folder: Path | None = None) -> Failure:
     """Say what a conversion ran into.
 
@@ -37,38 +85,32 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     base = conversion.recipe.base
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
-        return Failure(
+        return conversion_failure(
+            f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
+            "Convert it on a machine with more memory, and add the file as a variant of the model",
             kind="out_of_memory",
-            phase="convert",
-            message=f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
-            hint="Convert it on a machine with more memory, and add the file as a variant of the "
-            "model",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
     if hidden:
         message = f"{base} can't be made: {hidden}"
-        return Failure(kind="unavailable", phase="convert", message=message, hint=HOW_TO_MEND)
+        return conversion_failure(message, HOW_TO_MEND, kind="unavailable")
     if isinstance(error, ImportError):
         return _missing(error, base)
     if isinstance(error, OSError) and number is not None:
         return _of_a_file(error, Path(conversion.source).parent, folder)
     broken = _broken_weight(conversion)
     if broken:
-        return Failure(
-            kind="unsupported",
-            phase="convert",
-            message=f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
-            hint="Export the model again; its outputs are NaN with such weights",
+        return conversion_failure(
+            f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
+            "Export the model again; its outputs are NaN with such weights",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first_line = lines[0] if lines else "no message"
     node = _named_node(first_line, conversion)
     at = f" at node {node!r}" if node else ""
-    return Failure(
-        kind="unsupported",
-        phase="convert",
-        message=f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
-        hint="Exclude what can't be converted in a recipe: nodes_to_exclude or op_types in "
+    return conversion_failure(
+        f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
+        "Exclude what can't be converted in a recipe: nodes_to_exclude or op_types in "
         "[tool.ortbench.precisions.NAME]",
     )
 
@@ -99,21 +141,19 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     file = made or read  # of a copy that failed, what was to be made
     in_folder = folder is not None and file is not None and folder in (file, *file.parents)
     if error.errno in _FULL or (in_folder and error.errno in _DENIED):
-        return Failure(
+        return conversion_failure(
+            f"{file or 'a file'} can't be written: {error.strerror}",
+            "Free space in the cache, or set another folder with ORTBENCH_CACHE",
             kind="error",
-            phase="convert",
-            message=f"{file or 'a file'} can't be written: {error.strerror}",
-            hint="Free space in the cache, or set another folder with ORTBENCH_CACHE",
         )
     file = read or made
     of_model = file is not None and sources in file.parents
-    return Failure(
-        kind="error",
-        phase="convert",
-        message=f"{file or 'a file'} can't be used: {error.strerror}",
-        hint="The model and its external data must exist and be readable until the run ends"
+    return conversion_failure(
+        f"{file or 'a file'} can't be used: {error.strerror}",
+        "The model and its external data must exist and be readable until the run ends"
         if of_model
         else "Check that it exists and is readable",
+        kind="error",
     )
 
 
@@ -155,17 +195,15 @@ def _missing(error: ImportError, base: str) -> Failure:
         since = (
             f"ONNX Runtime {_SINCE[tool]} or newer" if tool in _SINCE else "a newer ONNX Runtime"
         )
-        return Failure(
+        return conversion_failure(
+            f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
+            f"Use {since} in the environment that runs pytest",
             kind="unavailable",
-            phase="convert",
-            message=f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
-            hint=f"Use {since} in the environment that runs pytest",
         )
     extra = _EXTRAS.get(name)
     install = f"pip install 'pytest-ortbench[{extra}]'" if extra else f"pip install {name or 'it'}"
-    return Failure(
+    return conversion_failure(
+        f"{base} needs a package that is not installed: {name or error}",
+        install,
         kind="unavailable",
-        phase="convert",
-        message=f"{base} needs a package that is not installed: {name or error}",
-        hint=install,
     )

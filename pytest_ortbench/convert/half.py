@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_ortbench.convert.failure import refuse_absent, unconverted
 from pytest_ortbench.convert.graph import (
     Draft,
     constants_to_initialisers,
@@ -28,8 +29,6 @@ from pytest_ortbench.convert.graph import (
     save_model,
     values_of,
 )
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -84,13 +83,15 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
         _refuse_float16(model)
         _refuse_without_bfloat16(model)
     block_list = _block_list(model, recipe, wanted)
+    nodes = [node for graph in graphs_within(model.graph) for node in graph.node]
+    refuse_absent(recipe.nodes_to_exclude, nodes)
     stash = _take_weights(model)
     model = convert_float_to_float16(
         model,
         keep_io_types=recipe.keep_io_types,
         disable_shape_infer=True,
         op_block_list=block_list,
-        node_block_list=_known_nodes(model, recipe.nodes_to_exclude),
+        node_block_list=list(recipe.nodes_to_exclude),
     )
     # Its types speak of float16 and of empty weights; ONNX Runtime infers them again.
     for graph in graphs_within(model.graph):
@@ -103,24 +104,6 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
     listed = "ONNX Runtime's" if recipe.block_list is None else ""
     facts = {"block_list": listed} if listed else {}
     return Draft(before=before, facts=facts, notes=(*notes, *_clamping_notes(clamped, recipe.base)))
-
-
-def _known_nodes(model: onnx.ModelProto, names: tuple[str, ...]) -> list[str]:
-    from pytest_ortbench.core.errors import did_you_mean
-
-    known = {node.name for graph in graphs_within(model.graph) for node in graph.node if node.name}
-    for name in names:
-        if name not in known:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="convert",
-                    message=f"the recipe excludes the node {name!r}, but the model does not have "
-                    "it",
-                    hint=did_you_mean(name, known),
-                )
-            )
-    return list(names)
 
 
 def _block_list(model: onnx.ModelProto, recipe: Recipe, wanted: int) -> list[str] | None:
@@ -166,13 +149,9 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
         for node in graph.node:
             to = [a.i for a in node.attribute if a.name == "to"]
             if node.op_type == "Cast" and onnx.TensorProto.FLOAT16 in to:
-                raise WorkerError(
-                    Failure(
-                        kind="unsupported",
-                        phase="convert",
-                        message=f"bf16 can't be made at node {node.name!r}: it casts to float16, "
-                        "but one graph can't contain both half precisions",
-                    )
+                raise unconverted(
+                    f"bf16 can't be made at node {node.name!r}: it casts to float16, "
+                    "but one graph can't contain both half precisions"
                 )
 
 
@@ -182,13 +161,8 @@ def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
 
     weighted = with_weights(model)
     if weighted and not weighted.keys() - _without_bfloat16(model):
-        raise WorkerError(
-            Failure(
-                kind="unsupported",
-                phase="convert",
-                message=f"bf16 changes nothing: {no_bfloat16(model)}",
-                hint="Leave out this precision for this model",
-            )
+        raise unconverted(
+            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave out this precision for this model"
         )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.convert.calibration import InputSets
 from pytest_ortbench.convert.external import inlined, model_bytes
+from pytest_ortbench.convert.failure import refuse_absent
 from pytest_ortbench.convert.graph import (
     INLINE_LIMIT,
     Draft,
@@ -20,8 +21,6 @@ from pytest_ortbench.convert.graph import (
 )
 from pytest_ortbench.convert.offline import save_optimised
 from pytest_ortbench.core.case import SessionConfig
-from pytest_ortbench.core.errors import WorkerError, did_you_mean
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Recipe
 from pytest_ortbench.worker.runtime import load
 
@@ -264,17 +263,8 @@ def _excluded(
     by_name = {node.name: node for node in original.graph.node if node.name}
     wanted: set[str] = set()
     made: set[str] = set()
+    refuse_absent(names, by_name.values())
     for name in names:
-        if name not in by_name:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="convert",
-                    message=f"the recipe excludes the node {name!r}, but the model does not have "
-                    "it",
-                    hint=did_you_mean(name, by_name),
-                )
-            )
         wanted.add(name)
         made.update(by_name[name].output)
     left = {name for node in prepared.graph.node for name in node.output}

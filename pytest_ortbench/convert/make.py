@@ -19,7 +19,7 @@ from pytest_ortbench.convert import (
     simplify,
     widen,
 )
-from pytest_ortbench.convert.failure import as_failure
+from pytest_ortbench.convert.failure import as_failure, refuse_absent, unconverted
 from pytest_ortbench.convert.graph import (
     Draft,
     clean_of_weight_inputs,
@@ -31,7 +31,6 @@ from pytest_ortbench.convert.graph import (
 from pytest_ortbench.convert.shape_guard import guarded
 from pytest_ortbench.core.errors import WorkerError, did_you_mean, nearest
 from pytest_ortbench.core.file_digest import file_digest
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import GRAPH_BASES, Conversion, Converted, Recipe
 from pytest_ortbench.schema.model_questions import Convert
 from pytest_ortbench.worker.runtime import load
@@ -120,13 +119,9 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
             else census.changed(draft.before, target, conversion.recipe, Path(conversion.source))
         )
     if changed is not None and not changed.weights:
-        raise WorkerError(
-            Failure(
-                kind="unsupported",
-                phase="convert",
-                message=f"{conversion.recipe.base} changes nothing: {changed.reason}",
-                hint="Leave out this precision for this model",
-            )
+        raise unconverted(
+            f"{conversion.recipe.base} changes nothing: {changed.reason}",
+            "Leave out this precision for this model",
         )
     notes = (
         *cleaning,
@@ -230,21 +225,11 @@ def check_names(recipe: Recipe, source: Path) -> None:
             if name not in known:
                 is_near = bool(nearest(name, sorted(known)))
                 hint = did_you_mean(name, known if is_near else used)
-                raise _refused(
+                raise unconverted(
                     f"the recipe's {key} contains {name!r}, which is not an operator type", hint
                 )
     if recipe.base == "int4":  # the other tools' own modules look at nodes, before they fuse any
-        by_name = {node.name for node in nodes if node.name}
-        for name in recipe.nodes_to_exclude:
-            if name not in by_name:
-                hint = did_you_mean(name, by_name)
-                raise _refused(
-                    f"the recipe excludes the node {name!r}, but the model does not have it", hint
-                )
-
-
-def _refused(message: str, hint: str) -> WorkerError:
-    return WorkerError(Failure(kind="unsupported", phase="convert", message=message, hint=hint))
+        refuse_absent(recipe.nodes_to_exclude, nodes)
 
 
 def _operators() -> set[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pytest_ortbench.convert.failure import unconverted
 from pytest_ortbench.core import free_memory
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
 
 #: Memory that a conversion takes at its peak, as a multiple of the model's size. *Seen* on one
@@ -36,15 +35,10 @@ def limit(conversion: Conversion) -> None:
     size = conversion.size_bytes * (2 if conversion.widened else 1)
     needed = int(_TIMES * size)
     if size > _SMALL and needed > free:
-        raise WorkerError(
-            Failure(
-                kind="unsupported",
-                phase="convert",
-                message=f"making {conversion.recipe.base} of {conversion.size_bytes / 1e9:.1f} GB "
-                f"takes about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
-                hint="Convert it on a machine with more memory, and add the file as a variant of "
-                "the model",
-            )
+        raise unconverted(
+            f"making {conversion.recipe.base} of {conversion.size_bytes / 1e9:.1f} GB "
+            f"takes about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
+            "Convert it on a machine with more memory, and add the file as a variant of the model",
         )
     _cap(free)
 

@@ -11,8 +11,10 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_ortbench.convert.failure import conversion_failure
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
@@ -136,20 +138,19 @@ class Variants:
 
 
 def _not_as_said(folder: Path) -> Failure:
-    return Failure(
+    return conversion_failure(
+        f"the file in {folder} differs from what the conversion reported",
+        "Run it again; if it happens again, please report it",
         kind="error",
-        phase="convert",
-        message=f"the file in {folder} differs from what the conversion reported",
-        hint="Run it again; if it happens again, please report it",
     )
 
 
 def _other_calibration() -> Failure:
-    return Failure(
+    return case_failure(
+        "the calibration data changed while the variant was made of it",
+        "Run it again when the data is complete",
         kind="error",
         phase=CHANGED_FILE,
-        message="the calibration data changed while the variant was made of it",
-        hint="Run it again when the data is complete",
     )
 
 

@@ -14,6 +14,7 @@ from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
+from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
@@ -234,15 +235,13 @@ class Execution:
         """
         case, timed = self.prepare(planned), earlier.case.variant
         if case.variant.digest != timed.digest:
-            raise WorkerError(
-                Failure(
-                    kind="error",
-                    phase="convert",
-                    message="the variant that was timed is gone, and a new conversion gives "
-                    f"another file (SHA-256 {case.variant.digest[:12]}, not "
-                    f"{timed.digest[:12]})",
-                    hint="Measure it again, without --ort-resume",
-                )
+            raise case_error(
+                "the variant that was timed is gone, and a new conversion gives "
+                f"another file (SHA-256 {case.variant.digest[:12]}, not "
+                f"{timed.digest[:12]})",
+                "Measure it again, without --ort-resume",
+                kind="error",
+                phase="convert",
             )
         return replace(earlier, case=self._counted(case) if self.counted else case)
 
@@ -279,12 +278,12 @@ class Execution:
     def give_up(self, planned: Planned, reason: str) -> None:
         """Keep a failure of a case that was ended from outside, so that no test begins it again."""
         if planned.case.key not in self._results:
-            failure = Failure(
+            failure = case_failure(
+                f"its measurement was ended by {reason}",
+                "The first test of a case measures for all its tests: raise the limit that "
+                "it reached, or measure for a shorter time (--ort-time, --ort-workers)",
                 kind="error",
                 phase="measure",
-                message=f"its measurement was ended by {reason}",
-                hint="The first test of a case measures for all its tests: raise the limit that "
-                "it reached, or measure for a shorter time (--ort-time, --ort-workers)",
             )
             self._results[planned.case.key] = result = refused(planned.case, failure)
             if self.budget is not None:
@@ -363,11 +362,11 @@ def sound(result: CaseResult) -> CaseResult:
     return CaseResult(
         case=result.case,
         status="error",
-        failure=Failure(
+        failure=case_failure(
+            f"{_NO_SENSE}: {fault}",
+            "This is a defect of pytest-ortbench; please report it",
             kind="error",
             phase="measure",
-            message=f"{_NO_SENSE}: {fault}",
-            hint="This is a defect of pytest-ortbench; please report it",
         ),
         started_at=result.started_at,
         wall_s=result.wall_s,

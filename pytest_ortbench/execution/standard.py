@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.outcome import (
     CHANGED_FILE,
     Accuracy,
@@ -221,14 +222,11 @@ def _require_work(case: Case, first: OutputCheck) -> None:
     """
     empty = [spec.name for spec in case.inputs if 0 in spec.shape and not spec.path]
     if empty and first.empty:
-        raise WorkerError(
-            Failure(
-                kind="unsupported",
-                phase="first",
-                message=f"every output and the input {empty[0]!r} are empty: there is nothing to "
-                "compute, so nothing is timed",
-                hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
-            )
+        raise case_error(
+            f"every output and the input {empty[0]!r} are empty: there is nothing to "
+            "compute, so nothing is timed",
+            "Set a size with --ort-dims, or use real inputs (--ort-inputs)",
+            phase="first",
         )
 
 
@@ -262,9 +260,9 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
         return None
     ran = ", ".join(f"{name} ({count})" for name, count in sorted(placement.executed.items()))
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
-    return Failure(
+    return case_failure(
+        f"no computing node ran on {case.provider.name}; nodes ran on {ran or 'nothing'}",
+        f"Operators that it did not run: {elsewhere}",
         kind="fallback",
         phase="profile",
-        message=f"no computing node ran on {case.provider.name}; nodes ran on {ran or 'nothing'}",
-        hint=f"Operators that it did not run: {elsewhere}",
     )

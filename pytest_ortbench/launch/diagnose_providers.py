@@ -6,6 +6,7 @@ import re
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.device_variables import MANIFEST_VARIABLES
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
@@ -172,13 +173,13 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     if "Falling back to OV CPU" not in log:
         return None
     device = provider.options.get("device_type") or provider.device or "the requested device"
-    return Failure(
-        kind="fallback",
-        phase="session",
-        message=f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
-        hint="The native log may contain the reason; "
+    return case_failure(
+        f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
+        "The native log may contain the reason; "
         "--ort-session-option=session.disable_cpu_ep_fallback=1 turns it into an error with "
         "the reason. openvino:CPU measures the CPU",
+        kind="fallback",
+        phase="session",
     )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
@@ -212,13 +213,11 @@ class WorkerProcess:
                     creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
                 )
         except OSError as error:
-            raise WorkerError(
-                Failure(
-                    kind="unavailable",
-                    phase="start",
-                    message=f"{command[0]} can't be started: {error.strerror or error}",
-                    hint=f"Check the interpreter of the runtime {runtime.label!r}",
-                )
+            raise case_error(
+                f"{command[0]} can't be started: {error.strerror or error}",
+                f"Check the interpreter of the runtime {runtime.label!r}",
+                kind="unavailable",
+                phase="start",
             ) from error
 
     def _receive(self, answer: type[A], deadline: float | None) -> A | Refusal:

@@ -13,8 +13,9 @@ from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.file_digest import content_of, file_digest
-from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
+from pytest_ortbench.core.outcome import CHANGED_FILE
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.schema.question import FileMark, Question, files_in
 
@@ -136,12 +137,9 @@ def _short(content: str) -> str:
 
 
 def _changed(path: Path, how: str) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase=CHANGED_FILE,
-            message=f"{path} has changed since it was collected: it {how}",
-            hint="Run it again when the file is complete; results of the other content are not "
-            "kept",
-        )
+    return case_error(
+        f"{path} has changed since it was collected: it {how}",
+        "Run it again when the file is complete; results of the other content are not kept",
+        kind="error",
+        phase=CHANGED_FILE,
     )

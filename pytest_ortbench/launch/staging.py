@@ -16,8 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.schema.file_questions import FetchChunk, StoreChunk
 from pytest_ortbench.schema.question import FileMark, Question, files_in
 
@@ -127,12 +126,8 @@ class StagedFiles:
                 for chunk in _chunks(path, name):
                     self._paths[path] = self._ask(chunk).path
             except OSError as error:
-                raise WorkerError(
-                    Failure(
-                        kind="error",
-                        phase="files",
-                        message=f"{path} can't be read: {error.strerror or error}",
-                    )
+                raise case_error(
+                    f"{path} can't be read: {error.strerror or error}", kind="error", phase="files"
                 ) from error
         return self._paths[path]
 
@@ -143,14 +138,11 @@ class StagedFiles:
             WorkerError: if an entry point would run where its files are not.
         """
         if dataset.user_code:
-            raise WorkerError(
-                Failure(
-                    kind="error",
-                    phase="files",
-                    message=f"the runtime {self._runtime!r} can't read the files of "
-                    f"{dataset.label}",
-                    hint="Store the samples and labels in an .npz file, which is sent there",
-                )
+            raise case_error(
+                f"the runtime {self._runtime!r} can't read the files of {dataset.label}",
+                "Store the samples and labels in an .npz file, which is sent there",
+                kind="error",
+                phase="files",
             )
         path = Path(dataset.path)
         return replace(dataset, path=self.send(path, f"data/{path.name}"))
@@ -180,9 +172,7 @@ class StagedFiles:
                     if fetched.digest or not data:
                         break
             if fetched.digest != digest.hexdigest():
-                raise WorkerError(
-                    Failure(kind="error", phase="files", message=f"{written} arrived damaged")
-                )
+                raise case_error(f"{written} arrived damaged", kind="error", phase="files")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)

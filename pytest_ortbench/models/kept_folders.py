@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
@@ -65,20 +65,20 @@ class KeptFolders(Generic[R]):
         others = other_writers(self.root.parent) or other_writers(self.root)
         if not others:
             return None
-        return Failure(
+        return case_failure(
+            f"{others}, and {self.kept}",
+            "Name a folder of your own in ORTBENCH_CACHE",
             kind="unavailable",
             phase=self.phase,
-            message=f"{others}, and {self.kept}",
-            hint="Name a folder of your own in ORTBENCH_CACHE",
         )
 
     def unusable(self, error: OSError) -> Failure:
         """Return what a file system that does not do as asked comes to."""
-        return Failure(
+        return case_failure(
+            f"the cache {self.root} can't be used ({error.strerror or error})",
+            "Free space there, or name another folder in ORTBENCH_CACHE",
             kind="error",
             phase=self.phase,
-            message=f"the cache {self.root} can't be used ({error.strerror or error})",
-            hint="Free space there, or name another folder in ORTBENCH_CACHE",
         )
 
     @contextmanager
@@ -102,9 +102,7 @@ class KeptFolders(Generic[R]):
             lock.acquire(timeout=timeout_s)
         except Timeout:
             message = f"another process has been {what} for {timeout_s:.0f} s"
-            raise WorkerError(
-                Failure(kind="timeout", phase=self.phase, message=message, hint=hint)
-            ) from None
+            raise case_error(message, hint, kind="timeout", phase=self.phase) from None
         try:
             yield
         finally:

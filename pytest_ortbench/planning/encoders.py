@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import InputSpec, Runtime
 from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import EncoderFile, FirstStepFile, Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.builders.registry import BUILDERS
@@ -126,8 +127,6 @@ def refuse_encoder(runtime: Runtime) -> Failure | None:
     """Return why a request with an encoder can't be measured in a runtime, if it can't."""
     if runtime.shares_files:
         return None
-    return Failure(
-        kind="unsupported",
-        phase="files",
-        message="an encoder file can't be sent to a runtime that does not share files",
+    return case_failure(
+        "an encoder file can't be sent to a runtime that does not share files", phase="files"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import (
     FILE_ENGINES,
     FRAMEWORK_ENGINES,
@@ -108,22 +109,20 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
     """
     if not any(name.startswith(_PACKAGE) for name in info.distributions):
         return {
-            GENAI: Failure(
+            GENAI: case_failure(
+                f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
+                "Install it with pip install 'pytest-ortbench[genai]', or measure in a "
+                f"runtime that has it: --ort-runtimes={_PACKAGE}",
                 kind="unavailable",
                 phase="import",
-                message=f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                hint="Install it with pip install 'pytest-ortbench[genai]', or measure in a "
-                f"runtime that has it: --ort-runtimes={_PACKAGE}",
             )
         }
     if not runtime.shares_files:
         return {
-            GENAI: Failure(
-                kind="unsupported",
+            GENAI: case_failure(
+                f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives single files",
+                "Measure it there under --ort-engines=session",
                 phase="staging",
-                message=f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives "
-                "single files",
-                hint="Measure it there under --ort-engines=session",
             )
         }
     return {}
@@ -160,19 +159,19 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
     if asked.engine != GENAI:
         return None
     if not decoder.folder:
-        return _unsupported(
+        return case_failure(
             "no genai_config.json refers to the file",
             "Name a folder that has one, or measure it under --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        return _unsupported(
+        return case_failure(
             f"{_PACKAGE} can't be used with it: {faults[0].told}{more}",
             f"{faults[0].remedy}, or measure it under --ort-engines=session",
         )
     if asked.depth and batch > 1:
-        return _unsupported(
+        return case_failure(
             f"{_PACKAGE} reads the tokens of {batch} sequences only once, so a prompt after "
             "earlier tokens is not possible",
             "Measure --ort-depth at batch 1, or under --ort-engines=session",
@@ -195,7 +194,7 @@ def provider_refusal(case: Case) -> Failure | None:
         asked.prompt_tokens == 1 and asked.depth <= MOST_AT_ONCE
     ):
         return None
-    return _unsupported(
+    return case_failure(
         f"GroupQueryAttention on the CPU reads a prompt after {asked.depth} tokens for one "
         f"sequence only, not for {case.batch}",
         "Measure --ort-depth at batch 1",
@@ -221,7 +220,7 @@ def _engine_refusal(case: Case) -> Failure | None:
     ]
     if not asked:
         return None
-    return _unsupported(
+    return case_failure(
         f"{title} does not run in a session of ONNX Runtime, so it has no {' and no '.join(asked)}",
         f"Measure {case.provider.alias} in a run without it",
     )
@@ -234,17 +233,17 @@ def _framework_refusal(case: Case) -> Failure | None:
     if source is None and case.model.decoder is not None and kind is not None and kind.writer:
         return why_no_folder(case, kind)
     if source is None:
-        return _unsupported(
+        return case_failure(
             f"{title} runs the source that a model was exported from, but this is an ONNX file",
             "Name its source: --ort-models=FILE.py:FUNCTION",
         )
     if not case.runtime.shares_files:
-        return _unsupported(
+        return case_failure(
             f"{title} runs the source, but runtime {case.runtime.label!r} receives single files",
             "Measure it in a runtime of this machine",
         )
     if source.library and kind is not None and source.library not in kind.libraries:
-        return _unsupported(
+        return case_failure(
             f"{title} does not run a model of {source.library}",
             f"Measure it under --ort-providers={source.framework}",
         )
@@ -252,11 +251,7 @@ def _framework_refusal(case: Case) -> Failure | None:
         return None
     owner = engine_kind(source.framework)
     theirs = source.framework if owner is None else owner.title
-    return _unsupported(
+    return case_failure(
         f"the model belongs to {theirs}, which {title} does not run",
         f"Measure it under --ort-providers={source.framework}",
     )
-
-
-def _unsupported(message: str, hint: str) -> Failure:
-    return Failure(kind="unsupported", phase="inputs", message=message, hint=hint)

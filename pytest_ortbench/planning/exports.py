@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import ModelError, WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.source import Exported, KeptExport, Source
@@ -173,13 +174,11 @@ class Exports:
 
         target, record = self._folders.make(place, fill, _state)
         if not (self._folders.read(target) and _holds(target, record) and _is_current(record)):
-            raise WorkerError(
-                Failure(
-                    kind="error",
-                    phase="export",
-                    message=f"{text} changed while it was exported",
-                    hint="Run it again",
-                )
+            raise case_error(
+                f"{text} changed while it was exported",
+                "Run it again",
+                kind="error",
+                phase="export",
             )
         self._remove_earlier(place, kept=target)
         return _kept(target, record, path, function)

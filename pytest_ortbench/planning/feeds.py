@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
@@ -385,14 +386,10 @@ def _positions(info: TensorInfo, hint: ValueHint, shape: tuple[int, ...]) -> Val
     count = shape[-1] if shape else 1
     last = int(hint.low) + count - 1
     if 0 <= hint.high < last:
-        return Failure(
-            kind="unsupported",
-            phase="inputs",
-            message=(
-                f"input {info.name!r} would hold positions up to {last}, but {hint.why} ends at "
-                f"{int(hint.high)}"
-            ),
-            hint="Set a shorter length with --ort-dims",
+        return case_failure(
+            f"input {info.name!r} would hold positions up to {last}, but {hint.why} ends at "
+            f"{int(hint.high)}",
+            "Set a shorter length with --ort-dims",
         )
     if hint.low == 0:
         return hint

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.encoders import first_half, later_half
@@ -129,18 +130,18 @@ def refuse_several_files(case: Case) -> Failure | None:
     if first is None or asked is None:
         return None
     if not case.runtime.shares_files:
-        return _unsupported(
+        return case_failure(
             "the file of a first step is not sent to a runtime that does not share files",
             "Merge the two files",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:
-        return _unsupported(
+        return case_failure(
             f"a decoder in two files is measured as it is, and not in {case.variant.precision}",
             f"Merge them ({HOW_TO_MERGE}), or make that precision of both files",
         )
     if asked.depth and _takes_one_token(case.model):
-        return _unsupported(
+        return case_failure(
             "its later steps take one token at a time, so that no prompt stands behind "
             f"{asked.depth} tokens",
             "Measure it at --ort-depth=0",
@@ -157,7 +158,3 @@ def _takes_one_token(model: Model) -> bool:
 
 def _noted(model: Model, note: str) -> Model:
     return replace(model, notes=(*model.notes, note))
-
-
-def _unsupported(message: str, hint: str, phase: str = "inputs") -> Failure:
-    return Failure(kind="unsupported", phase=phase, message=message, hint=hint)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
@@ -84,18 +85,13 @@ def with_cache_sizes(model: Model, dims: Mapping[str, tuple[int, ...]]) -> Model
 def _no_decoder(model: Model) -> Failure:
     """Return why a model that is to generate can't be made to."""
     if model.decoder is not None:
-        return Failure(
-            kind="unsupported",
-            phase="inputs",
-            message=f"the cache of model {model.name!r} has several sizes",
-            hint="Set one with --ort-dims",
+        return case_failure(
+            f"the cache of model {model.name!r} has several sizes", "Set one with --ort-dims"
         )
-    return Failure(
-        kind="unsupported",
-        phase="inputs",
-        message=f"model {model.name!r} was not recognised as a model that writes text: "
+    return case_failure(
+        f"model {model.name!r} was not recognised as a model that writes text: "
         f"{why_no_decoder(model)}",
-        hint="Leave out --ort-generate=only to measure single inferences",
+        "Leave out --ort-generate=only to measure single inferences",
     )
 
 
@@ -111,20 +107,16 @@ def _sizes(sizes: Mapping[str, int]) -> dict[str, int]:
 def _refusal(model: Model, asked: Generation) -> Failure | None:
     decoder = model.decoder
     if decoder is not None and set(range(decoder.vocabulary)) <= set(decoder.end_tokens):
-        return Failure(
-            kind="unsupported",
-            phase="inputs",
-            message=f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
+        return case_failure(
+            f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
             "(eos_token_id), so none is left to write",
-            hint="Correct eos_token_id in its configuration",
+            "Correct eos_token_id in its configuration",
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
-    return Failure(
-        kind="unsupported",
-        phase="inputs",
-        message=f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
+    return case_failure(
+        f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
         f"tokens make {asked.length} tokens, but the context of model {model.name!r} ends at "
         f"{decoder.context} ({decoder.context_from})",
-        hint="Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
+        "Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
     )

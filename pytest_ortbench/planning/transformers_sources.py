@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -96,7 +97,7 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     """
     library = kind.libraries[0]
     if not writes_alone(case.model):
-        return _refused(
+        return case_failure(
             f"{kind.title} carries out requests of a decoder alone, and this one has another file "
             "or an encoder",
             f"Leave {case.provider.alias} out",
@@ -104,13 +105,9 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
     folder = folder_beside(Path(case.model.path))
     if folder is not None and folder.refusal:
-        return _refused(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
-    return _refused(
+        return case_failure(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
+    return case_failure(
         f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
         "file with no such folder beside it",
         hint,
     )
-
-
-def _refused(message: str, hint: str) -> Failure:
-    return Failure(kind="unsupported", phase="inputs", message=message, hint=hint)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Model, Variant
 from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.core.outcome import Failure
@@ -159,20 +160,18 @@ def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:
     if recipe.calibration_data:
         place = f"[tool.ortbench.precisions.{recipe.name}]"
         key = f" calibration_data = {recipe.calibration_data!r}"
-    return Failure(
-        kind="unsupported",
+    return case_failure(
+        f"{place}{key}: {error.message if isinstance(error, UsageError) else error}",
+        error.hint if isinstance(error, UsageError) else "",
         phase="convert",
-        message=f"{place}{key}: {error.message if isinstance(error, UsageError) else error}",
-        hint=error.hint if isinstance(error, UsageError) else "",
     )
 
 
 def _no_source(precision: str) -> Failure:
-    return Failure(
-        kind="unsupported",
+    return case_failure(
+        f"{precision} can't be made from a file in ONNX Runtime's own format",
+        "Name the .onnx file that it was made from, or measure it as native",
         phase="convert",
-        message=f"{precision} can't be made from a file in ONNX Runtime's own format",
-        hint="Name the .onnx file that it was made from, or measure it as native",
     )
 
 
@@ -186,13 +185,12 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         shown = ", ".join(
             f"{count} {name}" for name, count in model.op_types.items() if "uant" in name
         )
-        return Failure(
-            kind="unsupported",
-            phase="convert",
-            message=f"{recipe.name} can't be made from a file that is already quantised"
+        return case_failure(
+            f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
-            hint="Measure it as native, or name its float sibling as the model's reference in "
+            "Measure it as native, or name its float sibling as the model's reference in "
             "[tool.ortbench.models.NAME]",
+            phase="convert",
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()
     if not floats and recipe.base not in ("fp16", "bf16"):
@@ -201,11 +199,10 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
 
 
 def _without_change(recipe: Recipe, why: str) -> Failure:
-    return Failure(
-        kind="unsupported",
+    return case_failure(
+        f"{recipe.name} would change nothing: {why}",
+        "Leave out this precision for this model",
         phase="convert",
-        message=f"{recipe.name} would change nothing: {why}",
-        hint="Leave out this precision for this model",
     )
 
 
@@ -236,12 +233,10 @@ def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] 
         if spec is None:
             if info.optional:
                 continue
-            return Failure(
-                kind="unsupported",
-                phase="inputs",
-                message=f"{Path(model.path).name} needs the input {info.name!r}, which the model "
+            return case_failure(
+                f"{Path(model.path).name} needs the input {info.name!r}, which the model "
                 f"does not have (its inputs: {', '.join(by_name)})",
-                hint="Variants of one model must share the names of their inputs",
+                "Variants of one model must share the names of their inputs",
             )
         fed.append(spec.typed(info.type))
     return tuple(fed)

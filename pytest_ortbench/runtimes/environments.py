@@ -27,7 +27,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.runtimes.auto import Hardware, this_hardware
@@ -365,13 +366,8 @@ def _request(requirements: RequirementList, python: str) -> str:
 
 def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> WorkerError:
     wanted = "+".join(requirements.requirements)
-    return WorkerError(
-        Failure(
-            kind="unavailable",
-            phase="start",
-            message=f"the runtime {wanted} can't be made: {reason}",
-            hint=hint,
-        )
+    return case_error(
+        f"the runtime {wanted} can't be made: {reason}", hint, kind="unavailable", phase="start"
     )
 
 

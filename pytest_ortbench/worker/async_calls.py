@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -38,7 +38,7 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
 
 
 def _unsupported(message: str, hint: str) -> WorkerError:
-    return WorkerError(Failure(kind="unsupported", phase="session", message=message, hint=hint))
+    return case_error(message, hint, phase="session")
 
 
 class AsyncCalls:

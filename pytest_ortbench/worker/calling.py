@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import WEBGPU
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.async_calls import AsyncCalls
 from pytest_ortbench.worker.binding import bind
 from pytest_ortbench.worker.callers import Callers
 from pytest_ortbench.worker.device_wait import waiting
-from pytest_ortbench.worker.element_types import unsupported
 from pytest_ortbench.worker.ort_values import plain_call
 from pytest_ortbench.worker.session import is_compiled_in
 from pytest_ortbench.worker.timing import time_bound_runs, time_runs
@@ -56,13 +56,13 @@ def require_safe_callers(case: Case) -> None:
     if provider.name not in _RECORDS_TOGETHER or case.callers == 1 or not is_compiled_in(provider):
         return
     if case.sessions > 1:
-        raise unsupported(
+        raise case_error(
             f"{case.sessions} sessions of {provider.name} in one process record into the same "
             "commands: several at a time compute wrong values",
             hint="Use --ort-processes for several sessions at a time",
         )
     if case.io == "device":
-        raise unsupported(
+        raise case_error(
             f"the outputs of {provider.name} can't be waited for on its device while another "
             "caller runs the session",
             hint="Use --ort-io=end-to-end for several callers, or --ort-processes",

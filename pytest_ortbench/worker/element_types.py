@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.element_types import NUMPY_NAMES, STAND_INS
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def parse_type(text: str, *, name: str) -> ValueType:
     """
     match = re.fullmatch(r"\s*(tensor|sparse_tensor|seq|map|optional)\((.*)\)\s*", text)
     if match is None:
-        raise unsupported(f"input {name!r} has the type {text!r}, which can't be fed")
+        raise case_error(f"input {name!r} has the type {text!r}, which can't be fed")
     kind, body = match.groups()
     if kind in ("tensor", "sparse_tensor"):
         return ValueType(kind=kind, element=body.strip())
@@ -55,18 +55,13 @@ def numpy_name(element: str, *, name: str) -> str:
     """
     numpy_type = NUMPY_NAMES.get(element) or STAND_INS.get(element)
     if numpy_type is None:
-        raise unsupported(
+        raise case_error(
             f"input {name!r} has elements of type {element!r}, which numpy can't hold",
             hint="Measure a variant of the model whose inputs are float, float16 or integers",
         )
     return numpy_type
 
 
-def unsupported(message: str, hint: str = "") -> WorkerError:
-    """A failure of kind ``unsupported`` while inputs are prepared."""
-    return WorkerError(Failure(kind="unsupported", phase="inputs", message=message, hint=hint))
-
-
 def input_error(message: str, hint: str = "") -> WorkerError:
     """A failure of kind ``error`` while inputs are prepared."""
-    return WorkerError(Failure(kind="error", phase="inputs", message=message, hint=hint))
+    return case_error(message, hint, kind="error")

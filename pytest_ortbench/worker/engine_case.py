@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.core.outcome import Failure, Placement, RuntimeInfo, Startup
+from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.engines.seam import (
@@ -176,13 +177,11 @@ class EngineCase(MeasuredCase):
         try:
             self._version = self._asked(self._engine.load, phase="import")
         except ImportError as error:
-            raise WorkerError(
-                Failure(
-                    kind="unavailable",
-                    phase="import",
-                    message=f"{self._kind.title} can't be imported: {error}",
-                    hint=self._kind.supply,
-                )
+            raise case_error(
+                f"{self._kind.title} can't be imported: {error}",
+                self._kind.supply,
+                kind="unavailable",
+                phase="import",
             ) from error
         return time.perf_counter_ns() - started
 
@@ -229,9 +228,7 @@ class EngineCase(MeasuredCase):
         try:
             return step()
         except EngineRefusal as error:
-            raise WorkerError(
-                Failure(kind=error.kind, phase=phase, message=str(error), hint=error.hint)
-            ) from error
+            raise case_error(str(error), error.hint, kind=error.kind, phase=phase) from error
 
     def _task(self, folder: Path | None) -> EngineTask:
         case = self.case
@@ -260,12 +257,10 @@ def _kind_of(case: Case) -> EngineKind:
     except UsageError as error:
         kind, reason = None, str(error)
     if kind is None:
-        raise WorkerError(
-            Failure(
-                kind="unavailable",
-                phase="import",
-                message=reason,
-                hint=f"Install the package that provides it in runtime {case.runtime.label!r}, too",
-            )
+        raise case_error(
+            reason,
+            f"Install the package that provides it in runtime {case.runtime.label!r}, too",
+            kind="unavailable",
+            phase="import",
         )
     return kind

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.entry import ENTRY_KEYS, LoadedSource
@@ -173,20 +173,16 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except (WorkerError, MemoryError):
             raise
         except EngineRefusal as error:
-            raise WorkerError(
-                Failure(
-                    kind=error.kind, phase="export", message=f"{text}: {error}", hint=error.hint
-                )
+            raise case_error(
+                f"{text}: {error}", error.hint, kind=error.kind, phase="export"
             ) from error
         except ImportError as error:
             packages = (*kind.distributions, *kind.exporter_distributions)
-            raise WorkerError(
-                Failure(
-                    kind="unavailable",
-                    phase="export",
-                    message=f"{text} can't be exported: {error}",
-                    hint=f"pip install {' '.join(packages)}" if packages else "",
-                )
+            raise case_error(
+                f"{text} can't be exported: {error}",
+                f"pip install {' '.join(packages)}" if packages else "",
+                kind="unavailable",
+                phase="export",
             ) from error
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
@@ -225,4 +221,4 @@ def exported_by(
 
 def export_error(message: str, hint: str = "", kind: str = "error") -> WorkerError:
     """Return the failure of an export."""
-    return WorkerError(Failure(kind=kind, phase="export", message=message, hint=hint))
+    return case_error(message, hint, kind=kind, phase="export")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, from_codes, represented
 from pytest_ortbench.worker.element_types import (
     ValueType,
     input_error,
     numpy_name,
     parse_type,
-    unsupported,
 )
 from pytest_ortbench.worker.tensor_proto import read_tensor, read_tensors
 
@@ -47,7 +47,7 @@ def read_input(spec: InputSpec) -> object:
             )
         inner = wanted.inner
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
-    raise unsupported(
+    raise case_error(
         f"input {spec.name!r} has the type {spec.type!r}, which can't be read from a file",
         hint="Leave it out of --ort-inputs: values are drawn for it",
     )

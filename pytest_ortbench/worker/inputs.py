@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.draw import draw
 from pytest_ortbench.worker.element_bits import represented
 from pytest_ortbench.worker.element_types import (
     ValueType,
     numpy_name,
     parse_type,
-    unsupported,
 )
 from pytest_ortbench.worker.input_files import read_input
 
@@ -105,7 +105,7 @@ def _value(
         return [inner(number) for number in range(SEQUENCE_LENGTH)]
     if kind.kind == "map" and kind.inner is not None and kind.inner.kind == "tensor":
         return _map(spec, kind, label=label, seed=seed, magnitude=magnitude, sample=sample)
-    raise unsupported(f"input {spec.name!r} has the type {spec.type!r}, which can't be fed")
+    raise case_error(f"input {spec.name!r} has the type {spec.type!r}, which can't be fed")
 
 
 def _map(

@@ -13,8 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.element_types import ELEMENT_TYPES, NUMPY_NAMES, STAND_INS
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, to_bits
-from pytest_ortbench.worker.element_types import unsupported
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
@@ -121,7 +121,7 @@ class StandInCalls:
         Raises:
             WorkerError: ``unsupported``.
         """
-        raise unsupported(
+        raise case_error(
             "run_async takes and gives arrays of numpy, and numpy lacks a type of this model's "
             "tensors",
             hint="Use --ort-call=sync",
@@ -135,7 +135,7 @@ class StandInCalls:
         if isinstance(value, np.ndarray) and element in STAND_INS:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
-            raise unsupported(
+            raise case_error(
                 f"input {name!r} has the type {kind!r}, of which Python makes no OrtValue, and "
                 f"numpy lacks the type of the output {self.foreign[0]!r}"
             )
@@ -148,7 +148,7 @@ class StandInCalls:
     def _array(self, name: str, value: Any) -> object:
         kind = self._outputs[name]
         if value is None or not value.is_tensor():
-            raise unsupported(f"output {name!r} has the type {kind!r}, which Python can't read")
+            raise case_error(f"output {name!r} has the type {kind!r}, which Python can't read")
         return array_of(value, element_of(kind))
 
 
@@ -170,7 +170,7 @@ def value_of(ort: ModuleType, array: Any, element: str, *, name: str) -> OrtValu
         value: OrtValue = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), number)
         size = value.tensor_size_in_bytes() if array.size else 0
     except Exception as error:  # ONNX Runtime's own exceptions share no base class
-        raise unsupported(
+        raise case_error(
             f"input {name!r} has elements of type {element!r}, of which ONNX Runtime "
             f"{ort.__version__} makes no tensor in Python ({type(error).__name__})",
             hint="Use a newer ONNX Runtime, or a model whose inputs are float, float16 or integers",

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure, OutputCheck
+from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.outcome import OutputCheck
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,12 +171,8 @@ def _leaves(value: object, label: str) -> list[Leaf]:
             for number, element in enumerate(value)
             for leaf in _leaves(element, f"{label}[{number}]")
         ]
-    raise WorkerError(
-        Failure(
-            kind="unsupported",
-            phase="accuracy",
-            message=f"output {label!r} is a {type(value).__name__}, which can't be compared",
-        )
+    raise case_error(
+        f"output {label!r} is a {type(value).__name__}, which can't be compared", phase="accuracy"
     )
 
 

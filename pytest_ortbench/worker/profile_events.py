@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.device_events import (
     CATEGORY,
@@ -300,12 +300,9 @@ def _whole(value: object) -> int:
 
 
 def _unreadable(path: Path, why: str) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase="profile",
-            message=f"the profile {path} can't be used: {why}",
-            hint="Without it, placement can't be proven; check whether the temporary folder is "
-            "full",
-        )
+    return case_error(
+        f"the profile {path} can't be used: {why}",
+        "Without it, placement can't be proven; check whether the temporary folder is full",
+        kind="error",
+        phase="profile",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.user_code import load_file
 
 #: The package whose library calls them.
@@ -59,4 +59,4 @@ def _operators(module: ModuleType, extensions: ModuleType) -> list[str]:
 
 
 def _failed(kind: str, message: str, hint: str) -> WorkerError:
-    return WorkerError(Failure(kind=kind, phase="session", message=message, hint=hint))
+    return case_error(message, hint, kind=kind, phase="session")

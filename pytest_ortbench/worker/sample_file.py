@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -249,11 +249,9 @@ def _decode(coded: Mapping[str, Any], arrays: Mapping[str, Any]) -> object:
 
 
 def _damaged(path: Path, error: Exception) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase="accuracy",
-            message=f"the reference outputs in {path} can't be read: {error}",
-            hint="Remove the file; it is made again",
-        )
+    return case_error(
+        f"the reference outputs in {path} can't be read: {error}",
+        "Remove the file; it is made again",
+        kind="error",
+        phase="accuracy",
     )

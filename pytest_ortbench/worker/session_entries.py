@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import WorkerError, nearest
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import DOCUMENTED, is_documented
 from pytest_ortbench.worker.plugins import is_bundled, plugin_of
@@ -106,13 +106,11 @@ def _other_libraries(case: Case) -> list[Path]:
 def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
     near = _nearest_key(key, _known_keys(libraries))
     guess = f"Did you mean {near!r}? " if near else ""
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase="session",
-            message=f"ONNX Runtime {version} does not know the session option {key!r}",
-            hint=f"{guess}Correct --ort-session-option, or use an ONNX Runtime that has it",
-        )
+    return case_error(
+        f"ONNX Runtime {version} does not know the session option {key!r}",
+        f"{guess}Correct --ort-session-option, or use an ONNX Runtime that has it",
+        kind="error",
+        phase="session",
     )
 
 

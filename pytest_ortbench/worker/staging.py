@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.own_folder import OWNER, OwnFolder, sweep
 from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
 from pytest_ortbench.worker.state import WorkerState
@@ -150,21 +150,15 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _refused(name: str) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase="files",
-            message=f"{name!r} is not a path within the worker's own folder",
-        )
+    return case_error(
+        f"{name!r} is not a path within the worker's own folder", kind="error", phase="files"
     )
 
 
 def _damaged(name: str, how: str) -> WorkerError:
-    return WorkerError(
-        Failure(
-            kind="error",
-            phase="files",
-            message=f"{name} arrived damaged: {how}",
-            hint="Something between host and runtime changes the data that is sent",
-        )
+    return case_error(
+        f"{name} arrived damaged: {how}",
+        "Something between host and runtime changes the data that is sent",
+        kind="error",
+        phase="files",
     )

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 
 
 def load_file(path: Path) -> ModuleType:
@@ -75,4 +75,4 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 def stage_error(message: str, hint: str = "") -> WorkerError:
     """A failure of the user's code."""
-    return WorkerError(Failure(kind="error", phase="stages", message=message, hint=hint))
+    return case_error(message, hint, kind="error", phase="stages")

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.case import Case, Runtime
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.gate import GateResult
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -83,7 +82,7 @@ def is_worse(result: GateResult) -> bool | None:
     """
     worse = any(metric.verdict == "worse" for metric in result.metrics)
     if result.verdict == "incomparable" and not worse:
-        raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
+        raise case_error(result.reason, kind="error", phase="measure")
     if result.verdict == "unjudged" and not worse and result.latency_verdict != "slower":
         return None
     if result.failures:

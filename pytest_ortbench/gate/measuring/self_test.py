@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.gate import GateResult, PairedLaunch
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.measuring.gate import Gate
 from pytest_ortbench.gate.measuring.pair import Pair
@@ -152,7 +152,7 @@ class SelfTest:
         # The wider network has other answers, and nothing but its times is on trial.
         if result.latency_verdict == "incomparable":
             # Nothing was tried, so nothing may be counted.
-            raise WorkerError(Failure(kind="error", phase="measure", message=result.reason))
+            raise case_error(result.reason, kind="error", phase="measure")
         return _record(
             result,
             kind=turn if isinstance(turn, str) else f"+{100 * turn:g} %",

@@ -12,9 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.generation import MOST_AT_ONCE, NOISE_DB, Consistency
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.worker.generation.requests import Prompts, decoder_in, generation_in
 from pytest_ortbench.worker.generation.scoring import (
@@ -55,17 +54,15 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
     if not seen.is_wrong:
         return
     ratios = ", ".join(f"{ratio:.1f}" for ratio in seen.sqnr_db)
-    raise WorkerError(
-        Failure(
-            kind="error",
-            phase="first",
-            message="its logits token by token differ from those of one run over all tokens: "
-            f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "
-            f"{seen.least_db:g} dB; so its inputs are wrong, or it computes wrongly with a "
-            "cache",
-            hint="Check what the file expects of mask, positions and cache; --ort-generate=off "
-            "measures single inferences",
-        )
+    raise case_error(
+        "its logits token by token differ from those of one run over all tokens: "
+        f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "
+        f"{seen.least_db:g} dB; so its inputs are wrong, or it computes wrongly with a "
+        "cache",
+        "Check what the file expects of mask, positions and cache; --ort-generate=off "
+        "measures single inferences",
+        kind="error",
+        phase="first",
     )
 
 

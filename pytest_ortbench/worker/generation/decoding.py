@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.generation import MOST_AT_ONCE, CacheTensor, Decoder
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.worker.binding import device_of
 from pytest_ortbench.worker.generation.first_step import FirstStep, bound
 from pytest_ortbench.worker.generation.step_inputs import FLOATS, StepInputs
@@ -240,13 +239,9 @@ class SessionDecoder:
 
         kind = FLOATS.get(self._types[tensor.past])
         if kind is None:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="inputs",
-                    message=f"the cache {tensor.past!r} is {self._types[tensor.past]}, "
-                    "which numpy does not have",
-                )
+            raise case_error(
+                f"the cache {tensor.past!r} is {self._types[tensor.past]}, "
+                "which numpy does not have"
             )
         shape = tensor.sized(self._batch, self._length if self._decoder.shares_buffers else 0)
         empty = np.zeros(shape, dtype=kind)

@@ -15,9 +15,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.generation import GeneratedRequest
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel
@@ -59,14 +58,11 @@ class GenaiEngine:
             WorkerError: for several sequences, whose cache genai fills at once only.
         """
         if self._batch > 1:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="first",
-                    message=f"{PACKAGE} reads the tokens of {self._batch} sequences once, so there "
-                    "is no prompt behind others",
-                    hint="Measure --ort-depth at batch 1, or under --ort-engines=session",
-                )
+            raise case_error(
+                f"{PACKAGE} reads the tokens of {self._batch} sequences once, so there "
+                "is no prompt behind others",
+                "Measure --ort-depth at batch 1, or under --ort-engines=session",
+                phase="first",
             )
         self._generator = self._model.generator(length=self._length)
         self._generator.append_tokens(_as_given(ids))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.generation.requests import decoder_in
 from pytest_ortbench.worker.runtime import load
@@ -278,4 +278,4 @@ def _text(value: object) -> str:
 
 def _refused(message: str, *, kind: Any = "unsupported", phase: str = "session") -> WorkerError:
     hint = "Install it with pip install 'pytest-ortbench[genai]'" if kind == "unavailable" else ""
-    return WorkerError(Failure(kind=kind, phase=phase, message=message, hint=hint))
+    return case_error(message, hint, kind=kind, phase=phase)

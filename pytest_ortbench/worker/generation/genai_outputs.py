@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel
 from pytest_ortbench.worker.generation.requests import decoder_in
 
@@ -100,13 +99,9 @@ class GenaiOutputs:
             holds[decoder.positions] = bool(counted.all())
         wrong = [name for name, is_right in holds.items() if not is_right]
         if wrong:
-            raise WorkerError(
-                Failure(
-                    kind="unsupported",
-                    phase="inputs",
-                    message=f"{PACKAGE} makes the input {wrong[0]!r} itself, and it would differ "
-                    "for a prompt without padding",
-                )
+            raise case_error(
+                f"{PACKAGE} makes the input {wrong[0]!r} itself, and it would differ "
+                "for a prompt without padding"
             )
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
 from pytest_ortbench.passes.generation.worker.text import nats_of_window
@@ -113,6 +112,6 @@ def read_continuation(path: Path) -> Continuation:
                 text_nats=tuple(float(nats) for nats in stored["text_nats"]),
             )
     except (OSError, ValueError, KeyError) as error:
-        raise WorkerError(
-            Failure(kind="error", phase="reference", message=f"{path} can't be read: {error}")
+        raise case_error(
+            f"{path} can't be read: {error}", kind="error", phase="reference"
         ) from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import TRUTH, Dataset
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.passes.task.facts import BoxAccuracy, Precisions, TaskAccuracy
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
 
 
 def _unfit(message: str, hint: str = "") -> WorkerError:
-    return WorkerError(Failure(kind="error", phase="task", message=message, hint=hint))
+    return case_error(message, hint, kind="error", phase="task")
 
 
 def _form_words(dataset: Dataset, side: Detected) -> str:

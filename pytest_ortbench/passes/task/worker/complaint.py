@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failures import case_error
 
 
 def bad_data(message: str, hint: str = "") -> WorkerError:
     """Return an error about the user's data, to be raised."""
-    return WorkerError(Failure(kind="error", phase="task", message=message, hint=hint))
+    return case_error(message, hint, kind="error", phase="task")
 
 
 def array_words(value: object) -> str:
