@@ -304,8 +304,10 @@ def test_a_tenth_of_the_capacity_is_valid_and_four_times_is_invalid_for_real(
     assert good.test.duration_s >= 9.5
     assert bad.valid is False
     assert bad.test is not None
-    assert "Performance constraints satisfied: NO" in bad.test.reasons
-    assert "Reduce target QPS to improve latency." in bad.test.reasons
+    assert set(bad.test.reasons) >= {
+        "Performance constraints satisfied: NO",
+        "Reduce target QPS to improve latency.",
+    }
     assert bad.test.percentiles_ns["90"] > 100_000_000
     assert (good.callers, good.sessions) == (1, 1)
     assert good.total_threads == good.threads == 1

@@ -75,8 +75,10 @@ def test_half_of_the_capacity_is_valid() -> None:
 def test_twice_the_capacity_is_invalid_and_says_why() -> None:
     found = put_under_load([rest], replace(ASKED, rate_per_s=2 / SERVICE_S, latency_s=0.1))
     assert found.valid is False
-    assert "Performance constraints satisfied: NO" in found.reasons
-    assert "Reduce target QPS to improve latency." in found.reasons
+    assert set(found.reasons) >= {
+        "Performance constraints satisfied: NO",
+        "Reduce target QPS to improve latency.",
+    }
     assert found.late is not None
     assert found.late > 0.5 * found.queries
     assert found.percentiles_ns["90"] > 100_000_000
