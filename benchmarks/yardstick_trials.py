@@ -34,6 +34,7 @@ from paired_cases import bench
 from pytest_ortbench.analysis.relative_latency import relative_latency
 from pytest_ortbench.analysis.samples import median_latency
 from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
+from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES
 from pytest_ortbench.execution import standard
 from pytest_ortbench.yardstick.measuring.turns import spread_evenly
 
@@ -59,6 +60,7 @@ def main() -> int:
     parser.add_argument("--flagged", action="store_true", help="compare flagged runs, too")
     parser.add_argument("--runs", type=int, default=40, help="of each case, on this occasion")
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, over three processes")
+    parser.add_argument("--yardstick", default="auto", choices=YARDSTICK_CHOICES)
     parser.add_argument("--file", type=Path, default=FILE)
     args = parser.parse_args()
     earlier = read(args.file)
@@ -67,20 +69,21 @@ def main() -> int:
             sys.exit(f"{args.file} holds {len(earlier)} runs: add --resume, or name another --file")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            measure(args.file, args.runs, args.seconds)
+            measure(args.file, args.runs, args.seconds, args.yardstick)
         except KeyboardInterrupt:
             print("stopped; this is what the file holds")
     print(table(read(args.file), flagged=args.flagged))
     return 0
 
 
-def measure(file: Path, runs: int, seconds: float) -> None:
+def measure(file: Path, runs: int, seconds: float, yardstick: str) -> None:
     """Measure every case so many times, in another order each time, a line after each."""
     file.parent.mkdir(parents=True, exist_ok=True)
     drop_torn_line(file)
     with bench(MODELS, *THREADS) as ready:
         cases = [
-            replace(case, sampling=replace(case.sampling, time_s=seconds)) for case in ready.cases
+            replace(case, sampling=replace(case.sampling, time_s=seconds, yardstick=yardstick))
+            for case in ready.cases
         ]
         for index in range(runs):
             for case in random.sample(cases, len(cases)):

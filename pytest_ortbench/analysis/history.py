@@ -1,7 +1,9 @@
-"""Latency over many stored runs: where it changed, told from ratios to the canary.
+"""Latency over many stored runs: where it changed, told from ratios to reference work.
 
-A ratio to the pinned model of the same run is the same on a fast day and on a slow one, so that a
-change of it is one of the code. A change point opens a question; it never fails anything.
+A ratio to reference work of the same run is the same on a fast day and on a slow one, so that a
+change of it is one of the code. The yardstick takes turns with the model; where no run of a case
+has one, it is the canary, which is measured once a run. A change point opens a question; it never
+fails anything.
 """
 
 from __future__ import annotations
@@ -9,13 +11,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from pytest_ortbench.analysis.order import MAD_SCALE
+from pytest_ortbench.analysis.relative_latency import (
+    NoRelativeLatency,
+    RelativeLatency,
+    relative_latency,
+)
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 
 #: A change is told only with so many runs on either side.
@@ -28,7 +36,7 @@ _PENALTY = 3.0
 #: A step that is smaller than this is shown to nobody, however regular the series.
 SMALLEST_STEP = 0.02
 
-#: What makes a machine: its stable facts and the model of its canary.
+#: What makes a machine: its stable facts and what the latency is divided by there.
 Facts = tuple[tuple[str, str], ...]
 
 
@@ -40,13 +48,17 @@ class Point:
         run_id: The run.
         started_at: UTC, ISO 8601.
         commit: Revision, empty if unknown.
-        ratio: Median latency ÷ median of the canary.
+        ratio: Latency ÷ that of the series' scale.
+        low: Lower end of its 95 % interval; ``None`` against a canary, which has none.
+        high: Upper end, likewise.
     """
 
     run_id: str
     started_at: str
     commit: str
     ratio: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +84,9 @@ class Series:
         machine: Host of its runs, numbered where one host has had different facts or canaries.
         points: The oldest first.
         steps: Where it changed.
+        against: What the latency is divided by: ``yardstick`` or ``canary``.
+        left_out: Runs of the case on this machine whose ratio to the yardstick is not known, since
+            they lacked CPUs or had none.
     """
 
     key: Key
@@ -79,48 +94,103 @@ class Series:
     machine: str
     points: tuple[Point, ...]
     steps: tuple[Step, ...] = ()
+    against: str = "canary"
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CaseInRun:
+    """One case in one run by both scales, each with what makes it another scale than others."""
+
+    host: str
+    role_note: str
+    yardstick: RelativeLatency | None
+    by_yardstick: Point | None
+    canary: str
+    by_canary: Point | None
+
+    def on(self, with_yardstick: bool) -> tuple[Facts, Point] | None:
+        """The scale and the point on it; ``None`` where the run has none."""
+        if not with_yardstick:
+            return None if self.by_canary is None else ((("canary", self.canary),), self.by_canary)
+        if self.yardstick is None or self.by_yardstick is None:
+            return None
+        scale = self.yardstick
+        facts = (("yardstick", scale.yardstick.identity), ("estimator", scale.estimator))
+        return facts, self.by_yardstick
 
 
 def histories(runs: Iterable[Run]) -> list[Series]:
-    """Return one series a case and machine, with its change points.
+    """Return one series a case, machine and scale, with its change points.
 
-    Runs without a canary are left out: what moved in them can't be told.
+    Runs without any scale are left out: what moved in them can't be told.
 
     Raises:
         UsageError: if the library that finds change points is not installed.
     """
-    points_of: dict[tuple[Key, Facts], list[Point]] = {}
-    hosts: dict[Facts, str] = {}
-    notes: dict[Key, str] = {}
+    readings: dict[tuple[Key, Facts], list[_CaseInRun]] = {}
     for run in sorted(runs, key=lambda run: run.started_at):
-        if run.canary is None or not run.canary.durations_ns:
-            continue
-        canary_s = median(run.canary.durations_ns) * 1e-9
-        machine = (*sorted(run.machine.stable.items()), ("canary", run.canary.model))
-        hosts[machine] = run.machine.host
+        stable = tuple(sorted(run.machine.stable.items()))
         for result in run.cases:
-            latency = summarise(result, percentiles=False).quantities.get("latency_p50")
-            if latency is not None:
-                notes[result.case.key] = result.case.provider.role_note
-                points_of.setdefault((result.case.key, machine), []).append(
-                    Point(
-                        run_id=run.run_id,
-                        started_at=run.started_at,
-                        commit=run.commit.revision if run.commit else "",
-                        ratio=latency.value / canary_s,
-                    )
-                )
-    names = _machine_names(hosts)
-    return [
-        Series(
-            key=key,
-            role_note=notes[key],
-            machine=names[machine],
-            points=tuple(points),
-            steps=change_points([point.ratio for point in points]),
-        )
-        for (key, machine), points in points_of.items()
-    ]
+            reading = _reading(run, result)
+            if reading is not None:
+                readings.setdefault((result.case.key, stable), []).append(reading)
+    made: list[tuple[Facts, Series]] = []
+    hosts: dict[Facts, tuple[str, str]] = {}
+    for (key, stable), of_case in readings.items():
+        with_yardstick = any(reading.by_yardstick is not None for reading in of_case)
+        points_of: dict[Facts, list[Point]] = {}
+        for reading in of_case:
+            scaled = reading.on(with_yardstick)
+            if scaled is not None:
+                facts = (*stable, *scaled[0])
+                points_of.setdefault(facts, []).append(scaled[1])
+                seen = (scaled[1].started_at, reading.host)
+                hosts[facts] = min(hosts.get(facts, seen), seen)
+        left_out = len(of_case) - sum(map(len, points_of.values()))
+        for facts, points in points_of.items():
+            series = Series(
+                key=key,
+                role_note=of_case[-1].role_note,
+                machine="",
+                points=tuple(points),
+                steps=change_points([point.ratio for point in points]),
+                against="yardstick" if with_yardstick else "canary",
+                left_out=left_out if with_yardstick else 0,
+            )
+            made.append((facts, series))
+    ages = sorted(hosts.items(), key=lambda entry: entry[1])
+    names = _machine_names({facts: host for facts, (_, host) in ages})
+    return [replace(series, machine=names[facts]) for facts, series in made]
+
+
+def _reading(run: Run, result: CaseResult) -> _CaseInRun | None:
+    """What a run says of a case; ``None`` where it measured none."""
+    latency = summarise(result, percentiles=False).quantities.get("latency_p50")
+    if latency is None:
+        return None
+    base = Point(
+        run_id=run.run_id,
+        started_at=run.started_at,
+        commit=run.commit.revision if run.commit else "",
+        ratio=1.0,
+    )
+    relative = relative_latency(result)
+    by_canary = None
+    if run.canary is not None and run.canary.durations_ns:
+        canary_s = median(run.canary.durations_ns) * 1e-9
+        by_canary = replace(base, ratio=latency.value / canary_s)
+    known = None if isinstance(relative, NoRelativeLatency) else relative
+    return _CaseInRun(
+        host=run.machine.host,
+        role_note=result.case.provider.role_note,
+        yardstick=known,
+        by_yardstick=None
+        if known is None
+        else replace(base, ratio=known.value, low=known.low, high=known.high),
+        canary="" if run.canary is None else run.canary.model,
+        by_canary=by_canary,
+    )
 
 
 def _machine_names(hosts: Mapping[Facts, str]) -> dict[Facts, str]:

@@ -17,7 +17,7 @@ from statistics import median
 
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.order import interval_ranks, nearest_rank
-from pytest_ortbench.core.outcome import CaseResult, Measurement
+from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
 
 #: Flags that say that a side did not get the CPUs that it would use, so that no ratio holds.
@@ -62,6 +62,20 @@ class RelativeLatency:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoRelativeLatency:
+    """Why the blocks of a case say nothing of its latency.
+
+    Attributes:
+        cause: Name of the flag that says that CPUs were lacking; ``absence``: a worker had no
+            yardstick; ``yardsticks``: not the same one in all workers; ``rounds``: too few.
+        reason: The same as a sentence.
+    """
+
+    cause: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
     """The first fact for which two relative latencies do not compare.
 
@@ -76,27 +90,27 @@ class Mismatch:
     after: str
 
 
-def relative_latency(result: CaseResult) -> RelativeLatency | str:
+def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
     """Return the latency of a case against its yardstick, or why there is none."""
-    starving = [flag.name for flag in result.flags if flag.name in STARVING_FLAGS]
-    if starving:
-        return f"{starving[0]}: the model or the yardstick lacked CPUs, so no ratio holds"
+    for flag in result.flags:
+        if flag.name in STARVING_FLAGS:
+            reason = f"{flag.name}: the model or the yardstick lacked CPUs, so no ratio holds"
+            return NoRelativeLatency(cause=flag.name, reason=reason)
     workers: list[YardstickTurns] = []
     for measurement in result.measurements:
-        reason = _absence(measurement)
-        if reason:
-            return reason
-        if measurement.yardstick is not None:
-            workers.append(measurement.yardstick)
-    yardsticks = {turns.yardstick for turns in workers}
+        turns = measurement.yardstick
+        if turns is None or turns.yardstick is None:
+            return NoRelativeLatency(cause="absence", reason=_absence(turns))
+        workers.append(turns)
+    yardsticks = {turns.yardstick for turns in workers if turns.yardstick is not None}
     if len(yardsticks) != 1:
-        return "the workers took turns with different yardsticks" if yardsticks else "no worker"
+        reason = "the workers took turns with different yardsticks" if workers else "no worker"
+        return NoRelativeLatency(cause="yardsticks", reason=reason)
     (yardstick,) = yardsticks
-    if yardstick is None:
-        return "no yardstick"
     fewest = min(len(turns.model_mean_ns) for turns in workers)
     if fewest < _FEWEST_ROUNDS:
-        return f"{fewest} rounds with the yardstick, at least {_FEWEST_ROUNDS} are needed"
+        reason = f"{fewest} rounds with the yardstick, at least {_FEWEST_ROUNDS} are needed"
+        return NoRelativeLatency(cause="rounds", reason=reason)
     model_cpus = _middle([turns.model_cpus for turns in workers])
     estimator = _estimator(yardstick, model_cpus)
     estimate = _floors if estimator == "floors" else _blocks
@@ -138,13 +152,10 @@ def mismatch(before: RelativeLatency, after: RelativeLatency) -> Mismatch | None
     return None
 
 
-def _absence(measurement: Measurement) -> str:
-    """Why a worker has no rounds with a yardstick; empty if it has."""
-    turns = measurement.yardstick
+def _absence(turns: YardstickTurns | None) -> str:
+    """Say why a worker has no yardstick."""
     if turns is None:
         return "measured without a yardstick"
-    if not turns.absence:
-        return ""
     more = f" ({turns.detail})" if turns.detail else ""
     return f"no yardstick: {ABSENCES[turns.absence]}{more}"
 

@@ -12,7 +12,7 @@ from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
-from pytest_ortbench.analysis.relative_latency import relative_latency
+from pytest_ortbench.analysis.relative_latency import NoRelativeLatency, relative_latency
 from pytest_ortbench.analysis.samples import (
     elapsed_ns,
     median_latency,
@@ -203,8 +203,8 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
 def _add_relative_latency(collector: Collector, result: CaseResult) -> None:
     names = ("latency_relative", "latency_undisturbed")
     relative = relative_latency(result)
-    if isinstance(relative, str):
-        collector.reject(names, relative)
+    if isinstance(relative, NoRelativeLatency):
+        collector.reject(names, relative.reason)
         return
     rounds = sum(
         len(measurement.yardstick.model_mean_ns)

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     help="Draw the series to this file (.png or .svg).",
 )
 def command(folder: Path, plot: Path | None) -> int:
-    """Find change points in the runs of DIR, on ratios to the canary of each run.
+    """Find change points in the runs of DIR, on ratios to reference work of the same run.
+
+    That is the yardstick, which took turns with the model; where no run of a case has one, it is
+    the canary. A run that lacked CPUs has no ratio to a yardstick, and is left out and counted.
 
     Each machine is a series of its own. A change point is a question, never a failure: the exit
     code is 0 whatever is found.
@@ -54,10 +57,13 @@ def command(folder: Path, plot: Path | None) -> int:
     newest = models_of(max(runs, key=lambda run: run.started_at)) if runs else {}
     series = histories(named_alike(run, newest) for run in runs)
     if not series:
-        warn(f"note: {folder} does not contain a finished run with a canary yet")
+        warn(f"note: {folder} does not contain a finished run with a yardstick or a canary yet")
         return ExitCode.FINE
     for entry, name in zip(series, series_names(series), strict=True):
         count = counted(len(entry.points), "run")
+        if entry.left_out:
+            count_out = counted(entry.left_out, "run")
+            warn(f"note: {name}: {count_out} left out: no ratio to the yardstick")
         if not entry.steps:
             say(f"{name}: no change in {count}")
         for step in entry.steps:

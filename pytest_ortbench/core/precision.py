@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.provider_kinds import NVIDIA
@@ -101,6 +102,24 @@ def precision_of(model: Model) -> str:
     """Return :func:`own_precision` of a model that was read."""
     types = tuple(info.type for info in (*model.inputs, *model.outputs))
     return own_precision(model.op_types, model.weight_types, types)
+
+
+def widens_weights(model: Model) -> bool:
+    """Return whether a file stores weights in half precision that its own graph converts.
+
+    It has a conversion for each node that multiplies; what computes in half precision converts in
+    fewer places.
+
+    Args:
+        model: One whose weights are mostly of half precision.
+    """
+    names = {name: name.rpartition("::")[2] for name in model.op_types}
+    products = sum(
+        count
+        for name, count in model.op_types.items()
+        if is_counted(names[name]) and names[name] not in WITHOUT_PRODUCTS
+    )
+    return 0 < products <= model.op_types.get("Cast", 0)
 
 
 def base_of(case: Case) -> str:

@@ -10,6 +10,9 @@ from pytest_ortbench.worker.accuracy import SAMPLES
 #: Runs at the end of the warm-up that say how long one inference takes.
 _LAST_OF_WARM_UP = 5
 
+#: What a process has of a CPU that it has for itself.
+_ONE_CPU = 0.9
+
 #: Runs at its end among which some are undisturbed.
 _UNDISTURBED_OF = 20
 
@@ -79,7 +82,12 @@ def usual_ns(warm_up: WarmUp) -> float:
 
 
 def cpus_used(warm_up: WarmUp) -> float | None:
-    """CPUs that a model kept busy in its warm-up; ``None`` if that is not known."""
-    if warm_up.cpu_ns is None or not warm_up.total_ns:
+    """CPUs that a model keeps busy where nothing disturbs it; ``None`` if that is not known.
+
+    Beside other work an inference takes longer, and its CPU time stays about the same. Where a
+    process did not even have one CPU, nothing is known.
+    """
+    usual = usual_ns(warm_up)
+    if warm_up.cpu_ns is None or not usual or warm_up.cpu_ns < _ONE_CPU * warm_up.total_ns:
         return None
-    return warm_up.cpu_ns / warm_up.total_ns
+    return warm_up.cpu_ns / warm_up.count / usual

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.model import Model
@@ -15,6 +16,7 @@ from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.well_known import is_past
 from pytest_ortbench.planning.engines import GENAI, engines_for
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.sizes import ModelAxes
 
 
 def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterator[Skip]:
@@ -63,7 +65,21 @@ def _is_in_config(model: Model) -> bool:
     return config is not None and len(set(config.files.values())) == 1
 
 
-def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterator[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanNote:
+    """Something odd about a model of a plan.
+
+    Attributes:
+        text: What, for people.
+        moot_with: Path of another model: where that is in the run, too, the note has no use. Each
+            file that is named on the command line has a plan of its own.
+    """
+
+    text: str
+    moot_with: str = ""
+
+
+def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterator[PlanNote]:
     """Yield what is odd beside models, where no row tells it.
 
     That is what is wrong with a ``genai_config.json``, what goes on with a first step, and whatever
@@ -75,24 +91,35 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
     """
     for model in models if request.generate != "off" else ():
         later, decoder = later_half(Path(model.path)), model.decoder
-        if later is not None and not any(Path(other.path) == later for other in models):
-            yield f"{model.name}: {_writes_first(later)}"
+        if later is not None:
+            yield PlanNote(
+                text=f"{model.name}: {_writes_first(later)}; name it, too",
+                moot_with=str(later),
+            )
         if decoder is None:
             continue
+        idle = ModelAxes(model).of_requests & request.dims.keys()
+        if idle and request.generate == "only":
+            names = ", ".join(sorted(idle))
+            told = f"a request sets {names} itself, so a size given for it has no effect"
+            yield PlanNote(text=f"{model.name}: {told}. Use --ort-prompt-tokens and --ort-depth")
         faults = {fault.told for fault in decoder.config_faults}
-        yield from (f"{model.name}: {note}" for note in model.notes if note not in faults)
+        for note in model.notes:
+            if note not in faults:
+                yield PlanNote(text=f"{model.name}: {note}")
         refused = GENAI in engines_for(decoder, request)
         for fault in decoder.config_faults:
             if not fault.stops_genai:
-                yield f"{model.name}: {fault.told}: the graph decides. {fault.remedy}"
+                told = f"{fault.told}: the graph decides. {fault.remedy}"
+                yield PlanNote(text=f"{model.name}: {told}")
             elif not refused:
-                yield f"{model.name}: {fault.told}. {fault.remedy}"
+                yield PlanNote(text=f"{model.name}: {fault.told}. {fault.remedy}")
 
 
 def _writes_first(later: Path) -> str:
     return (
-        f"{later.name} beside it writes all tokens but the first. Name that file to measure "
-        "requests of both"
+        f"{later.name} beside it writes all tokens but the first, and requests of both are "
+        "measured under its name"
     )
 
 

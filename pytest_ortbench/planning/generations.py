@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.failures import case_failure
@@ -15,7 +15,7 @@ from pytest_ortbench.models.decoders import completed
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.planning.decoder_notes import why_no_decoder
 from pytest_ortbench.planning.engines import all_engines_for
-from pytest_ortbench.planning.feeds import Workload
+from pytest_ortbench.planning.feeds import Workload, workloads
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
 
@@ -26,8 +26,47 @@ NEW_TOKENS = 32
 GENERATE = "generate"
 
 
+def shapes_of(
+    axes: ModelAxes, request: PlanRequest, providers: Sequence[Provider]
+) -> list[tuple[dict[str, int], Workload | None]]:
+    """Return sizes that the user set, each with the workloads of the model unless it sets theirs.
+
+    Args:
+        axes: Of the model.
+        request: What was asked for.
+        providers: What runs it; nothing is returned where nothing does.
+    """
+    if not providers:
+        return []
+    named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
+    chosen = [dict(zip(named, sizes, strict=True)) for sizes in product(*named.values())]
+    if any(not known.size and known.symbol not in named for known in axes.cache_sizes):
+        # One question for a model whose sizes are not known, whatever is to be measured of it.
+        return [(sizes, None) for sizes in chosen]
+    presets: list[Workload | None] = [*workloads(axes)]
+    if not presets or any(name in preset.dims for preset in presets if preset for name in named):
+        presets = [None]
+    if request.generate == "only":
+        presets = []
+    presets += generations(axes, request, providers)
+    return [
+        (_without(sizes, axes.of_requests) if _is_request(preset) else sizes, preset)
+        for sizes in chosen
+        for preset in presets
+    ]
+
+
+def _is_request(preset: Workload | None) -> bool:
+    return preset is not None and preset.generation is not None
+
+
+def _without(sizes: Mapping[str, int], names: Container[str]) -> dict[str, int]:
+    """Return sizes without some, which would stand in the id and change nothing."""
+    return {name: size for name, size in sizes.items() if name not in names}
+
+
 def generations(
-    axes: ModelAxes, request: PlanRequest, providers: Iterable[Provider]
+    axes: ModelAxes, request: PlanRequest, providers: Sequence[Provider]
 ) -> Iterator[Workload]:
     """Yield a workload a request that a model is measured with; none for a model that writes none.
 
@@ -37,7 +76,6 @@ def generations(
         providers: What runs it.
     """
     decoder = axes.model.decoder
-    past, tokens = axes.cache
     if request.generate == "off" or (decoder is None and request.generate != "only"):
         return
     if decoder is None or not decoder.is_complete:
@@ -45,10 +83,11 @@ def generations(
         return
     # Whoever gives inputs or their sizes asks for inferences with them.
     if request.generate == "auto" and (
-        request.inputs is not None or past in request.dims or tokens in request.dims
+        request.inputs is not None or axes.of_requests & request.dims.keys()
     ):
         return
-    for prompt, new, depth, engine in itertools.product(
+    past, tokens = axes.cache
+    for prompt, new, depth, engine in product(
         request.prompt_tokens or (_default(PROMPT_TOKENS, decoder.context),),
         request.new_tokens or (_default(NEW_TOKENS, decoder.context),),
         request.depths or (0,),

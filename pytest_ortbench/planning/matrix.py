@@ -21,7 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
-from pytest_ortbench.planning.decoder_notes import configuration_notes, near_decoder_skips
+from pytest_ortbench.planning.decoder_notes import PlanNote, configuration_notes, near_decoder_skips
 from pytest_ortbench.planning.engines import (
     carries_out,
     engine_refusal,
@@ -30,9 +30,9 @@ from pytest_ortbench.planning.engines import (
     provider_refusal,
 )
 from pytest_ortbench.planning.example_inputs import fed_from_file
-from pytest_ortbench.planning.feeds import Workload, check_dims, named_by, workloads
+from pytest_ortbench.planning.feeds import Workload, check_dims, named_by
 from pytest_ortbench.planning.first_steps import FedBeside, fed_beside, refuse_several_files
-from pytest_ortbench.planning.generations import generations, with_cache_sizes
+from pytest_ortbench.planning.generations import shapes_of, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
@@ -100,7 +100,7 @@ class Plan:
 
     entries: tuple[Planned, ...]
     skips: tuple[Skip, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[PlanNote, ...] = ()
 
 
 def build_plan(
@@ -181,7 +181,7 @@ def _cases_of(
     placers = [entry.load(entry.place_in_case) for entry in PASSES if entry.place_in_case]
     targets = [target for target in targets if target.providers]
     variants = makers.variants(axes, request) if targets else ()
-    shapes = _shapes(axes, request, targets) if targets else ()
+    shapes = shapes_of(axes, request, [p for target in targets for p in target.providers])
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     at_sizes = {
         batch: [_sized(axes, batch, dims, preset, request, makers.data) for dims, preset in shapes]
@@ -323,30 +323,6 @@ class _Sized:
     ) -> tuple[InputSpec, ...] | Failure:
         """Return the inputs as a variant takes them."""
         return self.feed if isinstance(self.feed, Failure) else fed_to(made, self.feed, recipes)
-
-
-def _shapes(
-    axes: ModelAxes, request: PlanRequest, targets: Sequence[Target]
-) -> list[tuple[dict[str, int], Workload | None]]:
-    """Sizes that the user set, each with the presets of the model unless it sets theirs."""
-    named = {name: sizes for name, sizes in request.dims.items() if name in axes.symbols}
-    if any(not known.size and known.symbol not in named for known in axes.cache_sizes):
-        # One question for a model whose sizes are not known, whatever is to be measured of it.
-        return [
-            (dict(zip(named, sizes, strict=True)), None)
-            for sizes in itertools.product(*named.values())
-        ]
-    presets: list[Workload | None] = [*workloads(axes)]
-    if not presets or any(name in preset.dims for preset in presets if preset for name in named):
-        presets = [None]
-    if request.generate == "only":
-        presets = []
-    presets += generations(axes, request, [p for target in targets for p in target.providers])
-    return [
-        (dict(zip(named, sizes, strict=True)), preset)
-        for sizes in itertools.product(*named.values())
-        for preset in presets
-    ]
 
 
 def _sized(

@@ -253,6 +253,13 @@ class ModelAxes:
             if (name == masked or "total" in name.lower()) and name not in self.cache
         )
 
+    @property
+    def of_requests(self) -> frozenset[str]:
+        """Symbols whose size follows from how long a request is, so that nobody can set it."""
+        if self.model.decoder is None:
+            return frozenset()
+        return frozenset((*self.cache, *self.totals)) - {""}
+
     @cached_property
     def defaults(self) -> dict[str, tuple[int, str]]:
         """The documented default of every symbol, and what it was taken for."""

@@ -15,6 +15,7 @@ from pytest_ortbench.core.model_spec import is_model_file
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.models.resolve import models_of_project
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.decoder_notes import PlanNote
 from pytest_ortbench.planning.matrix import Plan, Planned, with_inputs
 from pytest_ortbench.planning.providers import refuse_unused_options
 from pytest_ortbench.planning.request import PlanRequest
@@ -78,6 +79,8 @@ class Collection:
         self._session = session
         self._on_plan = on_plan
         self._plans: dict[str, Plan] = {}
+        self._paths: set[str] = set()
+        self._noted: dict[PlanNote, None] = {}
         self._ids: dict[tuple[str, str], str] = {}
         self._provider_specs: dict[str, None] = {}
         self._making: dict[str, None] = {}
@@ -229,7 +232,13 @@ class Collection:
     def _note(self, plan: Plan) -> None:
         """Note what a plan left out, and what it says of its models, each once."""
         self.skips.update(dict.fromkeys(plan.skips))
-        self.notes += [note for note in plan.notes if note not in self.notes]
+        self._paths |= {entry.case.model.path for entry in plan.entries}
+        self._noted.update(dict.fromkeys(plan.notes))
+        for note in self._noted:
+            if note.moot_with in self._paths:
+                self.notes[:] = [text for text in self.notes if text != note.text]
+            elif note.text not in self.notes:
+                self.notes.append(note.text)
 
     def note_making(self, definition: pytest.Item) -> bool:
         """Note a test function that makes its models, unless its marker names some or is wrong.

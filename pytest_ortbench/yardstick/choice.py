@@ -54,7 +54,8 @@ def chosen_yardstick(asked: str, *, threads: int, cpus_used: float | None) -> st
     """Return which yardstick a case takes.
 
     By itself it takes the parallel one if the model keeps more than half of its further threads
-    busy: fewer CPUs slow both down alike then. Else it takes the serial one.
+    busy, which threads that spin are, too: fewer CPUs slow both down alike then. Else it takes the
+    serial one.
 
     Args:
         asked: One of ``YARDSTICK_CHOICES`` but ``off``.
@@ -63,9 +64,8 @@ def chosen_yardstick(asked: str, *, threads: int, cpus_used: float | None) -> st
     """
     if asked != "auto":
         return asked
-    if cpus_used is None:
-        return "serial"
-    return "parallel" if threads > 1 and cpus_used > (1 + threads) / 2 else "serial"
+    is_busy = cpus_used is None or cpus_used > (1 + threads) / 2
+    return "parallel" if threads > 1 and is_busy else "serial"
 
 
 def yardstick_threads(name: str, *, threads: int, cpus: int) -> int:

@@ -10,8 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ortbench.analysis.history import change_points, histories, series_names
+from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import Canary
-from tests.results_factory import make_case, make_machine, make_result, make_run
+from tests.results_factory import (
+    make_case,
+    make_machine,
+    make_result,
+    make_run,
+    make_turns,
+    make_yardstick,
+)
 
 
 def noisy(levels: list[float], each: int = 8, spread: float = 0.01, seed: int = 0) -> list[float]:
@@ -97,3 +105,61 @@ def test_machines_are_apart_and_runs_in_order_of_time():
     (step,) = series.steps
     assert series.points[step.index].run_id == "run-06"
     assert step.change == pytest.approx(0.2, abs=0.01)
+
+
+def in_turns(index: int, median_ns: int, *, slower: float = 1.0, flags=(), **turns):
+    """A run of a case in turns with a yardstick, on a machine that is slower this time."""
+    made = [
+        make_turns(median_ns, seed=10 * index + worker, slower=(slower,), **turns)
+        for worker in range(3)
+    ]
+    result = make_result(median_ns=round(median_ns * slower), turns=made, flags=flags)
+    return dataclasses.replace(
+        make_run([result], run_id=f"run-{index:02d}", machine=make_machine("a", cpu="a")),
+        started_at=f"2026-{index // 28 + 1:02d}-{index % 28 + 1:02d}",
+        canary=None,
+    )
+
+
+def test_sixty_runs_of_a_machine_that_wanders_show_no_change():
+    draw = random.Random(3)
+    runs = [in_turns(index, 3_000_000, slower=draw.uniform(1.0, 1.6)) for index in range(60)]
+    (series,) = histories(runs)
+    assert (series.against, series.steps, len(series.points)) == ("yardstick", (), 60)
+    covering = [
+        point
+        for point in series.points
+        if point.low is not None and point.high is not None and point.low < 6.0 < point.high
+    ]
+    assert len(covering) >= 55
+
+
+def test_ten_per_cent_more_work_is_found_at_its_run():
+    draw = random.Random(4)
+    runs = [
+        in_turns(index, 3_000_000 if index < 40 else 3_300_000, slower=draw.uniform(1.0, 1.6))
+        for index in range(60)
+    ]
+    (series,) = histories(runs)
+    (step,) = series.steps
+    assert abs(step.index - 40) <= 2
+    assert step.change == pytest.approx(0.10, abs=0.01)
+
+
+def test_runs_that_lacked_cpus_are_left_out_and_counted():
+    good = [in_turns(index, 3_000_000) for index in range(6)]
+    starved = [in_turns(index, 9_000_000, flags=[Flag(name="CPU-SHARE")]) for index in (6, 7)]
+    without = run_of(8, 3_000_000)
+    (series,) = histories([*good, *starved, without])
+    assert (len(series.points), series.left_out, series.steps) == (6, 3, ())
+
+
+def test_another_yardstick_is_another_series():
+    runs = [in_turns(index, 3_000_000) for index in range(3)]
+    runs += [
+        in_turns(index, 3_000_000, yardstick=make_yardstick(version="0.4")) for index in (3, 4)
+    ]
+    found = histories(runs)
+    case = "mobilenet_v2/native/cpu/b1"
+    assert series_names(found) == [f"{case} on a", f"{case} on a (2)"]
+    assert [len(series.points) for series in found] == [3, 2]

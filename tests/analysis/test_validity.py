@@ -24,6 +24,7 @@ from pytest_ortbench.core.outcome import (
     Placement,
     Samples,
 )
+from pytest_ortbench.core.precision import HOLDS, OWN_FILE
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.planning.providers import parse_provider
@@ -167,6 +168,40 @@ def test_emulated(precision: str, executed: str | None, emulated: bool):
     )
     said = detail(result, "EMULATED")
     assert said == (f"{precision} was requested, but kernels read {executed}" if emulated else None)
+
+
+@pytest.mark.parametrize(
+    ("weights", "casts", "executed", "emulated"),
+    [
+        ("float16", 0, "float32", True),
+        ("bfloat16", 0, "float32", True),
+        ("float16", 0, "float16", False),
+        ("float16", 0, None, False),
+        # Some operators in between are kept in single precision.
+        ("float16", 5, "float32", True),
+        # Weights are stored in half precision, and the file converts each of them.
+        ("float16", 6, "float32", False),
+        ("float", 0, "float32", False),
+    ],
+)
+def test_a_file_in_half_precision_that_kernels_read_in_another_one_is_emulated(
+    weights: str, casts: int, executed: str | None, emulated: bool
+) -> None:
+    case = make_case(precision="native")
+    ops = {"MatMul": 4, "Conv": 2, "Add": 9, "Cast": casts}
+    model = replace(case.model, op_types=ops, weight_types={weights: 1000, "int64": 8})
+    placement = make_placement(precision_executed=executed)
+    result = make_result(case=replace(case, model=model), placement=placement)
+    assert (detail(result, "EMULATED") is not None) is emulated
+
+
+def test_a_variant_of_the_users_is_emulated_by_what_its_file_holds() -> None:
+    case = make_case(precision="small")
+    recipe = {OWN_FILE: "small.onnx", HOLDS: "fp16"}
+    case = replace(case, variant=replace(case.variant, recipe=recipe))
+    for executed, emulated in (("float32", True), ("float16", False)):
+        result = make_result(case=case, placement=make_placement(precision_executed=executed))
+        assert (detail(result, "EMULATED") is not None) is emulated
 
 
 @pytest.mark.parametrize(

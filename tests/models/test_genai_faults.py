@@ -220,6 +220,6 @@ def test_a_run_tells_that_there_is_no_tokenizer(tmp_path: Path) -> None:
     assert isinstance(without, Model)
     assert list(configuration_notes([complete], asked)) == []
     (note,) = configuration_notes([without], asked)
-    assert note.endswith(without.notes[0])
+    assert note.text.endswith(without.notes[0])
     assert without.decoder is not None
     assert without.decoder.config_faults == ()

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import Model, TensorInfo, ToldSize
+from pytest_ortbench.planning.decoder_notes import configuration_notes
 from pytest_ortbench.planning.matrix import Planned, build_plan
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sizes import ModelAxes
@@ -163,3 +166,26 @@ def test_what_an_encoder_said_has_a_length_of_its_own() -> None:
     axes = ModelAxes(model)
     assert axes.cache == ("p", "s")
     assert "e" not in axes.ties
+
+
+@pytest.mark.parametrize("name", ["p", "s", "all"])
+def test_a_size_that_a_request_sets_itself_is_in_no_id_of_one(name: str) -> None:
+    model = decoder_model(("b", 2, "p", 8), (0, 2, 0, 8))
+    asked: dict[str, Any] = {"dims": {name: (5, 6)}, "prompt_tokens": (4,), "new_tokens": (2,)}
+    (entry,) = planned(model, generate="only", **asked)
+    assert entry.refusal is None
+    assert entry.case.dims == {}
+    assert shapes_of(entry)["attention_mask"] == (1, 4)
+    # Whoever sets it asks for inferences of that size.
+    inferences = planned(model, **asked)
+    assert inferences
+    assert all(other.case.generation is None for other in inferences)
+    assert {other.case.dims[name] for other in inferences} == {5, 6}
+
+
+def test_that_such_a_size_has_no_effect_is_noted() -> None:
+    model = decoder_model(("b", 2, "p", 8), (0, 2, 0, 8))
+    request = PlanRequest(models=("m",), dims={"p": (5,)}, generate="only")
+    assert len(list(configuration_notes([model], request))) == 1
+    for other in (replace(request, dims={"b": (2,)}), replace(request, generate="auto")):
+        assert list(configuration_notes([model], other)) == []

@@ -93,7 +93,8 @@ def test_where_processes_can_not_be_suspended_there_is_none(
         (2, 1.55, "parallel"),
         (8, 1.3, "serial"),
         (8, 7.1, "parallel"),
-        (8, None, "serial"),
+        (8, None, "parallel"),
+        (1, None, "serial"),
     ],
 )
 def test_by_itself_it_is_like_the_model(threads: int, cpus_used: float | None, name: str) -> None:

@@ -235,7 +235,7 @@ def test_all_workers_of_a_case_take_the_same_and_give_what_was_asked_for(tmp_pat
     launcher.unit_ns = 0.5 * MS
     result = measured(launcher, tmp_path)
     turns = [measurement.yardstick for measurement in result.measurements]
-    assert [each and each.yardstick and each.yardstick.name for each in turns] == ["serial"] * 3
+    assert [each and each.yardstick and each.yardstick.name for each in turns] == ["parallel"] * 3
     assert all(yardstick.closed for yardstick in launcher.yardsticks)
     for measurement in result.measurements:
         # As without a yardstick: seconds of the model alone, in blocks of a quarter of a second.

@@ -14,7 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from pytest_ortbench.analysis.relative_latency import RelativeLatency, mismatch, relative_latency
+from pytest_ortbench.analysis.relative_latency import (
+    NoRelativeLatency,
+    RelativeLatency,
+    mismatch,
+    relative_latency,
+)
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
@@ -224,11 +229,10 @@ def _taken_in_turns(
 ) -> tuple[RelativeLatency, RelativeLatency] | Hindrance:
     """Both sides' latency against their yardstick, or why the two can't be compared so."""
     old, new = relative_latency(before), relative_latency(after)
-    for side, latency in (("baseline", old), ("this run", new)):
-        if isinstance(latency, str):
-            return Hindrance(cause="yardstick", reason=f"{side}: {latency}")
-    assert not isinstance(old, str)
-    assert not isinstance(new, str)
+    if isinstance(old, NoRelativeLatency):
+        return Hindrance(cause="yardstick", reason=f"baseline: {old.reason}")
+    if isinstance(new, NoRelativeLatency):
+        return Hindrance(cause="yardstick", reason=f"this run: {new.reason}")
     threads = tuple(
         sorted({measurement.threads for measurement in result.measurements})
         for result in (before, after)

@@ -166,7 +166,8 @@ _HEARD = (
     Column(
         key="rtf",
         heading="RTF",
-        about="Real-time factor: time of a request over the seconds of sound that it is about.",
+        about="Real-time factor: time of a request divided by that of the sound that it is about; "
+        "below 1 it keeps up with the sound.",
         row="real_time_factor",
         metric="real_time_factor",
         rank=1,

@@ -266,6 +266,18 @@ def axis_label(axes: Axes, which: str, text: str, unit: str) -> None:
     setter(label, color=INK, fontproperties=font(LABEL_PT))
 
 
+def date_axis(axes: Axes) -> None:
+    """Write dates below an axis whose numbers are days, at round moments."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=3, maxticks=9)  # type: ignore[no-untyped-call]  # no types
+    axes.xaxis.set_major_locator(locator)
+    formatter = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]  # no types
+    axes.xaxis.set_major_formatter(formatter)
+    axes.xaxis.get_offset_text().set_fontproperties(font(7))
+    axis_label(axes, "x", "when the run began (UTC)", "")
+
+
 def scale_axis(
     axes: Axes,
     which: str,

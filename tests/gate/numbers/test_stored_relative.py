@@ -115,7 +115,6 @@ def test_other_threads_are_incomparable() -> None:
     )
     result = judged(one, result_of())
     assert (result.verdict, result.cause) == ("incomparable", "yardstick")
-    assert "threads: 1 → 2" in result.reason
 
 
 def test_another_machine_is_incomparable() -> None:

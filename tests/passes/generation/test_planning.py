@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper, save
 
 from tests.generation.folders import write_folder
+from tests.generation.splitting import FIRST, LATER, split_decoder
 
 LATENCY = ("--collect-only", "-k", "latency")
 
@@ -35,6 +36,17 @@ def test_lengths_of_requests_that_no_case_is_are_refused(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line]
     assert line.startswith(f"ERROR: {option.partition('=')[0]}: ")
+
+
+def test_a_half_of_a_decoder_asks_for_the_other_one_only_where_that_is_not_named(
+    pytester: pytest.Pytester,
+) -> None:
+    split_decoder(pytester.path)
+    alone = pytester.runpytest(FIRST, *LATENCY)
+    both = pytester.runpytest(FIRST, LATER, *LATENCY)
+    told = f"ortbench: {FIRST.removesuffix('.onnx')}: "
+    assert [line for line in alone.outlines if line.startswith(told)]
+    assert not [line for line in both.outlines if line.startswith(told)]
 
 
 def test_one_request_among_the_cases_is_enough(pytester: pytest.Pytester, plain: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from pytest_ortbench.analysis.limits import check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.limits import parse_limit
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.generation.declaration import PASS
 from tests.passes.generation.generated import make_generated, make_generating_case, make_request
 from tests.results_factory import make_result
@@ -51,7 +52,9 @@ def test_an_encoder_counts_for_the_first_token_and_a_request_for_the_sound() -> 
     assert value(summary, "encoder_time") == pytest.approx(0.016)
     assert value(summary, "ttft") == pytest.approx(0.096)
     assert value(summary, "tpot") == pytest.approx(0.002)
-    assert value(summary, "real_time_factor") == pytest.approx(0.05)
+    factor = summary.quantities["real_time_factor"]
+    assert factor.value == pytest.approx(0.05)
+    assert format_amount(factor.value, factor.unit) == "0.0500"
     # A text is no sound, and a decoder alone has no encoder.
     read = summarise(make_generated([[request] * 3], case=case)).quantities
     assert "encoder_time" in read

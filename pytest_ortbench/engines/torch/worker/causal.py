@@ -17,7 +17,12 @@ from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor, Inference
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.generated import GenerateEngine
 from pytest_ortbench.engines.torch.worker.passing import arrays_of
-from pytest_ortbench.engines.torch.worker.stepping import CachedModel, layer_of, new_cache
+from pytest_ortbench.engines.torch.worker.stepping import (
+    CachedModel,
+    layer_of,
+    new_cache,
+    word_for_cache,
+)
 from pytest_ortbench.worker.generation.requests import RequestEngine, SessionEngine, generation_in
 
 #: The first release whose cache consists of layers.
@@ -64,6 +69,7 @@ class CausalModel(Eager):
                 hint=f"pip install 'transformers>={least}'",
             )
         transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
         return f"{version} with transformers {self._library}"
 
     def build(self) -> None:
@@ -86,7 +92,7 @@ class CausalModel(Eager):
         ids, fed, given = roles(self.task.inputs, [item.name for item in self.task.outputs])
         by_layer = sorted(fed.items())
         passed = [item.name for item in self.task.inputs if item.name in _PASSED]
-        mode, from_numpy = torch.inference_mode, torch.from_numpy
+        mode, from_numpy, word = torch.inference_mode, torch.from_numpy, word_for_cache(model)
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             with mode():
@@ -100,15 +106,13 @@ class CausalModel(Eager):
                         )
                 output = model(
                     input_ids=from_numpy(feeds[ids]).to(device, torch.int64),
-                    past_key_values=cache,
                     use_cache=True,
+                    **{word: cache},
                     **{name: from_numpy(feeds[name]).to(device) for name in passed},
                 )
                 return arrays_of(
                     [
-                        output.logits
-                        if part is None
-                        else getattr(output.past_key_values.layers[part[0]], part[1])
+                        output.logits if part is None else getattr(cache.layers[part[0]], part[1])
                         for part in given
                     ]
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import GeneratedRequest
-from pytest_ortbench.engines.torch.worker.stepping import CachedModel, copied
+from pytest_ortbench.engines.torch.worker.stepping import CachedModel, copied, word_for_cache
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.requests import decoder_in, known_tokens, nothing
 
@@ -121,7 +121,7 @@ class GenerateEngine:
         ids, given = prompt, {}
         if self._before is not None:
             ids = np.concatenate([self._before, prompt], axis=1)
-            given = {"past_key_values": copied(self._depth)}
+            given = {word_for_cache(self._model): copied(self._depth)}
         watch = TokenWatch(at_first, self._work)
         started = perf_counter_ns()
         tokens = torch.from_numpy(ids).to(self._device, torch.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import re
 from collections.abc import Mapping
 from time import perf_counter_ns
@@ -49,6 +50,11 @@ def new_cache(model: Any) -> Any:
     return DynamicCache(config=model.config)
 
 
+def word_for_cache(model: Any) -> str:
+    """Return what the forward pass of a model calls its cache: releases of transformers differ."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
 def copied(cache: Any) -> Any:
     """Return a cache that holds the same tensors, and to which tokens are added apart.
 
@@ -75,6 +81,7 @@ class CachedModel:
         self._model = model
         self._device = device
         self._keeps = {} if whole else {"logits_to_keep": 1}
+        self._word = word_for_cache(model)
         self._base = new_cache(model)
         self._cache = copied(self._base)
         self._scores: Any = None
@@ -139,12 +146,12 @@ class CachedModel:
         with torch.inference_mode():
             started = perf_counter_ns()
             output = self._model(
-                input_ids=tokens, past_key_values=self._cache, use_cache=True, **self._keeps
+                input_ids=tokens, use_cache=True, **{self._word: self._cache}, **self._keeps
             )
             if self._wait is not None:
                 self._wait()
             took = perf_counter_ns() - started
-        self._cache, self._scores = output.past_key_values, output.logits
+        self._scores = output.logits
         return took
 
     def scores(self) -> npt.NDArray[Any]:
