@@ -88,7 +88,12 @@ RESTRICTED = {
     "mlperf_loadgen": ("worker/",),
     # Engines that take a graph and no file.
     "onnx": ("models/", "convert/", "engines/iree/worker", "engines/jax/worker"),
-    "matplotlib": ("report/figures", "fleet/report/figures", "fleet/report/procurement_figures"),
+    "matplotlib": (
+        "report/figures",
+        "fleet/report/figures",
+        "fleet/report/procurement_figures",
+        "fleet/report/procurement_page",
+    ),
 }
 #: What only the front ends may know.
 OF_PYTEST = ("pytest", "_pytest", "pluggy", "pytest_benchmark", "xdist")

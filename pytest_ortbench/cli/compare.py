@@ -34,6 +34,7 @@ from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.machines import parse_machines
 from pytest_ortbench.fleet.procurement.mix import parse_mix, parse_rate, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
+from pytest_ortbench.fleet.report.decision import decision
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.markdown import render_comparison_markdown
 from pytest_ortbench.fleet.report.procurement import procure, with_costs
@@ -69,6 +70,9 @@ class RatePerSecond(FiniteRange):
         return super().convert(value, param, ctx)
 
 
+#: Formats by the ending of the file that is written.
+_ENDINGS = {".pdf": "pdf", ".html": "html", ".htm": "html", ".md": "md", ".csv": "csv"}
+
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
 
@@ -79,6 +83,8 @@ MOST_RUNS = 50
         "ortbench compare latest --by=provider --metric=throughput",
         "ortbench compare machines/*/run.json --format=html --output=machines.html",
         "ortbench compare machines/*/run.json --machines=machines.toml --rate=500 --p99=50ms",
+        "ortbench compare machines/*/run.json --machines=machines.toml --mix=det:40/s,rec:90/s "
+        "--p99=50ms --output=decision.pdf",
     )
 )
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
@@ -109,10 +115,10 @@ MOST_RUNS = 50
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["table", "md", "csv", "html"]),
-    default="table",
-    show_default=True,
-    help="table (for the terminal), md, csv (every cell, SI units), html (one page).",
+    type=click.Choice(["table", "md", "csv", "html", "pdf"]),
+    help="table (for the terminal), md, csv (every cell, SI units), html (a page to look at), pdf "
+    "(one printed page about a purchase, with --machines); by default that of --output's ending, "
+    "else table.",
 )
 @click.option(
     "--plots",
@@ -162,7 +168,7 @@ def command(
     metric: str,
     baseline: str,
     filters: tuple[str, ...],
-    form: str,
+    form: str | None,
     plots: Path | None,
     machines: Path | None,
     rate: float | None,
@@ -187,7 +193,10 @@ def command(
     items, and, with --rate and --p99, how many are needed and their cost over the years. With --mix
     the models that it names are one workload with one bill.
     """
+    form = _form(form, output)
     terms = _terms(machines, rate, mix, p99, years, spare)
+    if form == "pdf":
+        _refuse_pdf(output, terms)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.p99_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
@@ -201,6 +210,8 @@ def command(
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
     if costs is not None:
         view = with_costs(view, costs, all_columns=form != "table")
+    if form == "pdf" and costs is not None and output is not None:
+        return _purchase(costs, facts, output)
     text = _render(view, costs, form, rows, to_file=output is not None)
     if output is None:
         styled = form == "table" and colour()
@@ -211,6 +222,46 @@ def command(
         say(f"{output}: {len(facts)} runs")
     if plots is not None:
         _draw(view, costs, plots)
+    return ExitCode.FINE
+
+
+def _form(form: str | None, output: Path | None) -> str:
+    """The format that is asked for: by name, or by the ending of the file.
+
+    Raises:
+        UsageError: if the two differ where the file would be taken for something else.
+    """
+    ending = _ENDINGS.get(output.suffix.lower(), "") if output is not None else ""
+    if form is None:
+        return ending or "table"
+    if "pdf" in (form, ending) and ending and form != ending:
+        raise UsageError(
+            f"--format={form} does not fit the file {str(output)!r}",
+            place="compare",
+            hint="Leave out --format: the ending of the file says it",
+        )
+    return form
+
+
+def _refuse_pdf(output: Path | None, terms: Terms | None) -> None:
+    """Refuse a PDF that has no file, or is about no purchase."""
+    if terms is None:
+        raise UsageError(
+            "a PDF is about a purchase, and no table of machines is given",
+            place="compare",
+            hint="Add --machines=machines.toml; without costs: ortbench report RUN RUN --one-page",
+        )
+    if output is None:
+        raise UsageError("a PDF needs a file", place="compare", hint="Add --output=decision.pdf")
+
+
+def _purchase(costs: Procurement, facts: Sequence[RunFacts], output: Path) -> int:
+    """Write the one printed page about a purchase."""
+    from pytest_ortbench.fleet.report.procurement_page import purchase_pdf
+
+    save(purchase_pdf(decision(costs, facts), costs), output)
+    tell(costs.answer)
+    say(f"page: {output}")
     return ExitCode.FINE
 
 

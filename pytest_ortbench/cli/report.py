@@ -12,6 +12,7 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.compare import load_facts, machine_and_run
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.terminal import ExitCode, say, tell, warn
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.report.cards import comparison_sheet
 from pytest_ortbench.fleet.report.html import render_comparison_html
 from pytest_ortbench.fleet.report.view import build_view
@@ -28,6 +29,17 @@ PAGE, COMPARISON = "report.html", "comparison.html"
 MODELS = 8
 #: Beyond this many runs only their comparison is written, since each page takes seconds.
 MOST_PAGES = 10
+
+
+def _of_compare(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Refuse the option of another command, which makes the page about a purchase."""
+    if value is not None:
+        raise UsageError(
+            "the page about a purchase is made by ortbench compare",
+            place="--machines",
+            hint=f"Write: ortbench compare RUN RUN --machines={value} --rate=… --p99=… "
+            "--output=decision.pdf",
+        )
 
 
 @click.command(
@@ -52,12 +64,14 @@ MOST_PAGES = 10
     is_flag=True,
     help="Write a PDF of exactly one page instead: the answer for each model, for whoever decides.",
 )
+@click.option("--machines", hidden=True, expose_value=False, callback=_of_compare)
 @results_option
 def command(runs: tuple[str, ...], output: Path | None, one_page: bool, results: Path) -> int:
     """Write the HTML report of RUN, the newest finished one if none is named; of several RUNs
     their comparison, and beside it the report of each: comparison-NAME.html.
 
-    A page is one file that needs no network. ortbench compare has more to choose from.
+    A page is one file that needs no network. ortbench compare has more to choose from; with prices
+    it writes the page about a purchase: ortbench compare … --machines=… --output=decision.pdf.
     """
     if one_page:
         return _sheet(runs, output, results)

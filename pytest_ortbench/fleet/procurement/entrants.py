@@ -25,11 +25,11 @@ class Absence(Enum):
 
     NO_RUN = "no run of it was given"
     NO_PRICE = "it has no entry in the table of machines"
-    NOT_MEASURED = "this workload was not measured there"
-    NOT_RANKED = "no case of this workload can be ranked there"
-    OTHER_INPUTS = "this workload was measured with other inputs there"
-    OTHER_MODEL = "the model of this name is another file there"
-    NO_THROUGHPUT = "the throughput of this workload is not known there"
+    NOT_MEASURED = "{of} was not measured there"
+    NOT_RANKED = "no case of {of} can be ranked there"
+    OTHER_INPUTS = "{of} was measured with other inputs there"
+    OTHER_MODEL = "the model of {of} is another file there"
+    NO_THROUGHPUT = "the throughput of {of} is not known there"
     NO_COMMON_COUNT = (
         "the models were not measured with the same number of processes or callers there"
     )
@@ -57,9 +57,8 @@ class LeftOut:
         """Why, for people: ``gbdt was not measured there``."""
         if self.absence is Absence.NO_FIGURE:
             return self.detail
-        subject = f"{self.subject}: " if self.subject else ""
         detail = f" ({self.detail})" if self.detail else ""
-        return f"{subject}{self.absence.value}{detail}"
+        return f"{self.absence.value.format(of=self.subject or 'this workload')}{detail}"
 
 
 def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachine]:

@@ -9,17 +9,15 @@ from dataclasses import replace
 from pytest_ortbench.analysis.proof import lack_words
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.facts import CaseFacts
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sentences import ONE_UNIT, UNIT_SPREAD
 from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
-from pytest_ortbench.fleet.procurement.choice import Lead, PassedOver, passed_over
-from pytest_ortbench.fleet.procurement.economics import CAPACITY_SOURCES, Economics
+from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.entrants import Absence, LeftOut
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
-from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 #: What the first machine is called, by what ranks them.
@@ -31,12 +29,13 @@ def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
     sentences = [
         sentence
         for tender in tenders
-        for sentence in (_tender(tender, terms), *_not_yet(tender, terms))
+        for sentence in (answer_of(tender, terms), *_not_yet(tender, terms))
     ]
     return sentences or [Told("no machine of the table has a case", lead=True)]
 
 
-def _tender(tender: Tender, terms: Terms) -> Told:
+def answer_of(tender: Tender, terms: Terms) -> Told:
+    """Say for a workload which machine is cheapest, and how sure that is."""
     head = f"{tender.model} {tender.label}{target(tender, terms)}: "
     award = award_of(tender)
     left_out = _left_out(tender, every=award.kind in (Sureness.ALONE, Sureness.NONE))
@@ -144,15 +143,6 @@ def _undecided(offers: Sequence[Offer], tender: Tender, terms: Terms, head: str)
     return Told(text + _left_out(tender, every=False), about=head, lead=True)
 
 
-def open_machines(tender: Tender) -> dict[str, Economics]:
-    """Return a variant of each machine of which it is not known what it serves at a time."""
-    machines: dict[str, Economics] = {}
-    for variant in tender.variants:
-        if variant.queues.is_open:
-            machines.setdefault(variant.machine.name, variant)
-    return machines
-
-
 def served_text(variant: Economics) -> str:
     """Write how many requests are served at a time: ``4``, ``1 to 16 (bounds)``."""
     served = variant.queues
@@ -161,54 +151,12 @@ def served_text(variant: Economics) -> str:
     return f"{served.measured} {f'to {served.most}' if served.most else 'or more'} (bounds)"
 
 
-def how_to_settle(variant: Economics, terms: Terms) -> str:
-    """Say which measurement would tell what a machine serves at a time."""
-    counts = counts_to_measure(variant.case.cpus)
-    load = f" (or --ort-load=peak:p99:{terms.p99_s * 1e3:g}ms)" if terms.p99_s else ""
-    return f"--ort-processes={counts}{load}"
-
-
 def target(tender: Tender, terms: Terms) -> str:
     """Return the target in words; empty without one."""
     if terms.rate_per_s is None or terms.p99_s is None:
         return ""
     items = f" of {tender.batch} items" if tender.batch > 1 else ""
     return f", {terms.rate_per_s:g} requests/s{items} with p99 ≤ {terms.p99_s * 1e3:g} ms"
-
-
-def choices(tender: Tender) -> list[str]:
-    """Say why a machine does not serve in the way with the most throughput, or least latency."""
-    return [_choice(passed, tender) for passed in passed_over(tender)]
-
-
-def _choice(passed: PassedOver, tender: Tender) -> str:
-    taken, other = passed.taken, passed.other
-    name, label = taken.machine.name, variant_label(taken.case)
-    if passed.lead is Lead.THROUGHPUT:
-        ahead = (
-            f"has more throughput ({significant(other.rate.value)} against "
-            f"{significant(taken.rate.value)} items/s)"
-        )
-    else:
-        medians = [
-            format_amount(variant.case.quantities["latency_p50"].value, "s")
-            for variant in (other, taken)
-        ]
-        ahead = f"has the lower p50 ({' against '.join(medians)})"
-    able = [variant.capacity for variant in (other, taken)]
-    if None not in able and tender.deciding == "cost":
-        kept = " against ".join(span(figure) for figure in able if figure is not None)
-        units = [_bare(variant.units) for variant in (other, taken) if variant.units is not None]
-        why = f"keeps the limit at {kept} requests/s each: {' machines against '.join(units)}"
-    else:
-        figures = [figure_of(variant, tender.deciding) for variant in (other, taken)]
-        why = "costs " + " against ".join(money(figure) for figure in figures if figure)
-    sure = "" if passed.is_certain else " (by the estimates; the bounds meet)"
-    return f"{name} serves with {label}: {variant_label(other.case)} {ahead}, but {why}{sure}"
-
-
-def _bare(units: Figure) -> str:
-    return "any number of" if math.isinf(units.value) else f"{units.value:.0f}"
 
 
 def amounts(variant: Economics, deciding: str, terms: Terms) -> str:
@@ -243,6 +191,11 @@ def count(units: Figure) -> str:
         return f"{low:.0f} machine{'s' if low != 1 else ''}"
     some = "machine" if units.value == 1 else "machines"
     return f"{units.value:.0f} {some} ({low:.0f} to {high:.0f})"
+
+
+def bare_count(units: Figure) -> str:
+    """``2 (1 to 7)``: the count alone."""
+    return count(units).replace(" machines", "").replace(" machine", "")
 
 
 def money(figure: Figure) -> str:
@@ -298,10 +251,16 @@ def _lead(tender: Tender, award: Award) -> str:
     return text
 
 
-def assumptions(tenders: Sequence[Tender], terms: Terms) -> list[str]:
-    """Say what the figures assume."""
+def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = True) -> list[str]:
+    """Say what the figures assume.
+
+    Args:
+        tenders: The offers.
+        terms: Machines and target.
+        per_million: Whether the cost per million items is shown.
+    """
     sentences = [ONE_UNIT]
-    queued = _machines_by_source(tenders).get("queue", [])
+    queued = machines_by_source(tenders).get("queue", [])
     if queued:
         names = "" if len(queued) == len(_machines(tenders)) else f" of {first_names(queued, 6)}"
         sentences.append(
@@ -323,10 +282,14 @@ def assumptions(tenders: Sequence[Tender], terms: Terms) -> list[str]:
             "per CPU, none of which slows another. The true value between them was not "
             "measured, so nothing is recommended where it would matter."
         )
+    if per_million:
+        sentences.append(
+            "Cost per million items: for a machine that is never idle, with its price spread over "
+            f"{terms.years:g} years."
+        )
     sentences.append(
-        "Cost per million items: for a machine that is never idle, with its price spread over "
-        f"{terms.years:g} years. Its bounds take all measured numbers at the ends of their 95 "
-        "% intervals at once; prices are taken as exact."
+        "Bounds [… , …] take all measured numbers at the ends of their 95 % intervals at once; "
+        "prices are taken as exact."
     )
     offered_names = {variant.machine.name for variant in _all(tenders)}
     rented = [machine.name for machine in terms.rented_with_power if machine.name in offered_names]
@@ -367,7 +330,7 @@ def _machines(tenders: Sequence[Tender]) -> list[str]:
     )
 
 
-def _machines_by_source(tenders: Sequence[Tender]) -> dict[str, list[str]]:
+def machines_by_source(tenders: Sequence[Tender]) -> dict[str, list[str]]:
     """Machines with an offer, by how it is known what they serve."""
     names: dict[str, dict[str, None]] = {}
     for tender in tenders:
@@ -376,48 +339,6 @@ def _machines_by_source(tenders: Sequence[Tender]) -> dict[str, list[str]]:
             if not offer.reason and variant.capacity_source:
                 names.setdefault(variant.capacity_source, {})[variant.machine.name] = None
     return {source: list(machines) for source, machines in names.items()}
-
-
-def capacity_sources(tender: Tender, terms: Terms) -> list[str]:
-    """Say of each machine what its number of machines comes from, and which load is not used."""
-    by_source = _machines_by_source([tender])
-    texts = [
-        f"Machines needed of {', '.join(names)}: from {CAPACITY_SOURCES[source]}"
-        for source, names in by_source.items()
-    ]
-    return texts + [
-        text for name in by_source.get("queue", []) for text in _unused_loads(name, tender, terms)
-    ]
-
-
-def _unused_loads(name: str, tender: Tender, terms: Terms) -> list[str]:
-    """Say which measured load of a machine does not decide, and why."""
-    limit_s = terms.p99_s or 0.0
-    texts: dict[str, None] = {}
-    for variant in tender.variants:
-        if variant.machine.name != name:
-            continue
-        for case in variant.parts or (variant.case,):
-            for load in case.served:
-                texts[_unused(name, case, load, limit_s, is_mix=bool(variant.parts))] = None
-    return list(texts)
-
-
-def _unused(name: str, case: CaseFacts, load: ServedRate, limit_s: float, *, is_mix: bool) -> str:
-    rate = f"{significant(load.rate_per_s)} requests/s"
-    limit = f"p{load.percent:g} ≤ {load.latency_s * 1e3:g} ms"
-    what = f"{name}: the load of {case.model} alone that was measured ({rate} with {limit})"
-    if is_mix and load.searched and load.latency_s <= limit_s:
-        return (
-            f"{what} is used as an upper bound alone, since the other models were not put under "
-            f"load there; measure a peak of every model of the mix (--ort-load=peak:p99:"
-            f"{limit_s * 1e3:g}ms), and the bill is computed from these"
-        )
-    if load.latency_s > limit_s:
-        return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
-    if not load.searched:
-        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:p99:… does"
-    return f"{what} is not used: another way to serve costs less"
 
 
 def _all(tenders: Sequence[Tender]) -> list[Economics]:

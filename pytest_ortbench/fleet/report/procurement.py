@@ -18,16 +18,13 @@ from pytest_ortbench.fleet.procurement.entrants import Absence, strangers_to, wi
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
+from pytest_ortbench.fleet.procurement.remarks import capacity_sources, choices, to_settle
 from pytest_ortbench.fleet.procurement.sentences import (
     assumptions,
-    capacity_sources,
+    bare_count,
     cheapest_machines,
-    choices,
-    count,
-    how_to_settle,
     left_out_texts,
     money,
-    open_machines,
     served_text,
     span,
     target,
@@ -150,7 +147,7 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
     ]
     if terms.has_target:
         columns += [
-            _Column(heading="machines", text=lambda variant: _shown(variant.units, _bare_count)),
+            _Column(heading="machines", text=lambda variant: _shown(variant.units, bare_count)),
             _Column(
                 heading=f"{currency} in {terms.years:g} years",
                 text=lambda variant: _shown(variant.cost, money),
@@ -215,10 +212,6 @@ def _energy(variant: Economics, figure: Figure | None, write: Callable[[Figure],
 def _brief_median(variant: Economics) -> str:
     quantity = variant.case.quantities.get("latency_p50")
     return HOLE if quantity is None else format_amount(quantity.value, quantity.unit)
-
-
-def _bare_count(units: Figure) -> str:
-    return count(units).replace(" machines", "").replace(" machine", "")
 
 
 def _power(variant: Economics) -> str:
@@ -297,18 +290,7 @@ def _notes(tender: Tender, terms: Terms) -> list[str]:
         if offer.economics.busy
     ]
     sentences += [*capacity_sources(tender, terms), *choices(tender)]
-    settled = {
-        how: ", ".join(
-            name for name, variant in machines.items() if how_to_settle(variant, terms) == how
-        )
-        for machines in (open_machines(tender),)
-        for how in dict.fromkeys(how_to_settle(variant, terms) for variant in machines.values())
-    }
-    sentences += [
-        f"{names}: only bounds are known, because parallel throughput was not measured; {how} "
-        "measures it"
-        for how, names in settled.items()
-    ]
+    sentences += to_settle(tender, terms)
     return [f"{text}." for text in sentences]
 
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.figure import Figure
-from pytest_ortbench.fleet.procurement.ranking import Tender, figure_of, latency_span
+from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of, latency_span
 from pytest_ortbench.fleet.procurement.sentences import money
 from pytest_ortbench.fleet.report.procurement import Procurement, shown_mark
 from pytest_ortbench.report.figures import style
@@ -91,56 +91,8 @@ def cost(shown: Procurement) -> Drawing | None:
     grid = made.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
     titles = _titles([tender for tender, _ in panels])
     for axes, name, (tender, offers) in zip(grid[:, 0], titles, panels, strict=True):
-        spans = [
-            figure
-            for offer in offers
-            if (figure := figure_of(offer.economics, tender.deciding)) is not None
-        ]
-        style.dress(axes)
-        ends = [end for span in spans for end in (span.low, span.high) if math.isfinite(end)]
-        ends += [span.value for span in spans if math.isfinite(span.value)]
-        log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
-        axes.xaxis.set_major_formatter(FuncFormatter(_amount))
-        for position, (offer, drawn_span) in enumerate(zip(offers, spans, strict=True)):
-            mark = shown_mark(offer, tender)
-            colour = style.COLOURS[2 if mark in _MAY_BE_BEST else 0]
-            if not log:
-                axes.plot(
-                    [0, drawn_span.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1
-                )
-            right = axes.get_xlim()[1] if math.isinf(drawn_span.high) else drawn_span.high
-            axes.plot(
-                [drawn_span.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2
-            )
-            if math.isinf(drawn_span.high):
-                _arrow(axes, right, position, CARETRIGHT, colour)
-            # Of bounds the ends are all that is known: no point stands between them.
-            axes.plot(
-                [drawn_span.low, drawn_span.high] if drawn_span.is_open else [drawn_span.value],
-                [position] * (2 if drawn_span.is_open else 1),
-                marker="|" if drawn_span.is_open else "o",
-                markersize=5.5,
-                markeredgecolor=colour,
-                markerfacecolor="white" if mark in ("tie", "possibly") else colour,
-                linestyle="none",
-                zorder=3,
-            )
-            axes.text(
-                1.01,
-                position,
-                money(drawn_span if drawn_span.is_open else drawn_span.exact),
-                transform=axes.get_yaxis_transform(),
-                va="center",
-                color=style.INK,
-                fontproperties=style.font(style.TICK_PT),
-            )
-        axes.set_ylim(len(offers) - 0.4, -0.6)
-        names = [style.drawable(offer.economics.machine.name, 30) for offer in offers]
-        axes.set_yticks(range(len(offers)), names)
-        axes.tick_params(axis="y", length=0)
+        draw_costs(axes, tender, offers, shown)
         style.title(axes, name)
-        unit = style.drawable(shown.terms.currency, 20)
-        style.axis_label(axes, "x", _axis(shown, tender.deciding), unit)
     style.heading(
         made,
         "What it costs",
@@ -169,6 +121,64 @@ def cost(shown: Procurement) -> Drawing | None:
         ),
     )
     return made
+
+
+def draw_costs(axes: Axes, tender: Tender, offers: Sequence[Offer], shown: Procurement) -> None:
+    """Draw the cost of some offers for a workload, a row each, with its bounds.
+
+    Args:
+        axes: An empty panel.
+        tender: The workload.
+        offers: Those of it that have a figure.
+        shown: What they are of.
+    """
+    spans = [
+        figure
+        for offer in offers
+        if (figure := figure_of(offer.economics, tender.deciding)) is not None
+    ]
+    style.dress(axes)
+    ends = [end for span in spans for end in (span.low, span.high) if math.isfinite(end)]
+    ends += [span.value for span in spans if math.isfinite(span.value)]
+    log = style.scale_axis(axes, "x", _with_room(ends, spans) or [1.0])
+    axes.xaxis.set_major_formatter(FuncFormatter(_amount))
+    for position, (offer, drawn_span) in enumerate(zip(offers, spans, strict=True)):
+        mark = shown_mark(offer, tender)
+        colour = style.COLOURS[2 if mark in _MAY_BE_BEST else 0]
+        if not log:
+            axes.plot(
+                [0, drawn_span.value], [position] * 2, color=style.GRID, linewidth=1.2, zorder=1
+            )
+        right = axes.get_xlim()[1] if math.isinf(drawn_span.high) else drawn_span.high
+        axes.plot([drawn_span.low, right], [position] * 2, color=colour, linewidth=2.4, zorder=2)
+        if math.isinf(drawn_span.high):
+            _arrow(axes, right, position, CARETRIGHT, colour)
+        # Of bounds the ends are all that is known: no point stands between them.
+        axes.plot(
+            [drawn_span.low, drawn_span.high] if drawn_span.is_open else [drawn_span.value],
+            [position] * (2 if drawn_span.is_open else 1),
+            marker="|" if drawn_span.is_open else "o",
+            markersize=5.5,
+            markeredgecolor=colour,
+            markerfacecolor="white" if mark in ("tie", "possibly") else colour,
+            linestyle="none",
+            zorder=3,
+        )
+        axes.text(
+            1.01,
+            position,
+            money(drawn_span if drawn_span.is_open else drawn_span.exact),
+            transform=axes.get_yaxis_transform(),
+            va="center",
+            color=style.INK,
+            fontproperties=style.font(style.TICK_PT),
+        )
+    axes.set_ylim(len(offers) - 0.4, -0.6)
+    names = [style.drawable(offer.economics.machine.name, 30) for offer in offers]
+    axes.set_yticks(range(len(offers)), names)
+    axes.tick_params(axis="y", length=0)
+    unit = style.drawable(shown.terms.currency, 20)
+    style.axis_label(axes, "x", _axis(shown, tender.deciding), unit)
 
 
 def cost_latency(shown: Procurement) -> Drawing | None:

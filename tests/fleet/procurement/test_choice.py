@@ -10,7 +10,7 @@ from pytest_ortbench.fleet.numbers.facts import CaseFacts, ParallelPoint, Served
 from pytest_ortbench.fleet.procurement.choice import Lead, passed_over
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
-from pytest_ortbench.fleet.procurement.sentences import capacity_sources, choices
+from pytest_ortbench.fleet.procurement.remarks import capacity_sources, choices
 from tests.fleet.numbers.runs import case, exact, run
 
 BOX = PricedMachine(name="box", host="box", price=1000)

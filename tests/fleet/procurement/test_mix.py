@@ -26,7 +26,8 @@ from pytest_ortbench.fleet.procurement.mix import (
 )
 from pytest_ortbench.fleet.procurement.queueing import capacity
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
-from pytest_ortbench.fleet.procurement.sentences import capacity_sources, cheapest_machines
+from pytest_ortbench.fleet.procurement.remarks import capacity_sources
+from pytest_ortbench.fleet.procurement.sentences import cheapest_machines
 from tests.fleet.numbers.runs import Span, case, exact, run
 
 BOX = PricedMachine(name="box", host="box", price=1000)

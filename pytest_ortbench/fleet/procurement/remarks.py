@@ -1,0 +1,149 @@
+"""What a bill rests on, in plain sentences: loads, ways passed over, what would settle it."""
+
+from __future__ import annotations
+
+import math
+
+from pytest_ortbench.analysis.sentences import first_names
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
+from pytest_ortbench.fleet.numbers.matrix import variant_label
+from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
+from pytest_ortbench.fleet.procurement.choice import Lead, PassedOver, passed_over
+from pytest_ortbench.fleet.procurement.economics import CAPACITY_SOURCES, Economics
+from pytest_ortbench.fleet.procurement.figure import Figure
+from pytest_ortbench.fleet.procurement.machines import Terms
+from pytest_ortbench.fleet.procurement.parallel import counts_to_measure
+from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
+from pytest_ortbench.fleet.procurement.sentences import machines_by_source, money, span
+
+
+def capacity_sources(tender: Tender, terms: Terms) -> list[str]:
+    """Say of each machine what its number of machines comes from, and which load is not used."""
+    by_source = machines_by_source([tender])
+    texts = [
+        f"Machines needed of {', '.join(names)}: from {CAPACITY_SOURCES[source]}"
+        for source, names in by_source.items()
+    ]
+    return texts + [
+        text for name in by_source.get("queue", []) for text in _unused_loads(name, tender, terms)
+    ]
+
+
+def _unused_loads(name: str, tender: Tender, terms: Terms) -> list[str]:
+    """Say which measured load of a machine does not decide, and why."""
+    limit_s = terms.p99_s or 0.0
+    texts: dict[str, None] = {}
+    for variant in tender.variants:
+        if variant.machine.name != name:
+            continue
+        for case in variant.parts or (variant.case,):
+            for load in case.served:
+                texts[_unused(name, case, load, limit_s, is_mix=bool(variant.parts))] = None
+    return list(texts)
+
+
+def _unused(name: str, case: CaseFacts, load: ServedRate, limit_s: float, *, is_mix: bool) -> str:
+    rate = f"{significant(load.rate_per_s)} requests/s"
+    limit = f"p{load.percent:g} ≤ {load.latency_s * 1e3:g} ms"
+    what = f"{name}: the load of {case.model} alone that was measured ({rate} with {limit})"
+    if is_mix and load.searched and load.latency_s <= limit_s:
+        return (
+            f"{what} is used as an upper bound alone, since the other models were not put under "
+            f"load there; measure a peak of every model of the mix (--ort-load=peak:p99:"
+            f"{limit_s * 1e3:g}ms), and the bill is computed from these"
+        )
+    if load.latency_s > limit_s:
+        return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
+    if not load.searched:
+        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:p99:… does"
+    return f"{what} is not used: another way to serve costs less"
+
+
+def choices(tender: Tender) -> list[str]:
+    """Say why a machine does not serve in the way with the most throughput, or least latency."""
+    return [_choice(passed, tender) for passed in passed_over(tender)]
+
+
+def _choice(passed: PassedOver, tender: Tender) -> str:
+    taken, other = passed.taken, passed.other
+    name, label = taken.machine.name, variant_label(taken.case)
+    if passed.lead is Lead.THROUGHPUT:
+        ahead = (
+            f"has more throughput ({significant(other.rate.value)} against "
+            f"{significant(taken.rate.value)} items/s)"
+        )
+    else:
+        medians = [
+            format_amount(variant.case.quantities["latency_p50"].value, "s")
+            for variant in (other, taken)
+        ]
+        ahead = f"has the lower p50 ({' against '.join(medians)})"
+    able = [variant.capacity for variant in (other, taken)]
+    if None not in able and tender.deciding == "cost":
+        kept = " against ".join(span(figure) for figure in able if figure is not None)
+        units = [_bare(variant.units) for variant in (other, taken) if variant.units is not None]
+        why = f"keeps the limit at {kept} requests/s each: {' machines against '.join(units)}"
+    else:
+        figures = [figure_of(variant, tender.deciding) for variant in (other, taken)]
+        why = "costs " + " against ".join(money(figure) for figure in figures if figure)
+    sure = "" if passed.is_certain else " (by the estimates; the bounds meet)"
+    return f"{name} serves with {label}: {variant_label(other.case)} {ahead}, but {why}{sure}"
+
+
+def _bare(units: Figure) -> str:
+    return "any number of" if math.isinf(units.value) else f"{units.value:.0f}"
+
+
+def to_settle(tender: Tender, terms: Terms) -> list[str]:
+    """Say which measurement would decide, where the offers leave it open."""
+    award = award_of(tender)
+    texts = _parallel_to_measure(tender, terms)
+    if award.kind in (Sureness.PROBABLE, Sureness.TIE):
+        texts.append(_again(award, tender))
+    return texts
+
+
+def _parallel_to_measure(tender: Tender, terms: Terms) -> list[str]:
+    settled: dict[str, list[str]] = {}
+    for name, variant in open_machines(tender).items():
+        settled.setdefault(how_to_settle(variant, terms), []).append(name)
+    return [
+        f"{', '.join(names)}: only bounds are known, because parallel throughput was not measured; "
+        f"{how} measures it"
+        for how, names in settled.items()
+    ]
+
+
+def _again(award: Award, tender: Tender) -> str:
+    """Name the machine whose bounds are the widest, why, and what narrows them."""
+
+    def width(offer: Offer) -> float:
+        figure = figure_of(offer.economics, tender.deciding)
+        return figure.high / figure.low if figure is not None and figure.low > 0 else math.inf
+
+    widest = max(award.level, key=width)
+    names = first_names([offer.economics.machine.name for offer in award.level])
+    flags = widest.economics.case.blurred_by
+    why = f", and its numbers are flagged {', '.join(flags)}" if flags else ""
+    return (
+        f"Between {names} nothing is proven, since their bounds meet. Those of "
+        f"{widest.economics.machine.name} are the widest{why}: measure it again on an idle "
+        "machine, with more processes and for longer (--ort-workers=6 --ort-time=5)"
+    )
+
+
+def open_machines(tender: Tender) -> dict[str, Economics]:
+    """Return a variant of each machine of which it is not known what it serves at a time."""
+    machines: dict[str, Economics] = {}
+    for variant in tender.variants:
+        if variant.queues.is_open:
+            machines.setdefault(variant.machine.name, variant)
+    return machines
+
+
+def how_to_settle(variant: Economics, terms: Terms) -> str:
+    """Say which measurement would tell what a machine serves at a time."""
+    counts = counts_to_measure(variant.case.cpus)
+    load = f" (or --ort-load=peak:p99:{terms.p99_s * 1e3:g}ms)" if terms.p99_s else ""
+    return f"--ort-processes={counts}{load}"

@@ -1,0 +1,59 @@
+"""The page about a purchase, from the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_ortbench.core.errors import UsageError
+from tests.cli.test_compare import of
+from tests.report.test_sheet import pages
+
+
+@pytest.fixture
+def compare(tool, store, tmp_path):
+    (tmp_path / "machines.toml").write_text(
+        "[machines.desk]\nprice = 1000\n[machines.rack]\nprice = 2000\n"
+    )
+    runs = [store(of("desk", 1.0)), store(of("rack", 0.5))]
+
+    def call(*more: str):
+        return tool("compare", *runs, *more)
+
+    return call
+
+
+def test_the_command_writes_it_by_the_ending_of_the_file(compare, tmp_path) -> None:
+    ended = compare("--machines=machines.toml", "--rate=5/s", "--p99=10s", "--output=d.pdf")
+    assert ended.code == 0, ended.err
+    assert pages((tmp_path / "d.pdf").read_bytes()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--output=d.pdf",),
+        ("--format=pdf", "--machines=machines.toml"),
+        ("--format=table", "--machines=machines.toml", "--output=d.pdf"),
+        ("--format=pdf", "--machines=machines.toml", "--output=d.html"),
+    ],
+)
+def test_a_pdf_that_can_not_be_is_refused(compare, tmp_path, arguments) -> None:
+    ended = compare(*arguments)
+    assert ended.code == 2
+    assert isinstance(ended.error, UsageError)
+    assert ended.error.hint
+    assert not (tmp_path / "d.pdf").exists()
+
+
+def test_the_ending_decides_on_other_files_too(compare, tmp_path) -> None:
+    assert compare("--output=c.html").code == 0
+    assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
+    assert compare("--output=c.csv").code == 0
+    assert (tmp_path / "c.csv").read_text().startswith("table,side")
+
+
+def test_report_says_which_command_makes_it(tool) -> None:
+    ended = tool("report", "a.json", "b.json", "--one-page", "--machines=prices.toml")
+    assert ended.code == 2
+    assert "ortbench compare" in ended.error.hint
+    assert "--machines=prices.toml" in ended.error.hint

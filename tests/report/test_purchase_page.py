@@ -1,0 +1,103 @@
+"""The one printed page about a purchase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_ortbench.fleet.procurement.award import Sureness
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
+from pytest_ortbench.fleet.report.decision import MACHINES, WORKLOADS, decision
+from pytest_ortbench.fleet.report.procurement import Procurement, procure
+from pytest_ortbench.fleet.report.procurement_page import draw_purchase, purchase_pdf
+from tests.fleet.numbers.runs import Span, case, run
+from tests.report.fleet_views import TERMS, costs, view
+from tests.report.test_sheet import pages
+
+
+def priced(spread: float, *prices: float, models: int = 1, target: bool = True) -> Procurement:
+    wide: Span = (0.01 / spread, 0.01, 0.01 * spread)
+    fast: Span = (100 / spread, 100, 100 * spread)
+    spans = {"latency_p50": wide, "latency_mean": wide, "throughput": fast}
+    names = [f"m{index}" for index in range(len(prices))]
+    runs = [
+        run(name, *(case(spans, model=f"net{i}", service_s=[0.01] * 20) for i in range(models)))
+        for name in names
+    ]
+    machines = tuple(
+        PricedMachine(name=name, host=name, price=price)
+        for name, price in zip(names, prices, strict=True)
+    )
+    terms = Terms(currency="EUR", machines=machines)
+    return procure(runs, replace(terms, rate_per_s=500, p99_s=0.05) if target else terms)
+
+
+SHOWN = {
+    "three machines": costs,
+    "clear": lambda: priced(1.0, 1000, 3000),
+    "tie": lambda: priced(1.3, 1000, 1001),
+    "alone": lambda: priced(1.1, 1000),
+    "no target": lambda: priced(1.1, 1000, 2000, target=False),
+    "many": lambda: priced(1.2, *(1000.0 + 10 * index for index in range(15)), models=20),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_it_is_one_page_and_the_same_each_time(name: str) -> None:
+    shown = SHOWN[name]()
+    page = decision(shown, view().runs)
+    pdf = purchase_pdf(page, shown)
+    assert pdf.startswith(b"%PDF-")
+    assert pages(pdf) == 1
+    assert purchase_pdf(page, shown) == pdf
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_nothing_lies_outside_and_the_lower_half_is_not_blank(name: str) -> None:
+    shown = SHOWN[name]()
+    drawn = draw_purchase(decision(shown, view().runs), shown)
+    text_axes = drawn.axes[0]
+    lowest = 0.0
+    for text in text_axes.texts:
+        box = text.get_window_extent().transformed(drawn.transFigure.inverted())
+        assert box.x0 >= 0
+        assert box.x1 <= 1, text.get_text()
+        assert box.y0 >= 0
+        assert box.y1 <= 1
+        lowest = max(lowest, 1 - box.y0) if text is not text_axes.texts[0] else lowest
+    assert lowest > 0.6
+
+
+def test_it_has_the_answer_and_what_it_costs_in_all_and_a_month() -> None:
+    shown = SHOWN["clear"]()
+    page = decision(shown, view().runs)
+    assert page.title.endswith(": m0")
+    (bill,) = page.bills
+    assert bill.sureness is Sureness.CLEAR
+    assert [row[:2] for row in bill.rows] == [("best", "m0"), ("", "m1")]
+    # 500 requests of 10 ms each within 50 ms: some 56 a second of one machine.
+    assert bill.rows[0][3:6] == ("9", "9000", "250")
+    assert "3 years" in page.asked
+    assert "50 ms" in page.asked
+
+
+def test_without_a_rival_the_page_says_so_and_names_no_winner() -> None:
+    page = decision(SHOWN["alone"](), view().runs)
+    assert page.title.startswith("Only m0")
+    assert page.bills[0].sureness is Sureness.ALONE
+
+
+def test_what_has_no_room_is_counted() -> None:
+    page = decision(SHOWN["many"](), view().runs)
+    assert len(page.bills) == WORKLOADS
+    assert page.more == 20 - WORKLOADS
+    assert {len(bill.rows) for bill in page.bills} == {MACHINES}
+    assert {bill.left_out for bill in page.bills} == {15 - MACHINES}
+
+
+def test_terms_are_those_of_the_comparison() -> None:
+    shown = costs()
+    assert shown.terms == TERMS
+    prices = decision(shown, view().runs).prices
+    assert [text.partition(":")[0] for text in prices] == list(shown.priced)
