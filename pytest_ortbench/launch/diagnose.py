@@ -115,15 +115,17 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             text,
-            "Install numpy<2 beside it, or ONNX Runtime 1.19 or newer, the first built for numpy 2",
+            "Install numpy<2 beside it (--ort-runtimes=…+numpy==1.26.4), or a build for numpy 2, "
+            "which ONNX Runtime's own are since 1.19",
         )
     if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
         numpy = f"numpy {refusal.numpy}" if refusal.numpy else "the installed numpy"
         return failure_of(
             evidence,
             "unavailable",
-            f"ONNX Runtime can't be imported with {numpy}: {text}",
-            "Install a numpy that this ONNX Runtime was built for (numpy<2 before 1.19)",
+            f"ONNX Runtime can't be imported with {numpy}: {text or refusal.error}",
+            "Install a numpy that this ONNX Runtime was built for: numpy<2 before 1.19, and for "
+            "some builds of others (--ort-runtimes=…+numpy==1.26.4)",
         )
     return failure_of(evidence, "unavailable", f"ONNX Runtime can't be imported: {text}", "")
 

@@ -46,15 +46,34 @@ def plugin_missing(evidence: Evidence) -> Failure | None:
         evidence,
         "unavailable",
         readable(evidence.refusal.text),
-        _INTEL_ONLY if evidence.provider.alias == "openvino" else _supplier(evidence),
+        _OF_PLUGINS.get(evidence.provider.alias) or _supplier(evidence),
     )
 
 
-#: *Seen* with onnxruntime-ep-openvino 1.8.1 on an AMD CPU, where onnxruntime-openvino runs.
-_INTEL_ONLY = (
-    "OpenVINO's plug-in offers Intel's devices only; the provider that is compiled into "
-    "onnxruntime-openvino runs on other x86 CPUs too"
-)
+def problem_of_plugin(name: str, text: str) -> str:
+    """Say why a plug-in that was found offers no device, and what it needs.
+
+    Args:
+        name: Full name of its provider, or of its package.
+        text: What was raised.
+    """
+    alias = BY_NAME[name].alias if name in BY_NAME else name
+    refusal = Refusal(phase="session", error="PluginMissing", text=text)
+    failure = plugin_missing(Evidence(refusal=refusal, provider=Provider(alias=alias, name=name)))
+    if failure is None:
+        return text
+    return f"{failure.message}. {failure.hint}" if failure.hint else failure.message
+
+
+#: What plug-ins need that the compiled provider does not. *Seen* with onnxruntime-ep-openvino 1.8.1
+#: on an AMD CPU, and with onnxruntime-ep-webgpu 0.4.0 on a machine without a GPU.
+_OF_PLUGINS = {
+    "openvino": "OpenVINO's plug-in offers Intel's devices only; the provider that is compiled "
+    "into onnxruntime-openvino runs on other x86 CPUs too",
+    "webgpu": "The plug-in is offered for GPUs that ONNX Runtime finds on the system; the provider "
+    "that is compiled into onnxruntime-webgpu runs on a device in software, too ('ortbench doctor' "
+    "tells how)",
+}
 
 
 def fell_back(evidence: Evidence) -> Failure | None:
@@ -99,7 +118,7 @@ def provider_library(evidence: Evidence) -> Failure | None:
         return None
     text = evidence.refusal.text
     library = missing_library(text)
-    if not library and re.search(r"Please install|make sure they're in the PATH", text):
+    if not library and _SAYS_MORE_IN_THE_LOG.search(text):
         library = missing_library(evidence.log)
     if library:
         return _library_failure(evidence, library)
@@ -110,6 +129,11 @@ def provider_library(evidence: Evidence) -> Failure | None:
             return failure_of(evidence, "unavailable", message, hint or _supplier(evidence))
     return None
 
+
+#: What providers raise where the reason stands in the native log.
+_SAYS_MORE_IN_THE_LOG = re.compile(
+    r"Please install|make sure they're in the PATH|create CANN ExecutionProvider fail"
+)
 
 #: What providers say of the device or its driver, and the next step; empty: what it needs at all.
 _DEVICE_TROUBLE = (
@@ -126,6 +150,7 @@ _DEVICE_TROUBLE = (
         "No GPU has this number: see nvidia-smi and CUDA_VISIBLE_DEVICES",
     ),
     (r"CUDA failure 999\b|Please install TensorRT", ""),
+    (r"(?P<message>create CANN ExecutionProvider fail)", ""),
     (
         r"Could not determine default backend path",
         "Name the backend: qnn:htp (on x86 its simulator), qnn:gpu or qnn:cpu",
@@ -189,7 +214,8 @@ def _library_failure(evidence: Evidence, library: str) -> Failure:
     where = "install it and make sure that the loader finds it (LD_LIBRARY_PATH)"
     if library.startswith("libvulkan.so"):
         where += "; Debian and Ubuntu: apt-get install libvulkan1"
-    hint = f"{product or library} is missing: {where}"
+    missing = re.sub("^the ", "The ", product or library)
+    hint = f"{missing} is missing: {where}"
     if product.startswith(("CUDA", "cuDNN")):
         hint += "; pip install onnxruntime-gpu[cuda,cudnn] installs it where the driver exists"
     name = evidence.provider.name if evidence.provider else "the provider"

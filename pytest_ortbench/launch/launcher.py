@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch.ahead import Ahead
 from pytest_ortbench.launch.diagnose import graph_refused
+from pytest_ortbench.launch.diagnose_providers import problem_of_plugin
 from pytest_ortbench.launch.machine_lock import MachineLock
 from pytest_ortbench.launch.memory_limit import default_limit
 from pytest_ortbench.launch.native_text import readable
@@ -276,14 +277,17 @@ class ProcessLauncher:
 
     def _inspect(self, runtime: Runtime) -> RuntimeInfo:
         try:
-            return self._look(runtime, Inspect(plugins=runtime.plugins))
+            info = self._look(runtime, Inspect(plugins=runtime.plugins))
+            problems = info.plugin_problems.items()
+            told = {name: problem_of_plugin(name, text) for name, text in problems}
+            return replace(info, plugin_problems=told)
         except WorkerError as error:
             if error.failure.phase != "plug-ins":
                 raise
             # A library that kills whoever loads it must not hide the providers that work.
             info = self._look(runtime, Inspect(load_plugins=False))
-            problems = {"plug-ins": f"one of them ends the process: {error.failure.message}"}
-            return replace(info, plugin_problems=problems)
+            told = {"plug-ins": f"one of them ends the process: {error.failure.message}"}
+            return replace(info, plugin_problems=told)
 
     def _look(self, runtime: Runtime, question: Inspect) -> RuntimeInfo:
         deadline = time.monotonic() + _LOOK_S

@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
+from pytest_ortbench.launch.diagnose_providers import problem_of_plugin
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.schema.protocol import Refusal
@@ -155,6 +156,40 @@ def test_a_plug_in_that_lacks_a_library_names_it() -> None:
     failure = diagnose(Evidence(refusal=refusal, provider=parse_provider("webgpu")))
     assert failure.kind == "unavailable"
     assert failure.message.startswith("WebGpuExecutionProvider needs libvulkan.so.1")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        (
+            "NvTensorRTRTXExecutionProvider",
+            "[ONNXRuntimeError] : 1 : FAIL : Failed to load library /site/libonnxruntime_providers_"
+            "nv_tensorrt_rtx.so with error: libcuda.so.1: cannot open shared object file: No such "
+            "file or directory",
+            "needs libcuda.so.1 (the NVIDIA driver)",
+        ),
+        ("WebGpuExecutionProvider", "x.so has no device here for it", "onnxruntime-webgpu"),
+        ("onnxruntime_broken", "RuntimeError: no such driver", "RuntimeError: no such driver"),
+    ],
+)
+def test_why_a_plug_in_offers_no_device(name: str, text: str, words: str) -> None:
+    assert words in problem_of_plugin(name, text)
+
+
+def test_a_provider_whose_reason_stands_in_the_log() -> None:
+    refusal = Refusal(
+        phase="session",
+        error="RuntimeError",
+        text="/root/ort/python/onnxruntime_pybind_state.cc:1189 f() create CANN ExecutionProvider "
+        "fail",
+    )
+    cann = parse_provider("cann")
+    bare = diagnose(Evidence(refusal=refusal, provider=cann))
+    assert (bare.kind, bare.message) == ("unavailable", "create CANN ExecutionProvider fail")
+    assert "CANN" in bare.hint
+    log = "libascendcl.so: cannot open shared object file: No such file or directory"
+    told = diagnose(Evidence(refusal=refusal, log=log, provider=cann))
+    assert (told.kind, "libascendcl.so" in told.message) == ("unavailable", True)
 
 
 QNN = parse_provider("qnn")
