@@ -39,14 +39,10 @@ def sentences(answer: ModelAnswer) -> list[Told]:
     Each sentence starts with the model, so that it can be read alone.
     """
     name = name_of(answer)
+    told = verdicts(answer)
     if answer.ranked == 0 or answer.throughput is None:
-        return [Told(f"no case can be ranked: {_left_out(answer.left_out)}", about=f"{name}: ")]
-    if answer.ranked == 1:
-        told = [_the_only_one(answer, answer.throughput)]
-        told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
-    else:
-        told = [] if answer.advice is None else [_first(answer, answer.advice)]
-        told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
+        return told
+    if answer.ranked > 1:
         told += [
             _best("fastest", winner, answer.speed, several=len(answer.fastest) > 1)
             for winner in answer.fastest
@@ -62,6 +58,22 @@ def sentences(answer: ModelAnswer) -> list[Told]:
             told.append(_smallest(answer.smallest))
     if answer.left_out:
         told.append(Told(f"not ranked: {_left_out(answer.left_out)}"))
+    return [sentence.said_of(f"{name}: ") for sentence in told]
+
+
+def verdicts(answer: ModelAnswer) -> list[Told]:
+    """Say what to ship, what may not be shipped yet, or why nothing can be said.
+
+    Wherever one run is answered for, its recommendation is these sentences.
+    """
+    name = name_of(answer)
+    if answer.ranked == 0 or answer.throughput is None:
+        told = [Told(f"no case can be ranked: {_left_out(answer.left_out)}")]
+    elif answer.ranked == 1:
+        told = [_the_only_one(answer, answer.throughput)]
+    else:
+        told = [] if answer.advice is None else [_first(answer, answer.advice)]
+    told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
     return [sentence.said_of(f"{name}: ") for sentence in told]
 
 

@@ -39,6 +39,9 @@ class _Ink:
     cut: str
 
 
+#: What the sentence itself says in the same words.
+_SAID = (Certainty.NOISY, Certainty.ALONE)
+
 _BLOCKS = _Ink("█", "▓", "░", "·", "»")
 _PLAIN = _Ink("#", "=", "-", ".", ">")
 
@@ -73,8 +76,9 @@ def _block(answer: ModelAnswer, width: int, encoding: str, ink: _Ink) -> list[st
     if not groups or answer.ranked == 0:
         return []
     certainty = certainty_of(answer)
-    is_alone = certainty in (Certainty.ALONE, Certainty.SINGLE)
-    lines = [one_line(f"{headline(answer)} ({certainty.value})")]
+    is_alone = certainty is Certainty.ALONE
+    label = "" if certainty in _SAID else f" ({certainty.value})"
+    lines = [one_line(f"{headline(answer)}{label}")]
     for group in groups:
         if len(answer.bars) > 1:
             lines.append(f"{_INDENT}batch {group.batch}")

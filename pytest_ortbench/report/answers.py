@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.engine_sentences import answer_sentences
+from pytest_ortbench.analysis.pauses import Pauses, pauses
 from pytest_ortbench.analysis.sentences import factor_text, with_interval
 from pytest_ortbench.analysis.thread_counts import SlowerThreads, slower_threads
-from pytest_ortbench.core.units import counted
+from pytest_ortbench.core.units import counted, significant
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
@@ -40,6 +41,7 @@ def answer_lines(
     return [
         *lines,
         *thread_lines(shown, encoding=encoding),
+        *pause_lines(shown, encoding=encoding),
         *weight_lines(shown, encoding=encoding),
         *unjudged_lines(shown, encoding=encoding),
     ]
@@ -83,6 +85,30 @@ def thread_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     return [
         encodable(one_line(_thread_line(remark)), encoding) for remark in slower_threads(members)
     ]
+
+
+def pause_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
+    """Say of each case why its throughput is far below one inference by its median.
+
+    Args:
+        shown: Any run.
+        encoding: Of the stream that the lines go to.
+    """
+    return [
+        encodable(one_line(_pause_line(shown.name_of(entry.summary.case), entry)), encoding)
+        for entry in pauses(shown.summaries)
+    ]
+
+
+def _pause_line(name: str, held_up: Pauses) -> str:
+    slowest = "" if held_up.p99 is None else f"p99 {with_interval(held_up.p99)}"
+    seen = "; ".join(filter(None, (slowest, ", ".join(held_up.blurred_by))))
+    why = f" ({seen})" if seen else ""
+    return (
+        f"{name}: some inferences take far longer than the others{why}: the mean, "
+        f"{with_interval(held_up.mean)}, is ×{significant(held_up.factor, 2)} the median, and "
+        "throughput counts them all"
+    )
 
 
 def _thread_line(remark: SlowerThreads) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.proof import Proof, needed_proof
 from pytest_ortbench.analysis.scaling import total_threads
@@ -177,6 +178,7 @@ class RunFacts:
         commit: Abbreviated revision, empty if unknown.
         canary_s: Median of the canary in seconds; ``None`` if it was not measured.
         cases: Its cases.
+        answers: Which variant to use, for each model: what the run's own report says.
     """
 
     run_id: str
@@ -188,6 +190,7 @@ class RunFacts:
     commit: str = ""
     canary_s: float | None = None
     cases: tuple[CaseFacts, ...] = ()
+    answers: tuple[ModelAnswer, ...] = ()
 
 
 def reduce_run(
@@ -228,6 +231,7 @@ def reduce_run(
             _case_facts(result, summary, service=service, cpus=cpus)
             for result, summary in zip(run.cases, summaries, strict=True)
         ),
+        answers=tuple(answers(run, summaries)),
     )
 
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_ortbench.analysis.sentences import first_names, tie_text, with_interval
+from pytest_ortbench.analysis.answers import ModelAnswer
+from pytest_ortbench.analysis.candidates import EVEN_WITHIN
+from pytest_ortbench.analysis.sentences import (
+    batch_list,
+    first_names,
+    tie_text,
+    verdicts,
+    with_interval,
+)
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
-from pytest_ortbench.fleet.numbers.ratios import geometric_mean, ratio
+from pytest_ortbench.fleet.numbers.ratios import Ratio, geometric_mean, ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
@@ -31,15 +39,24 @@ ONE_UNIT = (
 )
 
 
-def conclusions(best: Matrix, cases: Matrix, axis: str = "machine") -> list[Told]:
+def conclusions(
+    best: Matrix, cases: Matrix, axis: str = "machine", answers: Sequence[ModelAnswer] = ()
+) -> list[Told]:
     """Say what to ship for each model, which side is best over all, and then for each workload.
 
     Args:
         best: What each side does best, by workload.
         cases: The same comparison case by case.
         axis: What the sides are.
+        answers: Those of the one run that is compared with itself, whose report says the same;
+            none where several runs are compared.
     """
-    sentences = [*shipped(best, axis), best_overall(best, cases)]
+    own = [
+        Told(told.before, told.winner, told.after, about=told.about, lead=True)
+        for answer in answers
+        for told in verdicts(answer)
+    ]
+    sentences = [*(own or shipped(best, axis)), best_overall(best, cases)]
     ranked = [row for row in best.rows if any(cell.best for cell in row.cells)]
     sentences += [_workload(row, best) for row in ranked[:SPELT_OUT]]
     if len(ranked) > SPELT_OUT:
@@ -71,13 +88,14 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
         for index, mean in enumerate(matrix.overall)
         if index != winner and index not in level and mean.ratio is not None
     ]
-    behind = _behind(matrix, winner, rest or level)
     if level:
-        names = [matrix.sides[index].label for index in sorted({winner, *level})]
-        gap = f"{'; next ' if rest else ': '}{behind} as {name}" if behind else ""
-        return _about_all(
-            f"no clear best: {first_names(names)} differ by less than their uncertainty{gap}{tail}"
-        )
+        names = batch_list([matrix.sides[index].label for index in sorted({winner, *level})])
+        if not all(_is_even(matrix, winner, index) for index in level):
+            return _about_all(f"no clear best: {names} can't be told apart, too noisy{tail}")
+        behind = _behind(matrix, winner, rest) if rest else ""
+        gap = f"; next {behind} as {name}" if behind else ""
+        return _about_all(f"no clear best: {names} are alike{gap}{tail}")
+    behind = _behind(matrix, winner, rest)
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
     return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
@@ -103,22 +121,32 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
     higher = METRICS[matrix.metric].better == "higher"
     followers = []
     for index in others:
-        pairs = [
-            (row.cells[index].quantity, row.cells[winner].quantity)
-            for row in matrix.rows
-            if row.whole
-        ]
-        known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
-        ratios = [known_ratio for known_ratio in known if known_ratio is not None]
-        if ratios and len(ratios) == len(pairs):
-            mean = geometric_mean(ratios)
-            assert mean is not None  # there is at least one ratio
+        mean = _mean_ratio(matrix, winner, index)
+        if mean is not None:
             followers.append((mean.value * (-1 if higher else 1), index, mean))
     if not followers:
         return ""
     _, index, mean = min(followers, key=lambda follower: follower[:2])
     name, factor = matrix.sides[index].label, mean.text
     return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
+
+
+def _mean_ratio(matrix: Matrix, winner: int, other: int) -> Ratio | None:
+    """The geometric mean of a side against another; ``None`` unless all common rows have one."""
+    pairs = [
+        (row.cells[other].quantity, row.cells[winner].quantity) for row in matrix.rows if row.whole
+    ]
+    known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
+    ratios = [known_ratio for known_ratio in known if known_ratio is not None]
+    return geometric_mean(ratios) if len(ratios) == len(pairs) else None
+
+
+def _is_even(matrix: Matrix, winner: int, other: int) -> bool:
+    """Whether the mean ratio of two sides is near 1 at both ends."""
+    mean = _mean_ratio(matrix, winner, other)
+    if mean is None or mean.low is None or mean.high is None:
+        return False
+    return mean.low * EVEN_WITHIN >= 1 and mean.high <= EVEN_WITHIN
 
 
 def _is_time(matrix: Matrix) -> bool:
@@ -162,7 +190,9 @@ def _workload(row: Row, matrix: Matrix) -> Told:
         for other, tied in enumerate(row.cells)
         if tied.tie
     ]
-    text += _against(row, matrix, index, relation) + tie_text(ties) + _blur(cell)
+    # What can't be told from others is not said to be ahead.
+    text += tie_text(ties) if ties else _against(row, matrix, index, relation)
+    text += _blur(cell)
     winner = f"{matrix.sides[index].label}{with_variant}"
     return Told(f"{word} ", winner, text, about=f"{row.model} {row.label}: ")
 
@@ -233,7 +263,8 @@ def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
     sentences: list[str] = []
     if axis == "machine" and len(matrix.sides) > 1:
         sentences.append(ONE_UNIT)
-    if axis in ("time", "runtime"):
+    run_ids = {run.run_id for side in matrix.sides for run in side.runs}
+    if axis in ("time", "runtime") and len(run_ids) > 1:
         sentences.append(
             "These runs were made at different times on a shared machine, so a difference below "
             "5 % in a time counts as no difference. To decide about a change, measure both "

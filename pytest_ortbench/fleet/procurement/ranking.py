@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import rank
 from pytest_ortbench.fleet.numbers.ratios import interval
@@ -329,8 +328,8 @@ def _ranked(
             mark=mark,
             reason=variant.missing.get(deciding, "not known")
             if not figure
-            else f"{variant.case.precision} was judged on {DRAWN_INPUTS} alone"
-            if is_withheld(variant)
+            else f"{variant.case.precision}: {variant.case.needs.value}"
+            if is_withheld(variant) and variant.case.needs is not None
             else "",
         )
         for variant, mark, figure in zip(ordered, marks, figures, strict=True)

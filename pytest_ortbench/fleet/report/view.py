@@ -122,10 +122,12 @@ class ComparisonView:
         """How many cases count where."""
         main = self.main
         cases = f"{len(main.rows)} case{'s' * (len(main.rows) != 1)}"
+        if main.common == 1:
+            return f"Of {cases}, 1 has a number that can be compared on every side, so no mean."
+        end = "; the geometric mean is over those" if main.common else ""
         return (
-            f"Of {cases}, {main.common} {'has' if main.common == 1 else 'have'} a number that can "
-            "be compared on every side; the geometric mean is over "
-            f"{'that one' if main.common == 1 else 'those'}."
+            f"Of {cases}, {main.common or 'none'} have a number that can be compared on every "
+            f"side{end}."
         )
 
 
@@ -165,6 +167,7 @@ def build_view(
     base = (names if baseline in names else labels).index(baseline) if baseline else 0
     best = by_workload(layout, metric, baseline=base)
     cases = by_case(layout, metric, baseline=base)
+    own = runs[0].answers if len(runs) == 1 else ()
     noun = {"time": "points in time"}.get(chosen, f"{chosen}s")
     # Of a rate the cells hold the bare number.
     counted = METRICS[metric].counted
@@ -190,7 +193,7 @@ def build_view(
         axis=chosen,
         metric=metric,
         baseline=one_line(labels[base]),
-        answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen)),
+        answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen, own)),
         overall=best_overall(best, cases).cleaned(one_line),
         sections=tuple(sections if _says_more(best, cases) else sections[1:]),
         warnings=tuple(one_line(text) for text in warnings(cases, chosen, layout.replaced)),

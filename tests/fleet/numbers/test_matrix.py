@@ -255,10 +255,14 @@ def test_an_overall_tie_is_said() -> None:
     assert said[:2] == [
         "net: recommended: native/cpu on b, as fast as any (no clear difference from a; chosen "
         "for the better number)",
-        "overall: no clear best: a, b differ by less than their uncertainty: a takes ×1.03 "
-        "(unstable) as long as b, latency p50 of the one case that every side has",
+        "overall: no clear best: a and b can't be told apart, too noisy, latency p50 of the one "
+        "case that every side has",
     ]
     assert not said[1].winner
+    near = [run("a", case(latency(3.9, 4, 4.1))), run("b", case(latency(3.8, 3.95, 4.1)))]
+    layout = lay_out_sides(near, "machine")
+    said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
+    assert "no clear best: a and b are alike" in said[1]
 
 
 def test_without_a_common_case_there_is_no_mean_and_the_emptiest_side_is_named() -> None:

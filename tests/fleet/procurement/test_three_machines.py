@@ -451,6 +451,4 @@ def test_a_precision_that_only_drawn_inputs_speak_for_decides_no_purchase() -> N
     assert tender.unproven is not None
     assert tender.unproven.case.precision == "int8-static"
     (alone,) = tenders([replace(rack, cases=(quick,)), measured(0.01)], TERMS)
-    assert [offer.reason for offer in alone.offers][-1] == (
-        "int8-static was judged on random inputs alone"
-    )
+    assert [offer.reason for offer in alone.offers][-1] == ("int8-static: real inputs needed")
