@@ -78,15 +78,17 @@ def command(
     The certificate is kept for this user, and goes into later run documents of this machine as
     long as driver and versions stay the same. It takes less than five minutes a provider.
 
-    Exit code 1 if a line failed, 3 if nothing could be checked.
+    Exit code 1 if a line failed, 3 if nothing could be checked or a provider that is named does not
+    run.
     """
     checks = _chosen(only, short=short)
     certificates: list[Certificate] = []
+    idle: list[Provider] = []
     with (
         Session(Path.cwd(), runtimes=runtimes, notify=warn) as session,
         OwnFolder("selfcheck") as folder,
     ):
-        for provider, runtime in _targets(session, providers):
+        for provider, runtime in _targets(session, providers, idle):
             certificates.append(
                 _certificate(session, folder, provider, runtime, checks, short=short)
             )
@@ -97,7 +99,9 @@ def command(
         _write(json_path, certificates)
     if any(certificate.has_failed for certificate in certificates):
         return ExitCode.LIMIT_FAILED
-    if all(certificate.is_empty for certificate in certificates):
+    if any(provider.named for provider in idle) or all(
+        certificate.is_empty for certificate in certificates
+    ):
         return ExitCode.NOTHING
     return ExitCode.FINE
 
@@ -120,8 +124,16 @@ def _chosen(only: str, *, short: bool) -> list[Check[Any]]:
     return [check for check in known.values() if check.in_short or not short]
 
 
-def _targets(session: Session, providers: str) -> Iterator[tuple[Provider, Runtime]]:
-    """Each provider that runs, with its runtime; what does not is said on standard error."""
+def _targets(
+    session: Session, providers: str, idle: list[Provider]
+) -> Iterator[tuple[Provider, Runtime]]:
+    """Each provider that runs, with its runtime; what does not is said on standard error.
+
+    Args:
+        session: Plans and tries them.
+        providers: As written.
+        idle: Takes those that do not run.
+    """
     specs = tuple(spec.strip() for spec in providers.split(",") if spec.strip())
     plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs or ("all",)))
     for skip in plan.skips:
@@ -130,12 +142,23 @@ def _targets(session: Session, providers: str) -> Iterator[tuple[Provider, Runti
     for planned in plan.entries:
         case = planned.case
         if planned.refusal is not None:
-            hint = f". {planned.refusal.hint}" if planned.refusal.hint else ""
-            warn(f"ortbench: {case.provider.described}: {planned.refusal.message}{hint}")
-        elif case.provider.is_execution_provider:
-            yield case.provider, case.runtime
-        else:
+            idle.append(case.provider)
+            _tell(case.provider, planned.refusal.message, planned.refusal.hint)
+        elif not case.provider.is_execution_provider:
             warn(f"ortbench: left out {case.provider.label}: engines are not checked by themselves")
+        else:
+            [outcome] = session.launcher.probe(case.runtime, [case.provider])
+            if outcome.usable:
+                yield case.provider, case.runtime
+            else:
+                idle.append(case.provider)
+                hint = "" if outcome.failure is None else outcome.failure.hint
+                _tell(case.provider, outcome.reason, hint)
+
+
+def _tell(provider: Provider, reason: str, hint: str) -> None:
+    """Say why a provider does not run, on standard error."""
+    warn(f"ortbench: {provider.described} does not run: {reason}{f'. {hint}' if hint else ''}")
 
 
 def _certificate(
@@ -172,6 +195,9 @@ def _certificate(
 def _keep(certificates: Sequence[Certificate]) -> None:
     """Store certificates; one that can't be stored has been shown, and is no failure of a check."""
     for certificate in certificates:
+        if certificate.is_empty:
+            warn(f"ortbench: nothing is kept of {certificate.provider}: no line could be checked")
+            continue
         try:
             path = keep_certificate(certificate)
         except DocumentError as error:

@@ -117,6 +117,7 @@ class SeenDevice:
         sees_processes: Whether NVML tells processes of any device.
         visible: Devices that CUDA shows this process.
         in_force: Options of the provider that name a device, as the session reads them back.
+        settings: Variables of the environment that choose devices, as far as they are set.
         reason: Why no device can be read; empty otherwise.
     """
 
@@ -127,6 +128,7 @@ class SeenDevice:
     sees_processes: bool = False
     visible: int = 0
     in_force: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     reason: str = ""
 
 

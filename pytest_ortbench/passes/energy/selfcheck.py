@@ -140,6 +140,9 @@ def _judge_device(energy: Energy) -> LineFinding:
     words = {"held back by": ", ".join(reasons)} if reasons else {}
     amounts = _ends([clock for pair in clocks for clock in pair])
     hottest = [window.hottest_c for window in windows if window.hottest_c is not None]
+    limits = [window.power_limit_w for window in windows if window.power_limit_w is not None]
+    if limits:
+        amounts = (*amounts, Amount(name="power limit", value=min(limits), unit="W"))
     if hottest:
         amounts = (*amounts, Amount(name="hottest", value=max(hottest), unit="°C"))
     if any(name in SLOWDOWNS for name in reasons):

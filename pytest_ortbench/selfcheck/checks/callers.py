@@ -14,7 +14,9 @@ CALLERS = 2
 #: In a closed loop the times of all callers add up to the time that passed, times callers. What
 #: Python does between two inferences belongs to none of them.
 LEAST, CLEAR, MOST = 0.70, 0.85, 1.02
-_ITERATIONS, _BLOCKS = 60, 5
+_BLOCKS = 5
+#: Inferences of a block, about as many as fit into so much time.
+_FEWEST, _MOST, _BLOCK_NS = 4, 60, 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,10 @@ class _Busy:
 
 def _look(bench: CheckBench) -> _Busy:
     with bench.opened(bench.case("builtin:canary", callers=CALLERS)) as worker:
-        blocks = [worker.ask(TimeBlock(iterations=_ITERATIONS)) for _ in range(_BLOCKS)]
+        first = worker.ask(TimeBlock(iterations=_FEWEST))
+        fitting = _BLOCK_NS * _FEWEST // max(first.wall_ns, 1)
+        iterations = max(_FEWEST, min(_MOST, fitting))
+        blocks = [worker.ask(TimeBlock(iterations=iterations)) for _ in range(_BLOCKS)]
     return _Busy(blocks=tuple(blocks))
 
 

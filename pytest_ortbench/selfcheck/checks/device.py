@@ -23,7 +23,7 @@ def _judge(facts: SeenDevice, provider: Provider) -> LineFinding:
     if provider.name not in NVIDIA:
         return _told(facts)
     words = {"asked": facts.asked or "0", "read": facts.chosen, "computing": facts.computing}
-    words = {name: word for name, word in words.items() if word}
+    words = {name: word for name, word in words.items() if word} | facts.settings
     visible = Amount(name="visible", value=float(facts.visible))
     if not facts.chosen:
         return unchecked("not read", facts.reason or "no device is read", visible, **words)

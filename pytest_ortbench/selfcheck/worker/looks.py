@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _COPIES = ("MemcpyToHost", "MemcpyFromHost")
 #: Options by which providers are told their device.
 _DEVICE_OPTIONS = ("device_id", "device_type", "backend_path", "backend_type", "deviceId")
+#: Variables that choose among NVIDIA's devices.
+_VARIABLES = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES")
 _PAGE = 4096
 #: Inferences between two readings of the clocks.
 _BETWEEN_READINGS = 4
@@ -155,6 +157,7 @@ def see_device(question: SeeDevice, measured: MeasuredCase) -> SeenDevice:
         sees_processes=sees,
         visible=len(visible_gpus()),
         in_force=in_force,
+        settings={name: os.environ[name] for name in _VARIABLES if name in os.environ},
         reason=measured.device.reason,
     )
 

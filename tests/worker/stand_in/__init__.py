@@ -1,4 +1,4 @@
-"""A stand-in for ``libnvidia-ml.so.1``, compiled once a test run."""
+"""Stand-ins for ``libnvidia-ml.so.1`` and ``libcuda.so.1``, compiled once a test run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def compile_library(folder: Path) -> Path:
     return folder
 
 
+def compile_driver(folder: Path) -> Path:
+    """Compile the stand-in for CUDA's driver into ``folder``, and return the folder."""
+    compiled(SOURCE.with_name("cuda.c"), folder / "libcuda.so.1")
+    return folder
+
+
 def compiled(source: Path, library: Path) -> Path:
     """Compile a library with the first compiler that is there."""
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), "")
     command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "cc"]
-    subprocess.run(
-        [*command, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source)],
-        check=True,
-        capture_output=True,
-        timeout=600,
-    )
+    built = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
+    subprocess.run([*command, *built], check=True, capture_output=True, timeout=600)
     return library
 
 

@@ -6,8 +6,13 @@
  *                   in mJ, instantaneous power in mW, averaged power in mW; without it the devices
  *                   take a steady 250 W on the real clock, and the counter moves every 100 ms
  * STAND_IN_PIDS     process ids that compute on every device, commas between; "self" is our own
+ * STAND_IN_UUIDS    whole UUIDs, as the stand-in of CUDA's driver has them
+ * STAND_IN_LOAD     power follows the CPU time of this process: 80 W idle, 170 W a busy CPU; "half":
+ *                   the power that is read is half of what the counter counts
  * STAND_IN_BROKEN   a number: nvmlInit fails with it
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -92,6 +97,10 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **out) {
 }
 
 int nvmlDeviceGetUUID(Device *device, char *out, unsigned size) {
+    if (getenv("STAND_IN_UUIDS")) {
+        snprintf(out, size, "GPU-ab%02x0000-0000-0000-0000-000000000000", device->index);
+        return SUCCESS;
+    }
     snprintf(out, size, "GPU-ab%d2-4444-5555", device->index);
     return SUCCESS;
 }
@@ -110,9 +119,34 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Energy since the start in mJ, and power in mW over the last tick, by the CPU time of the process. */
+static int64_t load_mj, load_mw = 80000;
+
+static void follow_load(void) {
+    static int64_t tick = -1, cpu_before;
+    struct timespec cpu;
+    int64_t now = now_ms() / 100;
+    if (now == tick) return;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+    int64_t cpu_ms = (int64_t)cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000;
+    if (tick >= 0) {
+        int64_t passed_ms = (now - tick) * 100;
+        int64_t mj = 80 * passed_ms + 170 * (cpu_ms - cpu_before);
+        load_mj += mj;
+        load_mw = mj * 1000 / passed_ms;
+    }
+    tick = now;
+    cpu_before = cpu_ms;
+}
+
 int nvmlDeviceGetTotalEnergyConsumption(Device *device, unsigned long long *out) {
     if (is(device, "forbidden")) return NO_PERMISSION;
     if (is(device, "nocounter") || is(device, "nothing")) return NOT_SUPPORTED;
+    if (getenv("STAND_IN_LOAD")) {
+        follow_load();
+        *out = load_mj;
+        return SUCCESS;
+    }
     int64_t mj = state ? state[3 * device->index] : now_ms() / 100 * 100 * WATTS;
     *out = is(device, "half") ? mj / 2 : mj;
     return SUCCESS;
@@ -136,6 +170,11 @@ int nvmlDeviceGetFieldValues(Device *device, int fields, FieldValue *values) {
         values[i].result = values[i].field_id == POWER_INSTANT ? no_power(device) : NOT_SUPPORTED;
         values[i].value.ull = 0;
         values[i].value.ui = state ? state[3 * device->index + 1] : WATTS * 1000;
+        const char *load = getenv("STAND_IN_LOAD");
+        if (load) {
+            follow_load();
+            values[i].value.ui = strcmp(load, "half") ? load_mw : load_mw / 2;
+        }
     }
     return SUCCESS;
 }
@@ -174,9 +213,17 @@ int nvmlDeviceGetVirtualizationMode(Device *device, unsigned *out) {
     return SUCCESS;
 }
 
+/* Bytes that this process took through the stand-in of CUDA's driver. */
+static unsigned long long taken_through_driver(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    const volatile int64_t *taken = driver ? dlsym(driver, "stand_in_used") : NULL;
+    return taken ? *taken : 0;
+}
+
 int nvmlDeviceGetMemoryInfo(Device *device, MemoryInfo *out) {
     out->total = 80ull << 30;
     out->used = (device->index + 1ull) << 30;
+    out->used += device->index ? 0 : taken_through_driver();
     out->free = out->total - out->used;
     return SUCCESS;
 }
@@ -189,7 +236,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device *device, unsigned *size, Proc
     for (char *word = strtok(text, ","); word; word = strtok(NULL, ",")) {
         if (out && found < *size) {
             out[found].pid = strcmp(word, "self") ? (unsigned)atoi(word) : (unsigned)getpid();
-            out[found].used = 512ull << 20;
+            out[found].used = (512ull << 20) + taken_through_driver();
         }
         found++;
     }

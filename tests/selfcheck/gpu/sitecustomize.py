@@ -1,0 +1,188 @@
+"""Lets ONNX Runtime's CPU provider stand in for CUDA's in every interpreter that finds this.
+
+A rehearsal of what runs on a GPU: a session that is asked for CUDA runs on the CPU, says that it is
+CUDA's, and works in the background as a device does, so that somebody has to wait for it. Its
+driver and NVML are the stand-ins of ``tests/worker/stand_in``.
+
+``STAND_IN_NEVER_WAITS``: neither a run nor ``synchronize_outputs`` waits for what was started.
+``STAND_IN_FALLS_BACK``: the profile tells that everything ran on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+_OPTIONS = {"device_id": "0", "use_tf32": "1", "enable_cuda_graph": "0", "user_compute_stream": "0"}
+#: Inferences that the queue of the device holds.
+_QUEUE = 32
+_NO_WAITING = "disable_synchronize_execution_providers"
+
+
+class Device:
+    """What runs in the background, one after the other."""
+
+    def __init__(self) -> None:
+        self._worker = ThreadPoolExecutor(max_workers=1)
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self._pending = ctypes.c_int64.in_dll(self._driver, "stand_in_pending")
+        self._lock = threading.Lock()
+        self._last: Future[Any] | None = None
+        self._room = threading.Semaphore(_QUEUE)
+
+    def start(self, work: Any) -> Future[Any]:
+        """Start some work behind all other; a full queue takes no more until it has room."""
+        self._room.acquire()
+        with self._lock:
+            self._pending.value += 1
+
+        def done() -> Any:
+            try:
+                return work()
+            finally:
+                with self._lock:
+                    self._pending.value -= 1
+                self._room.release()
+
+        self._last = self._worker.submit(done)
+        return self._last
+
+    def hold(self, size: int) -> None:
+        """Take memory as a session does for its weights."""
+        self._driver.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(size))
+
+    def wait(self) -> None:
+        """Wait for all that was started."""
+        if self._last is not None:
+            self._last.result()
+
+
+def change(ort: ModuleType) -> None:
+    """Put the stand-in into the package."""
+    never_waits = "STAND_IN_NEVER_WAITS" in os.environ
+    falls_back = "STAND_IN_FALLS_BACK" in os.environ
+    device = Device()
+    plain: Any = ort.InferenceSession
+
+    class InferenceSession(plain):  # type: ignore[misc]  # the package has no types
+        def __init__(
+            self, model: Any, sess_options: Any = None, providers: Any = None, **rest: Any
+        ) -> None:
+            given = {
+                entry if isinstance(entry, str) else entry[0]: {}
+                if isinstance(entry, str)
+                else dict(entry[1])
+                for entry in providers or [CPU]
+            }
+            self.as_cuda = given.get(CUDA)
+            super().__init__(model, sess_options, providers=[CPU], **rest)
+            if self.as_cuda is not None and isinstance(model, str):
+                device.hold(Path(model).stat().st_size)
+
+        def get_providers(self) -> list[str]:
+            return [CUDA, CPU] if self.as_cuda is not None else [CPU]
+
+        def get_provider_options(self) -> dict[str, dict[str, str]]:
+            told = {CPU: {}}
+            return (
+                {CUDA: {**_OPTIONS, **self.as_cuda}, **told} if self.as_cuda is not None else told
+            )
+
+        def run_with_iobinding(self, binding: Any, options: Any = None) -> None:
+            if self.as_cuda is None:
+                super().run_with_iobinding(binding, options)
+                return
+            run = super().run_with_iobinding
+            started = device.start(lambda: run(binding))
+            try:
+                waits = options is None or options.get_run_config_entry(_NO_WAITING) != "1"
+            except RuntimeError:
+                waits = True
+            if waits and not never_waits:
+                started.result()
+
+        def end_profiling(self) -> str:
+            path = str(super().end_profiling())
+            if self.as_cuda is not None and not falls_back:
+                text = Path(path).read_text(encoding="utf-8")
+                Path(path).write_text(text.replace(CPU, CUDA), encoding="utf-8")
+            return path
+
+        def get_provider_graph_assignment_info(self) -> list[Any]:
+            told = super().get_provider_graph_assignment_info()
+            return [Assigned(part) for part in told] if self.as_cuda is not None else told
+
+    class Assigned:
+        ep_name = CUDA
+
+        def __init__(self, part: Any) -> None:
+            self._part = part
+
+        def get_nodes(self) -> Any:
+            return self._part.get_nodes()
+
+    ort.InferenceSession = InferenceSession  # type: ignore[attr-defined]
+    ort.get_available_providers = lambda: [CUDA, CPU]  # type: ignore[attr-defined]
+    ort.preload_dlls = lambda *_, **__: None  # type: ignore[attr-defined]
+    binding: Any = ort.IOBinding
+    bind_output, synchronise = binding.bind_output, binding.synchronize_outputs
+    copy_outputs = binding.copy_outputs_to_cpu
+
+    def bind_on_host(self: Any, name: str, device_type: str = "cpu", *rest: Any) -> None:
+        del device_type, rest
+        bind_output(self, name, "cpu", 0)
+
+    def wait_for_outputs(self: Any) -> None:
+        if not never_waits:
+            device.wait()
+        synchronise(self)
+
+    def copied(self: Any) -> Any:
+        device.wait()
+        return copy_outputs(self)
+
+    binding.bind_output = bind_on_host
+    binding.synchronize_outputs = wait_for_outputs
+    binding.copy_outputs_to_cpu = copied
+    value: Any = ort.OrtValue
+    from_numpy = value.ortvalue_from_numpy
+    value.ortvalue_from_numpy = staticmethod(lambda array, *_, **__: from_numpy(array))
+
+
+class Loader(importlib.abc.Loader):
+    """The loader of the package, and the change behind it."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        change(module)
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds the package where it is."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        del target
+        if name != "onnxruntime":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None:
+            spec.loader = Loader(spec.loader)
+        return spec
+
+
+sys.meta_path.insert(0, Finder())

@@ -1,0 +1,131 @@
+"""The self-check as a whole: on the CPU for real, and for CUDA on stand-ins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.selfcheck.rehearsal import check, check_gpu
+from tests.worker.stand_in import compile_driver, compile_library
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("libraries")
+    compile_driver(folder)
+    return compile_library(folder)
+
+
+def test_the_cpu_for_real(tmp_path: Path) -> None:
+    checked = check(
+        tmp_path, "--providers=cpu", "--short", "--only=synchronisation,placement,fp32,memory"
+    )
+    assert checked.lines == {
+        "synchronisation": ("unchecked", "host memory"),
+        "placement": ("pass", "agrees"),
+        "fp32": ("pass", "float32"),
+        "memory": ("pass", "agrees"),
+    }
+    assert checked.code == 0
+    # A part of the checks makes no certificate that is kept.
+    assert not (tmp_path / "state").exists()
+    [certificate] = checked.certificates
+    assert (certificate["provider"], certificate["short"]) == ("cpu", True)
+    assert all(line["seconds"] > 0 for line in certificate["lines"])
+
+
+@pytest.mark.needs("cc")
+def test_a_gpu_that_is_as_it_should_be(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(tmp_path, libraries, "--only=synchronisation,memory,device")
+    assert checked.lines == {
+        "synchronisation": ("pass", "synchronised"),
+        "memory": ("pass", "agrees"),
+        "device": ("pass", "same device"),
+    }
+    assert checked.code == 0
+    [certificate] = checked.certificates
+    assert certificate["devices"] == {
+        "GPU-ab000000-0000-0000-0000-000000000000": "Stand-in, driver 575.99"
+    }
+
+
+@pytest.mark.needs("cc")
+def test_a_loop_that_does_not_wait_is_found(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(tmp_path, libraries, "--only=synchronisation", STAND_IN_NEVER_WAITS="1")
+    assert (checked.lines, checked.code) == (
+        {"synchronisation": ("fail", "not synchronised")},
+        1,
+    )
+
+
+@pytest.mark.needs("cc")
+def test_a_provider_that_falls_back_and_another_device_are_found(
+    tmp_path: Path, libraries: Path
+) -> None:
+    checked = check_gpu(
+        tmp_path,
+        libraries,
+        "--only=placement,device",
+        STAND_IN_FALLS_BACK="1",
+        STAND_IN_DEVICES="ok,ok",
+        STAND_IN_SHIFT="1",
+    )
+    assert checked.lines == {
+        "placement": ("fail", "fallback"),
+        "device": ("fail", "another device"),
+    }
+    assert checked.code == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_all_of_a_gpu(tmp_path: Path, libraries: Path) -> None:
+    """The stand-in multiplies in fp32 whatever it is asked for, and a check says so."""
+    checked = check_gpu(tmp_path, libraries, STAND_IN_LOAD="yes")
+    assert checked.lines.pop("fp16") == ("fail", "emulated")
+    assert checked.lines.pop("fp32") == ("unchecked", "no TF32")
+    # Threads of a CPU scatter more than a device does.
+    assert checked.lines.pop("loop")[0] != "fail"
+    assert checked.lines.pop("events")[0] != "fail"
+    assert {verdict for verdict, _ in checked.lines.values()} == {"pass"}
+    assert set(checked.lines) == {
+        "synchronisation",
+        "placement",
+        "accuracy",
+        "int8",
+        "graphs",
+        "callers",
+        "memory",
+        "device",
+        "energy",
+        "clocks",
+        "load",
+    }
+    assert sum(line["seconds"] for line in checked.certificates[0]["lines"]) < 300
+    assert len(list((tmp_path / "state").rglob("*.json"))) == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_a_wrong_reading_of_power_is_found(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(tmp_path, libraries, "--only=energy,clocks", STAND_IN_LOAD="half")
+    assert checked.lines == {"energy": ("fail", "disagrees"), "clocks": ("pass", "steady")}
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_slices_and_a_driver_that_refuses_prove_nothing(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(
+        tmp_path,
+        libraries,
+        "--only=events,memory,device,energy",
+        STAND_IN_DEVICES="mig",
+        STAND_IN_OFF="cuEventCreate",
+    )
+    assert {name: verdict for name, (verdict, _) in checked.lines.items()} == dict.fromkeys(
+        ("events", "memory", "device", "energy"), "unchecked"
+    )
+    assert checked.code == 3
