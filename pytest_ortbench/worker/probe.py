@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.outcome import Placement
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.provider_kinds import CPU, WEBGPU
 from pytest_ortbench.schema.runtime_questions import Probed, ProbeProvider
 from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
@@ -20,6 +21,9 @@ from pytest_ortbench.worker.tiny import (
     TinyModel,
     tiny_feeds,
 )
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 
 def probe_provider(question: ProbeProvider, state: WorkerState) -> Probed:
@@ -66,6 +70,13 @@ def _placement(model: TinyModel, provider: Provider) -> Placement:
     return placement
 
 
+#: Providers whose device context goes with their last session. *Seen* with WebGPU on SwiftShader:
+#: 140 MB, which the case's own session would take again.
+_CONTEXT_OF_SESSIONS = (WEBGPU,)
+#: Sessions that keep the context of a device.
+_kept: list[InferenceSession] = []
+
+
 def initialise(provider: Provider, *, threads: int) -> int | None:
     """Load a provider's libraries and make its device context, through a tiny session.
 
@@ -86,6 +97,8 @@ def initialise(provider: Provider, *, threads: int) -> int | None:
         options = session_options(SessionConfig(), threads=threads)
         session, _ = create(MATRIX_PRODUCT.content, provider, options)
         session.run(None, tiny_feeds(MATRIX_PRODUCT))
+        if provider.name in _CONTEXT_OF_SESSIONS:
+            _kept.append(session)
     except Exception:  # noqa: BLE001 - native errors have no common base class
         return None
     return time.perf_counter_ns() - started
