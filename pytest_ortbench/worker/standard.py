@@ -125,11 +125,11 @@ def warm(question: WarmUpFor, measured: MeasuredCase) -> WarmUp:
 def time_block(question: TimeBlock, measured: MeasuredCase) -> Block:
     """Time single inferences in a row; counters are read outside the timed region."""
     measured.enter("measure")
-    if question.untimed:
-        measured.run_timed(question.untimed)
-        measured.take_requests()
     loop, durations = measured.live_loop(), room_for(question.iterations)
     with measured.watch.counted():
+        if question.untimed:
+            loop(room_for(question.untimed))
+            measured.take_requests()
         before = measured.contention.read()
         cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
         loop(durations)

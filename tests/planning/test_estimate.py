@@ -12,6 +12,7 @@ from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.estimate import Costs
+from pytest_ortbench.yardstick.choice import SHARE, START_S
 from tests.results_factory import make_case, make_failure, make_result
 
 
@@ -30,8 +31,10 @@ def test_a_case_takes_what_it_times_and_a_start_for_each_worker() -> None:
     more_s = costs.expected(six).total_s - costs.expected(three).total_s
     assert 3 * 2.0 < more_s < 3 * 4.0
     twice = _case(workers=3, time_s=10.0)
-    # The turns of the yardstick are a quarter of what the model is timed for.
-    assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(6.25)
+    # The turns of the yardstick are a share of what the model is timed for.
+    assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(
+        5 * (1 + SHARE)
+    )
 
 
 def test_without_a_yardstick_a_case_takes_less() -> None:
@@ -39,7 +42,9 @@ def test_without_a_yardstick_a_case_takes_less() -> None:
     three, twice = (_case(yardstick="off", time_s=time_s) for time_s in (5.0, 10.0))
     assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(5.0)
     # Three starts, and the turns.
-    assert costs.expected(_case()).total_s - costs.expected(three).total_s == pytest.approx(2.15)
+    assert costs.expected(_case()).total_s - costs.expected(three).total_s == pytest.approx(
+        3 * START_S + 5 * SHARE
+    )
 
 
 def test_slow_starts_make_a_case_longer() -> None:
