@@ -31,7 +31,7 @@ from typing import Any
 
 from paired_cases import bench
 
-from pytest_ortbench.analysis.relative_latency import relative_latency
+from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_latency
 from pytest_ortbench.analysis.samples import median_latency
 from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
 from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES
@@ -114,9 +114,9 @@ def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
     run |= {
         "onnxruntime": measured[0].runtime.version,
         "p50_ns": [p50.value_ns, p50.low_ns, p50.high_ns],
-        "relative": relative
-        if isinstance(relative, str)
-        else [relative.value, relative.low, relative.high, relative.estimator],
+        "relative": [relative.value, relative.low, relative.high, relative.estimator]
+        if isinstance(relative, RelativeLatency)
+        else relative.cause,
         "steal": [measurement.samples.steal_ratio for measurement in measured],
         "launches": [launch_of(measurement.yardstick) for measurement in measured],
     }
@@ -173,7 +173,11 @@ def told(run: Run) -> str:
     value, low, high = run["p50_ns"]
     width = "no interval" if low is None else f"[{low / 1e6:.3f}, {high / 1e6:.3f}]"
     relative = run["relative"]
-    ratio = relative if isinstance(relative, str) else f"ratio {relative[0]:.3f} ({relative[3]})"
+    ratio = (
+        f"no ratio ({relative})"
+        if isinstance(relative, str)
+        else f"ratio {relative[0]:.3f} ({relative[3]})"
+    )
     flags = ", ".join(run["flags"]) or "no flag"
     return f"{name}: p50 {value / 1e6:.3f} ms {width}, {ratio}; {flags}; load {run['load'][1]:.1f}"
 
