@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.core.accuracy import OutputAccuracy, SliceAccuracy
 from pytest_ortbench.core.precision import Floor
-from pytest_ortbench.core.units import counted, significant
+from pytest_ortbench.core.units import counted, decimals_apart, significant
 
 #: Outputs of these types are quantised numbers, not names of classes: a difference of one step is
 #: rounding.
@@ -39,8 +39,8 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         if output.sqnr_db >= floor.sqnr_db:
             return "" if output.slices is None else _slices_miss(output.name, output.slices, floor)
         return (
-            f"{output.name}: SQNR {output.sqnr_db:.1f} dB, below the minimum of {floor.sqnr_db:g} "
-            f"dB for {floor.of}"
+            f"{output.name}: SQNR {decimals_apart(output.sqnr_db, floor.sqnr_db)} dB, below the "
+            f"minimum of {floor.sqnr_db:g} dB for {floor.of}"
         )
     if not output.finite or output.exact or output.agree is None or not output.rows:
         return ""
@@ -90,8 +90,9 @@ def _slices_miss(name: str, slices: SliceAccuracy, floor: Floor) -> str:
     values = f" ({counted(slices.distinct or 0, 'distinct value')})" if is_collapsed(slices) else ""
     return (
         f"{name}: {slices_words(slices)}, of values up to {significant(slices.largest, 2)} beside "
-        f"{significant(slices.others_largest, 3)}, keep {slices.sqnr_db:.1f} dB{values}, below the "
-        f"minimum of {least:g} dB for such channels in {floor.of}"
+        f"{significant(slices.others_largest, 3)}, keep "
+        f"{decimals_apart(slices.sqnr_db, least)} dB{values}, below the minimum of "
+        f"{least:g} dB for such channels in {floor.of}"
     )
 
 

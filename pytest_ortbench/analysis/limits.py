@@ -81,7 +81,8 @@ def _judge(limit: Limit, summary: Summary) -> Judgement:
         return unjudged(_OF, f"{name} is not a number, so '{limit.text}' can't be judged")
     if measured is not None:
         if limit.holds(measured):
-            return good(_OF, f"{name} is {measured}, within '{limit.text}'")
+            number, _ = measured.beside(limit.value)
+            return good(_OF, f"{name} is {number}, within '{limit.text}'")
         return bad(_OF, limit.explain(measured) + _behind(name, summary))
     reason = summary.missing.get(name, "not measured")
     if name in summary.infinite:

@@ -144,6 +144,8 @@ class MetricVerdict:
         bound: Number of an absolute limit; ``None`` where it is compared with the baseline.
         allowed: What was allowed, for people: ``+2 % or +1 MiB, whichever is more``.
         reason: Why, in plain words; empty where the numbers say it.
+        allowance: How much worse than the baseline's number it may be, in SI units; ``None`` where
+            it is not compared with one.
     """
 
     metric: str
@@ -153,6 +155,7 @@ class MetricVerdict:
     bound: float | None = None
     allowed: str = ""
     reason: str = ""
+    allowance: float | None = None
 
 
 #: What a finding may be about beside a metric of the registry.

@@ -68,8 +68,8 @@ class Limit:
 
     def explain(self, measured: Quantity) -> str:
         """Return one line for a limit that does not hold: measured value, interval and limit."""
-        bound = format_amount(self.value, self.metric.unit)
-        line = f"{self.metric.name} is {measured}, the limit is {self.op} {bound}"
+        number, bound = measured.beside(self.value)
+        line = f"{self.metric.name} is {number}, the limit is {self.op} {bound}"
         if (
             measured.low is not None
             and measured.high is not None

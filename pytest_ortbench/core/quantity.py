@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.core.interval import is_unstable, with_interval_text
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import digits_apart, format_amount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,8 +82,22 @@ class Quantity:
         return hash((self.value, self.unit))
 
     def __str__(self) -> str:
+        return self.text()
+
+    def beside(self, bound: float) -> tuple[str, str]:
+        """Return it and what it is compared with, with as many digits as tell the two apart."""
+
+        def write(number: float, digits: int) -> str:
+            return format_amount(number, self.unit, digits)
+
+        digits = digits_apart(self.value, bound, write, 3)
+        return self.text(digits), write(bound, digits)
+
+    def text(self, digits: int = 3) -> str:
+        """Return it with its interval, to so many significant digits."""
+
         def write(value: float) -> str:
-            return format_amount(value, self.unit)
+            return format_amount(value, self.unit, digits)
 
         return with_interval_text(self.value, self.low, self.high, write, write(self.value))
 

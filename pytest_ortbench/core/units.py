@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from pytest_ortbench.core.errors import UsageError
 
@@ -164,6 +164,38 @@ def format_amount(value: float, unit: str, digits: int = 3) -> str:
         if rounded < 1000 or index == len(scales) - 1:
             return f"{significant(value / factor, digits)} {name}"
     raise AssertionError("unreachable: the last scale always returns")
+
+
+#: No number has more digits that mean anything.
+_MOST_DIGITS = 17
+
+
+def digits_apart(
+    value: float, bound: float, write: Callable[[float, int], str], digits: int
+) -> int:
+    """Return how many digits tell two numbers apart: six for 0.999989 and 0.999990.
+
+    Args:
+        value: The one.
+        bound: What it is compared with.
+        write: Writes a number to so many digits.
+        digits: How many are enough where they differ then, or where the numbers are equal.
+    """
+    while value != bound and digits < _MOST_DIGITS and write(value, digits) == write(bound, digits):
+        digits += 1
+    return digits
+
+
+def amounts_apart(value: float, bound: float, unit: str) -> tuple[str, str]:
+    """Format two SI values with as many digits as tell them apart."""
+    digits = digits_apart(value, bound, lambda number, count: format_amount(number, unit, count), 3)
+    return format_amount(value, unit, digits), format_amount(bound, unit, digits)
+
+
+def decimals_apart(value: float, bound: float, decimals: int = 1) -> str:
+    """Return a number with so many decimals, or with more where it would read as its bound."""
+    count = digits_apart(value, bound, lambda number, more: f"{number:.{more}f}", decimals)
+    return f"{value:.{count}f}"
 
 
 def clock_words(seconds: float) -> str:

@@ -233,3 +233,11 @@ def test_a_limit_may_name_its_cases(text: str, case_id: str, fits: bool) -> None
         0.03,
     )
     assert fitting([found], case_id) == ([found] if fits else [])
+
+
+def test_a_broken_limit_shows_how_it_is_broken() -> None:
+    limit = parse_limit("accuracy_cosine >= 0.99999", place="x")
+    measured = Quantity(value=0.9999891, unit="1", low=0.999988, high=0.99999)
+    number, bound = measured.beside(limit.value)
+    assert (number, bound) == ("0.999989 [0.999988, 0.999990]", "0.999990")
+    assert number in limit.explain(measured)

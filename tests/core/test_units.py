@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import (
     FACTORS,
+    amounts_apart,
     common_scale,
+    decimals_apart,
     format_amount,
     parse_amount,
     parse_duration,
@@ -132,3 +134,29 @@ def test_a_duration_names_its_unit(text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_duration(text, place="--p99")
     assert str(raised.value).startswith(f"--p99: {message}")
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "unit", "texts"),
+    [
+        (0.9999891, 0.99999, "1", ("0.999989", "0.999990")),
+        (1.0, 0.99999, "1", ("1.0000", "0.99999")),
+        (0.03, 0.03, "s", ("30.0 ms", "30.0 ms")),
+        (0.0123, 0.02, "s", ("12.3 ms", "20.0 ms")),
+        (0.0300004, 0.03, "s", ("30.0004 ms", "30.0000 ms")),
+        (13631488, 13631489, "bytes", ("13.631488 MB", "13.631489 MB")),
+        (0.0200003, 0.02, "ratio", ("2.00003 %", "2.00000 %")),
+        (59.997, 60.0, "dB", ("59.997 dB", "60.000 dB")),
+    ],
+)
+def test_two_amounts_have_the_digits_that_tell_them_apart(
+    value: float, bound: float, unit: str, texts: tuple[str, str]
+) -> None:
+    assert amounts_apart(value, bound, unit) == texts
+
+
+def test_decimals_tell_a_number_from_its_bound() -> None:
+    assert decimals_apart(39.9, 40.0) == "39.9"
+    assert decimals_apart(39.997, 40.0) == "39.997"
+    assert decimals_apart(40.0, 40.0) == "40.0"
+    assert decimals_apart(0.0004, 0.0) == "0.0004"

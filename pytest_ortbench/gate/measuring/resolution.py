@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import amounts_apart
 from pytest_ortbench.gate.measuring.trial_log import TrialLog
 from pytest_ortbench.gate.numbers.self_test import resolution
 from pytest_ortbench.launch.machine import fingerprint
@@ -33,9 +33,9 @@ def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
         return
     case_id = min(wanted, key=lambda name: wanted[name])
     if least is not None and wanted[case_id] < least:
-        seen = format_amount(least, "ratio", 2)
+        wish, seen = amounts_apart(wanted[case_id], least, "ratio")
         raise UsageError(
-            f"{case_id}: a margin of {format_amount(wanted[case_id], 'ratio')} is below what this "
+            f"{case_id}: a margin of {wish} is below what this "
             f"machine can resolve, {seen} in its self-test ({log.path})",
             place=place,
             hint=f"Use a margin of {seen} or more, or remove that file and run ortbench gate "

@@ -20,6 +20,7 @@ from pytest_ortbench.core.gate import (
     GateFinding,
     GateResult,
 )
+from pytest_ortbench.core.units import digits_apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +185,11 @@ def why_not(finding: GateFinding) -> str:
         return f"Its acceptance expired on {acceptance.until} {reason}"
     if acceptance.state == OTHER_FILE:
         return f"It was accepted for another model file {reason}"
-    allowed = _percent(acceptance.worse_by or 0.0)
-    now = "" if finding.worse_by is None else f", and is {_percent(finding.worse_by)} worse"
+    allowed, now = _percent(acceptance.worse_by or 0.0), ""
+    if finding.worse_by is not None:
+        digits = digits_apart(finding.worse_by, acceptance.worse_by or 0.0, _percent, 3)
+        allowed = _percent(acceptance.worse_by or 0.0, digits)
+        now = f", and is {_percent(finding.worse_by, digits)} worse"
     return f"It was accepted up to {allowed} worse {reason}{now}"
 
 
@@ -202,7 +206,7 @@ def acceptance_text(finding: GateFinding) -> str:
     return f"{finding.about} accepted{limited}: {acceptance.reason}"
 
 
-def _percent(share: float) -> str:
+def _percent(share: float, digits: int = 3) -> str:
     """``22 %``, as people write it into the file."""
     percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 1000 else f"{percent:.3g} %"
+    return f"{percent:.{digits - 3}f} %" if percent >= 1000 else f"{percent:.{digits}g} %"

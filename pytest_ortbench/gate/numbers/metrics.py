@@ -9,7 +9,7 @@ from statistics import median
 
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
-from pytest_ortbench.analysis.limits import OF_PROVIDERS, check_limits
+from pytest_ortbench.analysis.limits import OF_PROVIDERS, LimitOutcome, check_limits
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Provider
@@ -18,7 +18,7 @@ from pytest_ortbench.core.gate import GateFinding, MetricVerdict
 from pytest_ortbench.core.judgement import Judgement
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import amounts_apart, decimals_apart, format_amount
 from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
 from pytest_ortbench.passes.registry import PASSES, owner_of
 
@@ -261,6 +261,7 @@ def _relative(
         baseline=_finite(baseline),
         contender=_finite(contender),
         allowed=text,
+        allowance=allowance.of(baseline),
     )
 
 
@@ -283,12 +284,19 @@ def limit_verdicts(rules: CaseRules, summary: Summary) -> list[MetricVerdict]:
             verdict="same" if outcome.judgement.is_good else "worse",
             contender=None if outcome.measured is None else outcome.measured.value,
             bound=outcome.limit.value,
-            allowed=f"{outcome.limit.op} "
-            f"{format_amount(outcome.limit.value, outcome.limit.metric.unit)}",
+            allowed=f"{outcome.limit.op} {_bound(outcome)}",
             reason="" if outcome.judgement.is_good else outcome.judgement.reason,
         )
         for outcome in check_limits(rules.limits, summary)
     ]
+
+
+def _bound(outcome: LimitOutcome) -> str:
+    """The bound of a limit, with the digits that tell it from what was measured."""
+    limit = outcome.limit
+    if outcome.measured is None:
+        return format_amount(limit.value, limit.metric.unit)
+    return outcome.measured.beside(limit.value)[1]
 
 
 def findings_of(metrics: Sequence[MetricVerdict]) -> list[GateFinding]:
@@ -323,8 +331,10 @@ def _sentence(verdict: MetricVerdict) -> str:
         return f"{verdict.metric}: {verdict.reason}"
     unit = METRICS[verdict.metric].unit
     before, after = verdict.baseline or 0.0, verdict.contender or 0.0
-    change = f" ({100 * (after / before - 1):+.1f} %)" if before and unit != "dB" else ""
-    return (
-        f"{verdict.metric} went from {format_amount(before, unit)} to "
-        f"{format_amount(after, unit)}{change}; it may be {verdict.allowed}"
-    )
+    then, now = amounts_apart(before, after, unit)
+    change = ""
+    if before and unit != "dB":
+        share = 100 * (after / before - 1)
+        least = math.copysign(100 * (verdict.allowance or 0.0) / abs(before), share)
+        change = f" ({'+' if share > 0 else ''}{decimals_apart(share, least)} %)"
+    return f"{verdict.metric} went from {then} to {now}{change}; it may be {verdict.allowed}"

@@ -148,7 +148,8 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 f"{rule.text!r} compares times, which vary between runs, so both sides must be "
                 "measured in one run",
                 place=place,
-                hint=f"Measure both sides: --ort-against=SIDE; or limit it, {rule.metric}:<=VALUE",
+                hint="Measure both sides: --ort-against=SIDE; or limit it, "
+                + _as_limit(rule.metric),
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
@@ -208,6 +209,11 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
     )
 
 
+def _as_limit(metric: str) -> str:
+    """How an absolute limit on a metric is written: at most, or at least."""
+    return f"{metric}:{'>=' if METRICS[metric].better == 'higher' else '<='}VALUE"
+
+
 def _parse(text: str, place: str) -> Rule:
     match = _ITEM.fullmatch(text)
     if match is None or not match["rest"]:
@@ -231,7 +237,7 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric} in {text!r} can't be gated by how much worse it got",
             place=place,
-            hint=f"Gate latency:3%, or set an absolute limit, {metric}:<=VALUE",
+            hint=f"Gate latency:3%, or set an absolute limit, {_as_limit(metric)}",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 

@@ -13,7 +13,7 @@ from pytest_ortbench.analysis.validity import CORE_SHARE, STARVED_SHARE, STEAL_S
 from pytest_ortbench.core.gate import ContrastVerdict, Hindrance, PairedLaunch
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import amounts_apart, format_amount
 from pytest_ortbench.gate.numbers.contrasts import (
     contrasts_of,
     errors_of,
@@ -282,10 +282,11 @@ def _why_inconclusive(
     if deviation is not None and judgement.verdict == INCONCLUSIVE:
         least = smallest_margin(deviation, plan.last.launches)
         if plan.margin < least:
+            margin, resolved = amounts_apart(plan.margin, least, "ratio")
             return Hindrance(
                 cause="margin",
-                reason=f"a margin of {format_amount(plan.margin, 'ratio')} is below what this "
-                f"machine can resolve now, {format_amount(least, 'ratio', 2)}",
+                reason=f"a margin of {margin} is below what this machine can resolve now, "
+                f"{resolved}",
             )
     return Hindrance(
         cause="launches",

@@ -15,6 +15,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.generation import MOST_AT_ONCE, NOISE_DB, Consistency
 from pytest_ortbench.core.precision import computed_precision
+from pytest_ortbench.core.units import decimals_apart
 from pytest_ortbench.worker.generation.requests import Prompts, decoder_in, generation_in
 from pytest_ortbench.worker.generation.scoring import (
     Scorer,
@@ -53,7 +54,7 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
     seen = consistency(scorer, ids, prompt, LEAST_DB[computed_precision(case)])
     if not seen.is_wrong:
         return
-    ratios = ", ".join(f"{ratio:.1f}" for ratio in seen.sqnr_db)
+    ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
         "its logits token by token differ from those of one run over all tokens: "
         f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "

@@ -17,7 +17,7 @@ from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.core.generation import EXACT_DB
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import Floor
-from pytest_ortbench.core.units import counted
+from pytest_ortbench.core.units import counted, decimals_apart
 from pytest_ortbench.passes.generation.facts import ContextGrowth, GenerationCheck, Likeness
 from pytest_ortbench.passes.generation.numbers.perplexity import METRICS as OF_TEXT
 from pytest_ortbench.passes.generation.numbers.perplexity import add_perplexity, judge_text
@@ -73,11 +73,11 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         places = counted(check.likeness.nonfinite, "token")
         return f"scores of {places} that were written hold NaN or infinity", ""
     end = check.at_end
-    if end is not None and end.is_wrong:
+    if end is not None and end.is_wrong and end.median_db is not None:
         return (
             f"at the end of a request, after {end.after[-1]} tokens, its logits with the cache "
-            f"are {end.median_db:.1f} dB from those of one run over all tokens, below the "
-            f"minimum of {end.least_db:g} dB",
+            f"are {decimals_apart(end.median_db, end.least_db)} dB from those of one run over all "
+            f"tokens, below the minimum of {end.least_db:g} dB",
             "",
         )
     unknown = ""
@@ -97,8 +97,8 @@ def miss_of_tokens(result: CaseResult, floor: Floor) -> tuple[str, str]:
         return "", unknown
     return (
         f"logits of {_places(check.likeness)} that were written one by one: SQNR "
-        f"{check.likeness.sqnr_db:.1f} dB, below the minimum of {floor.sqnr_db:g} dB for "
-        f"{floor.of}",
+        f"{decimals_apart(check.likeness.sqnr_db, floor.sqnr_db)} dB, below the minimum of "
+        f"{floor.sqnr_db:g} dB for {floor.of}",
         "",
     )
 

@@ -8,7 +8,7 @@ from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import amounts_apart, decimals_apart
 from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import TOKEN_LIMITS, TPOT, TTFT, Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
@@ -153,14 +153,16 @@ def broken_bounds(spec: LoadSpec, test: LoadTest) -> list[str]:
     for name, percentiles, bound_s in bounds:
         time_s = percentiles.get(own, 0) * 1e-9
         if bound_s is not None and time_s > bound_s:
-            took, bound = format_amount(time_s, "s"), format_amount(bound_s, "s")
+            took, bound = amounts_apart(time_s, bound_s, "s")
             broken.append(f"{name} is {took}, the limit is {bound}: {_over(time_s / bound_s)}")
     return broken
 
 
 def _over(ratio: float) -> str:
     """Say how far a time is beyond its bound."""
-    return f"{ratio:.1f} times as long" if ratio >= 2 else f"{100 * (ratio - 1):.1f} % over"
+    if ratio >= 2:
+        return f"{ratio:.1f} times as long"
+    return f"{decimals_apart(100 * (ratio - 1), 0)} % over"
 
 
 def _add_peak(collector: Collector, load: Load) -> None:
