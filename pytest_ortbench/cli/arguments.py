@@ -33,6 +33,14 @@ output_option = click.option(
     help="Write to this file instead of the terminal.",
 )
 
+filter_option = click.option(
+    "--filter",
+    "filters",
+    metavar="TEXT",
+    multiple=True,
+    help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE. Repeatable.",
+)
+
 
 class FiniteRange(click.FloatRange):
     """A range of numbers without ``nan`` and ``inf``, which click's own lets through."""

@@ -11,6 +11,7 @@ import click
 from pytest_ortbench.cli.arguments import (
     FiniteRange,
     epilog,
+    filter_option,
     load_run,
     output_option,
     results_option,
@@ -105,13 +106,7 @@ MOST_RUNS = 50
     default="",
     help="Column that ratios refer to; by default that of the first RUN, over time of the oldest.",
 )
-@click.option(
-    "--filter",
-    "filters",
-    metavar="TEXT",
-    multiple=True,
-    help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE. Repeatable.",
-)
+@filter_option
 @click.option(
     "--format",
     "form",

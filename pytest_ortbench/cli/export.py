@@ -9,7 +9,13 @@ from typing import TypeAlias
 import click
 
 from pytest_ortbench.analysis.rows import COLUMNS
-from pytest_ortbench.cli.arguments import epilog, load_run, output_option, results_option
+from pytest_ortbench.cli.arguments import (
+    epilog,
+    filter_option,
+    load_run,
+    output_option,
+    results_option,
+)
 from pytest_ortbench.cli.files import save
 from pytest_ortbench.cli.selection import parse_condition, select
 from pytest_ortbench.cli.terminal import ExitCode, say, warn, write
@@ -47,13 +53,7 @@ Rows: TypeAlias = "Sequence[Mapping[str, int | float | str | None]]"
     is_flag=True,
     help="Leave out host name, user names and folders; secrets are always left out.",
 )
-@click.option(
-    "--filter",
-    "filters",
-    metavar="TEXT",
-    multiple=True,
-    help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE. Repeatable.",
-)
+@filter_option
 @output_option
 @results_option
 def command(

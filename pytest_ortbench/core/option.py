@@ -109,9 +109,9 @@ class OptionRow:
 def option(
     default: Value,
     *,
-    kind: Kind,
     help: str,
     reader: str,
+    kind: Kind = "str",
     flag: str = "",
     metavar: str = "",
     rule: str = "",
@@ -140,6 +140,29 @@ def option(
     if isinstance(default, dict):
         return field(default_factory=lambda: copy(default), metadata={_ROW: row})
     return field(default=default, metadata={_ROW: row})
+
+
+def switch(
+    *,
+    help: str,
+    flag: str = "",
+    rule: str = "",
+    to: str = "",
+    asks_for: str = "",
+    place: Place | None = None,
+) -> bool:
+    """Return the dataclass field of an option that is off unless it stands there, without value."""
+    return option(
+        False,
+        kind="flag",
+        help=help,
+        reader="pytest_ortbench.core.option_text:read_flag",
+        flag=flag,
+        rule=rule,
+        to=to,
+        asks_for=asks_for,
+        place=place,
+    )
 
 
 def option_rows(kind: type) -> tuple[OptionRow, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows
+from pytest_ortbench.core.option import Keyword, OptionRow, option, option_rows, switch
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.passes.registry import option_groups
 from pytest_ortbench.plugin.case_options import CaseOptions
@@ -62,7 +62,6 @@ class RunOptions(CaseOptions):
     budget_s: float | None = option(
         None,
         flag="--ort-budget",
-        kind="str",
         metavar="TIME",
         help="end the run after about this long, as 10m: workers and seconds are divided over the "
         "cases, those first that decide something; in place of --ort-time and --ort-workers",
@@ -72,7 +71,6 @@ class RunOptions(CaseOptions):
     yardstick: str = option(
         "auto",
         flag="--ort-yardstick",
-        kind="str",
         metavar="NAME",
         help="reference work whose blocks take turns with those of the model, so that latencies "
         "compare across days: auto, off, serial, parallel, memory (default: auto)",
@@ -82,7 +80,6 @@ class RunOptions(CaseOptions):
     fallback: str = option(
         "report",
         flag="--ort-fallback",
-        kind="str",
         metavar="HOW",
         help="computing nodes on another provider: report them, or with strict fail the test "
         "(default: report)",
@@ -97,28 +94,21 @@ class RunOptions(CaseOptions):
         help="folder of the run documents (default: results/ where pytest was called)",
         reader="pytest_ortbench.core.option_text:read_output_folder",
     )
-    no_results: bool = option(
-        False,
+    no_results: bool = switch(
         flag="--ort-no-results",
-        kind="flag",
         help="write no run document and no plots",
-        reader="pytest_ortbench.core.option_text:read_flag",
     )
     memory_limit: int | None = option(
         None,
         flag="--ort-memory-limit",
-        kind="str",
         metavar="SIZE",
         help="memory that a worker may use before it is ended as out of memory, such as 8GB "
         "(default: nearly all that is free when it starts); Linux only",
         reader="pytest_ortbench.core.option_text:read_memory",
     )
-    no_lock: bool = option(
-        False,
+    no_lock: bool = switch(
         flag="--ort-no-lock",
-        kind="flag",
         help="measure without waiting for another run on this machine (flag OTHER-RUN)",
-        reader="pytest_ortbench.core.option_text:read_flag",
     )
     json: Path | None = option(
         None,
@@ -190,7 +180,6 @@ class RunOptions(CaseOptions):
     samples: int = option(
         3000,
         flag="--ort-samples",
-        kind="str",
         metavar="HOW",
         help="durations that are stored: thinned (at most 3,000 per case), or all (default: "
         "thinned)",
@@ -210,7 +199,6 @@ class RunOptions(CaseOptions):
     against: str = option(
         "",
         flag="--ort-against",
-        kind="str",
         metavar="SIDE",
         help="compare with precision:P, model:PATH, runtime:REQ, provider:ALIAS, option:K=V or "
         "git:REV, measured in this run",
@@ -219,7 +207,6 @@ class RunOptions(CaseOptions):
     baseline: str = option(
         "",
         flag="--ort-baseline",
-        kind="str",
         metavar="RUN",
         help="compare with a stored run: latest, a run's id, folder or file, a folder of runs",
         reader="pytest_ortbench.plugin.option_readers:read_baseline",
@@ -237,12 +224,9 @@ class RunOptions(CaseOptions):
             help="limits on a comparison, ['latency:5%'], beside --ort-gate", takes="texts"
         ),
     )
-    gate_strict: bool = option(
-        False,
+    gate_strict: bool = switch(
         flag="--ort-gate-strict",
-        kind="flag",
         help="an inconclusive comparison fails",
-        reader="pytest_ortbench.core.option_text:read_flag",
         rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
     #: ``None`` for the file in pytest's root directory.
@@ -256,20 +240,14 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.core.option_text:read_one_path",
         rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
-    gate_remeasure: bool = option(
-        False,
+    gate_remeasure: bool = switch(
         flag="--ort-gate-remeasure",
-        kind="flag",
         help="measure both sides of --ort-against even if they are identical, file and settings",
-        reader="pytest_ortbench.core.option_text:read_flag",
         rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
     )
-    resume: bool = option(
-        False,
+    resume: bool = switch(
         flag="--ort-resume",
-        kind="flag",
         help="skip what the last, interrupted run of the same plan finished",
-        reader="pytest_ortbench.core.option_text:read_flag",
     )
     timeout_s: float = option(
         300.0,
@@ -280,11 +258,8 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.core.option_text:read_seconds",
         to="sampling.timeout_s",
     )
-    collect: bool = option(
-        False,
-        kind="flag",
+    collect: bool = switch(
         help="collect model files that are not named on the command line (default: false)",
-        reader="pytest_ortbench.core.option_text:read_flag",
     )
     given: dict[str, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)

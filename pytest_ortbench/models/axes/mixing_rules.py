@@ -26,11 +26,16 @@ def _product(step: OperatorStep) -> list[Axes | None] | None:
         return None
     if step.attributes.get("transBatchA") or step.attributes.get("transBatchB"):
         return None
+    return [transposed_product(step, first, second)]
+
+
+def transposed_product(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
+    """Return the axes of a matrix product of which each side may be transposed first."""
     if step.attributes.get("transA"):
         first = (*first[:-2], first[-1], first[-2])
     if step.attributes.get("transB"):
         second = (*second[:-2], second[-1], second[-2])
-    return [multiplied(step, first, second)]
+    return multiplied(step, first, second)
 
 
 def multiplied(step: OperatorStep, first: Axes, second: Axes) -> Axes | None:
@@ -57,11 +62,7 @@ def _general_product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(1)
     if first is None or second is None or len(first) != 2 or len(second) != 2:
         return None
-    if step.attributes.get("transA"):
-        first = (first[1], first[0])
-    if step.attributes.get("transB"):
-        second = (second[1], second[0])
-    return [multiplied(step, first, second)]
+    return [transposed_product(step, first, second)]
 
 
 @axis_rule("com.microsoft::MatMulNBits")

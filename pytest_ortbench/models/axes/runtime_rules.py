@@ -7,7 +7,7 @@ RemovePadding), are opaque (EPContext), or that nothing writes any more have no 
 from __future__ import annotations
 
 from pytest_ortbench.models.axes.layout_rules import pad, range_of
-from pytest_ortbench.models.axes.mixing_rules import multiplied, windows
+from pytest_ortbench.models.axes.mixing_rules import multiplied, transposed_product, windows
 from pytest_ortbench.models.axes.step import OperatorStep, axis_rule
 from pytest_ortbench.models.axes.values import (
     Axes,
@@ -73,11 +73,7 @@ def _product(step: OperatorStep) -> list[Axes | None] | None:
         return None
     if step.attributes.get("transBatchA") or step.attributes.get("transBatchB"):
         return None
-    if step.attributes.get("transA"):
-        first = (*first[:-2], first[-1], first[-2])
-    if step.attributes.get("transB"):
-        second = (*second[:-2], second[-1], second[-2])
-    return [multiplied(step, first, second)]
+    return [transposed_product(step, first, second)]
 
 
 @axis_rule(f"{_OWN}::QGemm", f"{_OWN}::GemmFloat8")
@@ -85,9 +81,7 @@ def _general_product(step: OperatorStep) -> list[Axes | None] | None:
     first, second = step.axes(0), step.axes(3 if step.node.op_type == "QGemm" else 1)
     if first is None or second is None or len(first) != 2 or len(second) != 2:
         return None
-    first = (first[1], first[0]) if step.attributes.get("transA") else first
-    second = (second[1], second[0]) if step.attributes.get("transB") else second
-    return [multiplied(step, first, second)]
+    return [transposed_product(step, first, second)]
 
 
 @axis_rule(f"{_OWN}::MatMulBnb4", f"{_OWN}::MatMulFpQ4")

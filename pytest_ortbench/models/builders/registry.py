@@ -31,7 +31,7 @@ class BuilderInfo:
 
     name: str
     writer: str
-    version: int
+    version: int = 1
     digest: str
     parameters: int
     description: str
@@ -81,7 +81,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="mobilenet_v2",
             writer="pytest_ortbench.models.builders.vision.mobilenet_v2",
-            version=1,
             digest="0c0a9bf9a7ed25d01e741fcd7bb588b48f8209c0140119bc0c6f7c9e7e4c5488",
             parameters=3_504_872,
             description="MobileNetV2 at 224 x 224, 1,000 classes",
@@ -90,7 +89,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="resnet50",
             writer="pytest_ortbench.models.builders.vision.resnet50",
-            version=1,
             digest="45c46935000bf4b3dc18e86bbc52734fbc6b5cfd3efe5cd17df36d744e1e2acb",
             parameters=25_557_032,
             description="ResNet-50 at 224 x 224, 1,000 classes",
@@ -99,7 +97,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="vit_b16",
             writer="pytest_ortbench.models.builders.vision.vit_b16",
-            version=1,
             digest="902857a4968ebe5d9a8fe44dd0e120303cd6a54dfa87c18ea37e19b84bd56a09",
             parameters=86_567_656,
             description="ViT-B/16 at 224 x 224, 1,000 classes",
@@ -108,7 +105,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="detector_n",
             writer="pytest_ortbench.models.builders.detector.detector_n",
-            version=1,
             digest="7130de638975953f2662ee9bc6a9e476e11a3570aa1d84dfba1438756a707618",
             parameters=3_157_184,
             description="One-stage detector of nano size, 80 classes, any multiple of 32 pixels",
@@ -118,7 +114,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="unet",
             writer="pytest_ortbench.models.builders.vision.unet",
-            version=1,
             digest="a4b1e69203928c5fef44221a5cc2d7868123eaed5bbd85c9144d69544e6e48e9",
             parameters=1_942_628,
             description="U-Net of width 16 to 256, 4 classes, any multiple of 16 pixels",
@@ -128,7 +123,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="bert_tiny",
             writer="pytest_ortbench.models.builders.language.bert_tiny",
-            version=1,
             digest="483842792724b88e1eaa747f5fdf65f90020acc98ed8a85dff6aba2871f2bb1d",
             parameters=4_385_920,
             description="BERT with 2 layers of width 128, and pooler",
@@ -138,7 +132,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="bert_base",
             writer="pytest_ortbench.models.builders.language.bert_base",
-            version=1,
             digest="d0a447cc1918db113b90cecdd1f92faa07e61741ebc5ad4233ad909ff6532f54",
             parameters=109_482_240,
             description="BERT with 12 layers of width 768, and pooler",
@@ -148,7 +141,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="decoder",
             writer="pytest_ortbench.models.builders.language.decoder",
-            version=1,
             digest="da33bcc3b39d367a6c22c9639ce9a54596572c8639bc004910042f68efb55829",
             parameters=5_518_848,
             description="Causal language model with a key/value cache, one token after 127",
@@ -159,7 +151,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="llm_15m",
             writer="pytest_ortbench.models.builders.generative.llm_15m",
-            version=1,
             digest="041f188ecbee03fcd150daaef6fb6059eefb235dcf917a415076c0b2853bf4ea",
             parameters=15_733_632,
             description="Language model in the form of onnxruntime-genai, 6 layers of width 384",
@@ -170,7 +161,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="llm_125m",
             writer="pytest_ortbench.models.builders.generative.llm_125m",
-            version=1,
             digest="e46f783e87678fafda3f5423067ffec9b72df8710f86abf2a037cb03b17d46c9",
             parameters=124_668_672,
             description="Language model in the form of onnxruntime-genai, 12 layers of width 768",
@@ -181,7 +171,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="llm_1b",
             writer="pytest_ortbench.models.builders.generative.llm_1b",
-            version=1,
             digest="d420277f204eaa7e4ba4bf59c9b6f8f4b842b8c607760a67c0209bacac0bf8d5",
             parameters=1_100_048_384,
             description="Language model in that form, 22 layers of width 2048; takes 4.4 GB",
@@ -193,7 +182,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="llm_long",
             writer="pytest_ortbench.models.builders.generative.llm_long",
-            version=1,
             digest="b1f74df9b5b55c0fb1913ef460eb2a5ad5c91f231dcd5f2fe1c4d0ab3e761205",
             parameters=3_802_368,
             description="Language model in that form, LongRoPE: other rotations past 256 tokens",
@@ -204,7 +192,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="speech_encoder",
             writer="pytest_ortbench.models.builders.speech.speech_encoder",
-            version=1,
             digest="28ad93e73f7331746a6b7b7be994d6a86c1ce75ff94d7268ee31f91ed4962283",
             parameters=2_485_760,
             description="Whisper-like encoder: sound to what the layers of speech_decoder look at",
@@ -214,7 +201,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="speech_decoder",
             writer="pytest_ortbench.models.builders.speech.speech_decoder",
-            version=1,
             digest="150d3e1dd6169ee292a5ba053196947f4d17558e112cb844e9ae7b3173b3c301",
             parameters=4_056_064,
             description="Whisper-like decoder with two caches: of its text, and of speech_encoder",
@@ -226,7 +212,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="translation_encoder",
             writer="pytest_ortbench.models.builders.translation.translation_encoder",
-            version=1,
             digest="0423778fa3e6e576bf991d9c516f8e83e86b07f59a64bcfeb4664ec438ae74b9",
             parameters=2_743_296,
             description="T5-like encoder: a text to the states that translation_decoder looks at",
@@ -236,7 +221,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="translation_decoder",
             writer="pytest_ortbench.models.builders.translation.translation_decoder",
-            version=1,
             digest="69c1c8a1bf5d5777ea430075035e299eb633f7e5f48f66d16e58daa2f4018f02",
             parameters=4_319_232,
             description="T5-like decoder with a cache of its text; listens to translation_encoder",
@@ -248,7 +232,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="lstm_tagger",
             writer="pytest_ortbench.models.builders.language.lstm_tagger",
-            version=1,
             digest="1a5cce4ba0d7b7efe56cd6c07a270cf65afbfd2f3d09d4a27be7ce102034c6e9",
             parameters=1_548_561,
             description="Bidirectional LSTM that tags every token with one of 17 parts of speech",
@@ -258,7 +241,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="gbdt",
             writer="pytest_ortbench.models.builders.tabular.gbdt",
-            version=1,
             digest="3c552c88947659eb89e68f6af27121cef8b1cb19e858f1951752797438850edb",
             parameters=25_400,
             description="200 boosted trees of depth 6 over 32 features, 10 classes",
@@ -267,7 +249,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="linear",
             writer="pytest_ortbench.models.builders.tabular.linear",
-            version=1,
             digest="c8564d47bf462f770c3aa7749ff68bbfc58aa147436b0ee060e6469cb6d08eef",
             parameters=330,
             description="Scaler and linear classifier over 32 features, 10 classes",
@@ -276,7 +257,6 @@ BUILDERS: dict[str, BuilderInfo] = {
         BuilderInfo(
             name="canary",
             writer="pytest_ortbench.models.builders.vision.canary",
-            version=1,
             digest="d1e25ed085a10d724302ac5246fed34e043fec2bffc06c4ad3584d6dfe7eb2f9",
             parameters=187_520,
             description="About 1 ms of convolution and matrix product; tells machines apart",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.option import option
+from pytest_ortbench.core.option import option, switch
 from pytest_ortbench.core.placing import Place
 
 
 class EnergyOptions:
     """What the user asks for of the energy pass."""
 
-    energy: bool = option(
-        False,
+    energy: bool = switch(
         flag="--ort-energy",
-        kind="flag",
         help="also measure energy and power of each case, which takes about 45 s per case",
-        reader="pytest_ortbench.core.option_text:read_flag",
         asks_for="energy",
         place=Place(after="samples", rank=59),
     )

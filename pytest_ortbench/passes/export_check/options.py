@@ -12,7 +12,6 @@ class ExportOptions:
     export_check: str = option(
         "auto",
         flag="--ort-export-check",
-        kind="str",
         metavar="HOW",
         help="compare the outputs of exported models with those of their source, over inputs of "
         "several sizes: auto, or off (default: auto)",

@@ -12,7 +12,6 @@ class GenerationOptions:
     generate: str = option(
         "auto",
         flag="--ort-generate",
-        kind="str",
         metavar="HOW",
         help="requests of language models (a prompt, then token by token): auto for every decoder "
         "that is recognised, off, or only: no single inferences (default: auto)",

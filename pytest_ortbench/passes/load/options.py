@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.option import option
+from pytest_ortbench.core.option import option, switch
 from pytest_ortbench.core.placing import Place
 
 
@@ -23,12 +23,9 @@ class LoadOptions:
         asks_for="load",
         place=Place(after="samples", rank=70),
     )
-    load_official: bool = option(
-        False,
+    load_official: bool = switch(
         flag="--ort-load-official",
-        kind="flag",
         help="use the durations of MLPerf's rules for --ort-load (10 minutes and more per load)",
-        reader="pytest_ortbench.core.option_text:read_flag",
         to="sampling.load_official",
         place=Place(after="samples", rank=71),
     )

@@ -18,7 +18,6 @@ class TaskOptions:
     dataset: Dataset | None = option(
         None,
         flag="--ort-dataset",
-        kind="str",
         metavar="PATH",
         help="labelled data for the accuracy of a task: .npz with an array 'labels', "
         "FILE.py:FUNCTION that returns batches and a metric, a folder of photos or WAV files "

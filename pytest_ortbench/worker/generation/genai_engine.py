@@ -20,7 +20,7 @@ from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel
-from pytest_ortbench.worker.generation.requests import generation_in, nothing
+from pytest_ortbench.worker.generation.requests import LastWritten, generation_in, nothing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Ids = npt.NDArray[np.integer[Any]]
 
 
-class GenaiEngine:
+class GenaiEngine(LastWritten):
     """Carries out requests with generators of onnxruntime-genai, each with an empty cache.
 
     Where tokens stand before every prompt, one generator keeps them and goes back to them.
@@ -48,7 +48,6 @@ class GenaiEngine:
         self._waits = case.provider.name != CPU
         self._generator: Any = None
         self._depth = 0
-        self._written: Ids | None = None
         self._template = _template_of(model)
 
     def fill(self, ids: Ids) -> None:
@@ -113,17 +112,6 @@ class GenaiEngine:
             prompt_tokens=prompt.shape[1],
             new_tokens=self._written.shape[1],
         )
-
-    @property
-    def written(self) -> Ids:
-        """Tokens that the last request wrote, ``[batch, new tokens]``.
-
-        Raises:
-            RuntimeError: before any request.
-        """
-        if self._written is None:
-            raise RuntimeError("no request was run")
-        return self._written
 
     def output(self, name: str) -> npt.NDArray[Any]:
         """Return a copy of what the last request left in an output of the model.

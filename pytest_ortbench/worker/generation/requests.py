@@ -43,6 +43,23 @@ class RequestEngine(Protocol):
         """Tokens that the last request wrote, ``[batch, new tokens]``."""
 
 
+class LastWritten:
+    """Keeps what a library wrote in its last request."""
+
+    _written: Ids | None = None
+
+    @property
+    def written(self) -> Ids:
+        """Tokens that the last request wrote, ``[batch, new tokens]``.
+
+        Raises:
+            RuntimeError: before any request.
+        """
+        if self._written is None:
+            raise RuntimeError("no request was run")
+        return self._written
+
+
 class Prompts:
     """Draws tokens that a model knows and that end no text.
 

@@ -16,7 +16,12 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.engines.torch.worker.stepping import CachedModel, copied, word_for_cache
 from pytest_ortbench.worker.added_work import with_added_work
-from pytest_ortbench.worker.generation.requests import decoder_in, known_tokens, nothing
+from pytest_ortbench.worker.generation.requests import (
+    LastWritten,
+    decoder_in,
+    known_tokens,
+    nothing,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +74,7 @@ class TokenWatch:
         """Note that the request is over: nothing is waited for."""
 
 
-class GenerateEngine:
+class GenerateEngine(LastWritten):
     """Carries out requests with ``generate``, each with a cache of its own.
 
     Where tokens stand before every prompt, they are read once, and each request goes on from there.
@@ -89,7 +94,6 @@ class GenerateEngine:
         self._device = device
         self._depth: Any = None
         self._before: Ids | None = None
-        self._written: Ids | None = None
         self._work = with_added_work(nothing, case.added_work)
         self._processors = [_Suppressed(case)]
         # What a folder says of sampling, lengths and ends has no say.
@@ -142,17 +146,6 @@ class GenerateEngine:
             prompt_tokens=prompt.shape[1],
             new_tokens=self._written.shape[1],
         )
-
-    @property
-    def written(self) -> Ids:
-        """Tokens that the last request wrote, ``[batch, new tokens]``.
-
-        Raises:
-            RuntimeError: before any request.
-        """
-        if self._written is None:
-            raise RuntimeError("no request was run")
-        return self._written
 
     def _text_ns(self, prompt: Ids) -> int | None:
         """Time template and tokenising of texts that mean a prompt; ``None`` where that can't be.
