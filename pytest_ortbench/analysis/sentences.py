@@ -73,7 +73,8 @@ def verdicts(answer: ModelAnswer) -> list[Told]:
         told = [_the_only_one(answer, answer.throughput)]
     else:
         told = [] if answer.advice is None else [_first(answer, answer.advice)]
-    told += [] if answer.withheld is None else [_not_yet(answer.withheld)]
+    if answer.withheld is not None:
+        told.append(_not_yet(answer.withheld, alone=answer.ranked == 1))
     return [sentence.said_of(f"{name}: ") for sentence in told]
 
 
@@ -183,20 +184,19 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     return Told("recommended: ", advice.variant, text)
 
 
-def _not_yet(withheld: Withheld) -> Told:
+def _not_yet(withheld: Withheld, *, alone: bool) -> Told:
     """Say what is faster and why it is not recommended: what judged its answers, what must."""
     factor, error = withheld.factor, withheld.error
-    faster = (
-        "fastest"
-        if factor is None
-        else f"{factor_text(factor.value, factor.low, factor.high)} faster than {factor.reference}"
-    )
+    faster = "" if alone else ", fastest"
+    if factor is not None:
+        times = factor_text(factor.value, factor.low, factor.high)
+        faster = f", {times} faster than {factor.reference}"
     near = "" if error is None else f", output error {significant(100 * error, 2)} %"
     basis = lack_words(withheld.needs, on_calibration=withheld.on_calibration)
     return Told(
         "not recommended yet: ",
         withheld.variant,
-        f", {faster}{near}, {basis}",
+        f"{faster}{near}, {basis}",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.fleet.numbers.evenness import are_cells_even, are_sides_even
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.numbers.words import words_of
 
@@ -25,6 +26,10 @@ def overall_headline(matrix: Matrix) -> Told:
         side.label for side, mean in zip(matrix.sides, matrix.overall, strict=True) if mean.tie
     ]
     counted = "1 case" if matrix.common == 1 else f"{matrix.common} cases"
+    tied = [index for index, mean in enumerate(matrix.overall) if mean.tie]
+    if level and not are_sides_even(matrix, winner, tied):
+        names = first_names([name, *level], 2)
+        return Told(f"{names} can't be told apart over {counted}: too noisy", about="overall: ")
     if level:
         return Told(f"a tie of {first_names([name, *level], 2)} over {counted}", about="overall: ")
     word, _ = words_of(matrix.metric)
@@ -42,19 +47,25 @@ def model_headline(rows: Sequence[Row], matrix: Matrix) -> Told:
     about = f"{rows[0].model}: "
     word, _ = words_of(matrix.metric)
     where: dict[tuple[str, ...], list[str]] = {}
+    noisy: list[str] = []
     for row in rows:
         winners = tuple(
             side.label
             for side, cell in zip(matrix.sides, row.cells, strict=True)
             if cell.best or cell.tie
         )
-        if winners:
+        if winners and not are_cells_even(row):
+            noisy.append(row.label)
+        elif winners:
             where.setdefault(winners, []).append(row.label)
+    if not where and noisy:
+        at = "" if len(noisy) == len(rows) else f" at {first_names(noisy, _NAMED)}"
+        return Told(f"sides can't be told apart{at}: too noisy", about=about)
     if not where:
         return Told("no side has a number that may be compared", about=about)
     # Where one side wins alone comes first: it can be stressed.
     (first, labels), *others = sorted(where.items(), key=lambda entry: len(entry[0]))
-    alone = not others
+    alone = not others and not noisy
     at = "" if alone else f" at {first_names(labels, _NAMED)}"
     if others:
         names, further = others[0]

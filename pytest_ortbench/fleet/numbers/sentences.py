@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.answers import ModelAnswer
-from pytest_ortbench.analysis.candidates import EVEN_WITHIN
 from pytest_ortbench.analysis.sentences import (
     batch_list,
     first_names,
@@ -16,8 +15,9 @@ from pytest_ortbench.analysis.sentences import (
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.evenness import are_sides_even, mean_ratio
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
-from pytest_ortbench.fleet.numbers.ratios import Ratio, geometric_mean, ratio
+from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
@@ -90,7 +90,7 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
     ]
     if level:
         names = batch_list([matrix.sides[index].label for index in sorted({winner, *level})])
-        if not all(_is_even(matrix, winner, index) for index in level):
+        if not are_sides_even(matrix, winner, level):
             return _about_all(f"no clear best: {names} can't be told apart, too noisy{tail}")
         behind = _behind(matrix, winner, rest) if rest else ""
         gap = f"; next {behind} as {name}" if behind else ""
@@ -121,7 +121,7 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
     higher = METRICS[matrix.metric].better == "higher"
     followers = []
     for index in others:
-        mean = _mean_ratio(matrix, winner, index)
+        mean = mean_ratio(matrix, winner, index)
         if mean is not None:
             followers.append((mean.value * (-1 if higher else 1), index, mean))
     if not followers:
@@ -129,24 +129,6 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
     _, index, mean = min(followers, key=lambda follower: follower[:2])
     name, factor = matrix.sides[index].label, mean.text
     return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
-
-
-def _mean_ratio(matrix: Matrix, winner: int, other: int) -> Ratio | None:
-    """The geometric mean of a side against another; ``None`` unless all common rows have one."""
-    pairs = [
-        (row.cells[other].quantity, row.cells[winner].quantity) for row in matrix.rows if row.whole
-    ]
-    known = [ratio(theirs, best) for theirs, best in pairs if theirs and best]
-    ratios = [known_ratio for known_ratio in known if known_ratio is not None]
-    return geometric_mean(ratios) if len(ratios) == len(pairs) else None
-
-
-def _is_even(matrix: Matrix, winner: int, other: int) -> bool:
-    """Whether the mean ratio of two sides is near 1 at both ends."""
-    mean = _mean_ratio(matrix, winner, other)
-    if mean is None or mean.low is None or mean.high is None:
-        return False
-    return mean.low * EVEN_WITHIN >= 1 and mean.high <= EVEN_WITHIN
 
 
 def _is_time(matrix: Matrix) -> bool:

@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
+from pytest_ortbench.fleet.numbers.evenness import are_cells_even
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
@@ -117,6 +118,15 @@ def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
     )
     alone = [row for row, pool in zip(rows, pools, strict=True) if pool == [chosen]]
     tied = [row for row, pool in zip(rows, pools, strict=True) if chosen in pool and len(pool) > 1]
+    if not alone and not any(map(are_cells_even, tied)):
+        names = batch_list(list(dict.fromkeys(_called(way, matrix, axis) for way in every)))
+        flags = dict.fromkeys(
+            flag for row in tied for cell in row.cells if cell.tie or cell.best
+            for flag in _blurred(cell)
+        )  # fmt: skip
+        noise = f"too noisy ({', '.join(flags)})" if flags else "too noisy"
+        told = f"no recommendation: {names} can't be told apart, {noise}"
+        return Told(told, about=f"{name}: ", lead=True)
     several = len(rows) > 1
     word, _ = words_of(matrix.metric)
     why: list[str] = []

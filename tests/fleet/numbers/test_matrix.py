@@ -253,8 +253,8 @@ def test_an_overall_tie_is_said() -> None:
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[:2] == [
-        "net: recommended: native/cpu on b, as fast as any (no clear difference from a; chosen "
-        "for the better number)",
+        "net: no recommendation: native/cpu on b and native/cpu on a can't be told apart, "
+        "too noisy",
         "overall: no clear best: a and b can't be told apart, too noisy, latency p50 of the one "
         "case that every side has",
     ]

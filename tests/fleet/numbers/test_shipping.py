@@ -109,7 +109,7 @@ def test_the_winner_is_marked_where_it_stands_whatever_it_is_called() -> None:
 
 def three_at_two_batches() -> list[RunFacts]:
     """a, b and c tie at batch 1, only a and b at batch 8."""
-    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    near, far = latency(2.9, 3, 3.1), latency(8, 9, 10)
     return [
         run("a", *(case(near, batch=batch) for batch in (1, 8))),
         run("b", *(case(near, batch=batch) for batch in (1, 8))),
@@ -124,9 +124,20 @@ def test_a_tie_names_those_that_tie_at_every_batch_size_and_why_one_is_picked() 
     )
 
 
+def test_of_sides_too_noisy_to_tell_none_is_recommended() -> None:
+    runs = [
+        run("a", case(latency(2, 3, 4), blurred_by=["CPU-SHARE"])),
+        run("b", case(latency(2.5, 3.5, 5))),
+    ]
+    told = said_of(runs)[0]
+    assert (told.winner, told.lead) == ("", True)
+    assert told.after == ""
+    assert told.endswith("too noisy (CPU-SHARE)")
+
+
 def test_of_sides_that_did_as_well_in_all_the_first_is_picked() -> None:
     """Each has the better number at one batch size."""
-    a, b = latency(2, 3, 4), latency(2, 3.1, 4)
+    a, b = latency(2.9, 3, 3.2), latency(2.9, 3.1, 3.2)
     runs = [
         run("a", case(a, batch=1), case(b, batch=8)),
         run("b", case(b, batch=1), case(a, batch=8)),
@@ -138,7 +149,7 @@ def test_of_sides_that_did_as_well_in_all_the_first_is_picked() -> None:
 
 
 def test_where_the_ties_are_others_at_each_batch_size_none_is_named() -> None:
-    near, far = latency(2, 3, 4), latency(8, 9, 10)
+    near, far = latency(2.9, 3, 3.1), latency(8, 9, 10)
     runs = [
         run("a", *(case(near, batch=batch) for batch in (1, 8))),
         run("b", case(near, batch=1), case(far, batch=8)),
