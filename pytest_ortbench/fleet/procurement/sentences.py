@@ -29,7 +29,7 @@ def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
     sentences = [
         sentence
         for tender in tenders
-        for sentence in (answer_of(tender, terms), *_not_yet(tender, terms))
+        for sentence in (answer_of(tender, terms), *not_yet(tender, terms))
     ]
     return sentences or [Told("no machine of the table has a case", lead=True)]
 
@@ -75,6 +75,20 @@ def offer_words(offer: Offer, tender: Tender, terms: Terms) -> str:
     return f"with {variant_label(variant.case)}, {amounts(variant, tender.deciding, terms)}"
 
 
+def shown_mark(offer: Offer, tender: Tender) -> str:
+    """Return the mark of an offer for people.
+
+    ``tie`` also for the first of offers that can't be told apart: it is no better than they;
+    ``probably`` for it, and ``possibly`` for the others, where it is probably the best.
+    """
+    if offer.mark not in ("best", "tie"):
+        return offer.mark
+    kind = award_of(tender).kind
+    if kind is Sureness.PROBABLE:
+        return "probably" if offer.mark == "best" else "possibly"
+    return "tie" if kind is Sureness.TIE else offer.mark
+
+
 def chance_words(probability: float) -> str:
     """``97 %``: no probability of a rule of thumb is nearer to 1 than 99 %."""
     return f"{min(99, math.floor(100 * probability))} %"
@@ -111,7 +125,7 @@ def _basis(case: CaseFacts) -> str:
     return lack_words(case.needs, on_calibration=case.on_calibration)
 
 
-def _not_yet(tender: Tender, terms: Terms) -> list[Told]:
+def not_yet(tender: Tender, terms: Terms) -> list[Told]:
     """Say which variant would go before the offers, had real inputs or labels judged it."""
     unproven = tender.unproven
     if unproven is None:

@@ -37,7 +37,7 @@ def comparison_cards(view: ComparisonView) -> list[AnswerCard]:
     for row in best.rows:
         by_model.setdefault(row.model, []).append(row)
     leads: dict[str, list[Told]] = {}
-    for told in view.answer:
+    for told in _latency_answer(view):
         if told.lead:
             leads.setdefault(told.about, []).append(told)
     models = [
@@ -58,6 +58,11 @@ def comparison_sheet(view: ComparisonView) -> Sheet:
         cards=tuple(comparison_cards(view)),
         note=f"{READING} {view.counts}",
     )
+
+
+def _latency_answer(view: ComparisonView) -> Sequence[Told]:
+    """The answer by the metric; what to buy has cards of its own."""
+    return view.aside if view.cards else view.answer
 
 
 def _overall_card(matrix: Matrix, view: ComparisonView, leads: Sequence[Told]) -> AnswerCard:
@@ -87,7 +92,11 @@ def _overall_card(matrix: Matrix, view: ComparisonView, leads: Sequence[Told]) -
         lead=sentence_of(told),
         groups=(draw_bars(heading, bars[:_SIDES], left_out=len(bars[_SIDES:])),),
         beside=tuple(map(sentence_of, leads)),
-        folded=tuple(sentence_of(told) for told in (*view.answer, *view.aside) if not told.lead),
+        folded=tuple(
+            sentence_of(told)
+            for told in (view.aside if view.cards else view.answer)
+            if not told.lead
+        ),
     )
 
 

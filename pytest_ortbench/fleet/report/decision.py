@@ -22,9 +22,10 @@ from pytest_ortbench.fleet.procurement.sentences import (
     bare_count,
     left_out_texts,
     money,
+    shown_mark,
     span,
 )
-from pytest_ortbench.fleet.report.procurement import Procurement, shown_mark
+from pytest_ortbench.fleet.report.procurement import Procurement
 from pytest_ortbench.fleet.report.view import HOLE
 from pytest_ortbench.report.escape import one_line
 

@@ -12,12 +12,12 @@ from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import variant_label
 from pytest_ortbench.fleet.numbers.sides import machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words
-from pytest_ortbench.fleet.procurement.award import Sureness, award_of
+from pytest_ortbench.fleet.procurement.award import award_of
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.entrants import Absence, strangers_to, without_run
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
-from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, tenders
+from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
 from pytest_ortbench.fleet.procurement.remarks import capacity_sources, choices, to_settle
 from pytest_ortbench.fleet.procurement.sentences import (
     assumptions,
@@ -26,9 +26,11 @@ from pytest_ortbench.fleet.procurement.sentences import (
     left_out_texts,
     money,
     served_text,
+    shown_mark,
     span,
     target,
 )
+from pytest_ortbench.fleet.report.purchase_cards import purchase_cards
 from pytest_ortbench.fleet.report.view import HOLE, ComparisonView, Insert
 from pytest_ortbench.report.csv import csv_lines
 from pytest_ortbench.report.escape import csv_text, one_line
@@ -115,6 +117,7 @@ def with_costs(
         aside=(_apart(view),),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
         blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
+        cards=purchase_cards(shown.tenders, shown.terms),
     )
 
 
@@ -125,11 +128,12 @@ def _apart(view: ComparisonView) -> Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """One column: its heading, its cell, and whether the terminal has room for it."""
+    """One column: its heading, its cell, and whether terminal and page have room for it."""
 
     heading: str
     text: Callable[[Economics], str]
     narrow: bool = True
+    is_detail: bool = False
 
 
 def _shown(figure: Figure | None, write: Callable[[Figure], str] = span) -> str:
@@ -170,22 +174,32 @@ def _columns(terms: Terms, *, all_columns: bool) -> list[_Column]:
         _Column(
             heading="kWh/million items",
             text=lambda variant: _energy(variant, variant.kwh_per_million, brief),
+            is_detail=True,
         ),
         _Column(
-            heading="items/s per W", text=lambda variant: _energy(variant, variant.per_joule, brief)
+            heading="items/s per W",
+            text=lambda variant: _energy(variant, variant.per_joule, brief),
+            is_detail=True,
         ),
         _Column(
             heading=f"items/s per {currency}",
             text=lambda variant: _shown(variant.per_price),
             narrow=False,
+            is_detail=True,
         ),
         _Column(
             heading=f"million items per {currency} of hourly rent",
             text=lambda variant: _shown(variant.per_money_hour, _millions),
             narrow=False,
+            is_detail=True,
         ),
-        _Column(heading="items/s", text=lambda variant: _shown(variant.rate), narrow=False),
-        _Column(heading="W", text=_power, narrow=False),
+        _Column(
+            heading="items/s",
+            text=lambda variant: _shown(variant.rate),
+            narrow=False,
+            is_detail=True,
+        ),
+        _Column(heading="W", text=_power, narrow=False, is_detail=True),
         _Column(heading="p50", text=_median if all_columns else _brief_median),
     ]
     return [column for column in columns if column.narrow or all_columns]
@@ -250,6 +264,9 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
                 for offer in tender.offers
             ),
             right=frozenset(range(3, len(columns) + 1)),
+            details=frozenset(
+                index for index, column in enumerate(columns, start=1) if column.is_detail
+            ),
             sentences=tuple(map(one_line, _notes(tender, terms))),
         )
         for number, tender in enumerate(shown.tenders[:WORKLOADS], start=1)
@@ -258,20 +275,6 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
         rest = f"{len(shown.tenders) - WORKLOADS} further workloads are in the CSV."
         made[-1] = replace(made[-1], sentences=(*made[-1].sentences, rest))
     return made
-
-
-def shown_mark(offer: Offer, tender: Tender) -> str:
-    """Return the mark of an offer for people.
-
-    ``tie`` also for the first of offers that can't be told apart: it is no better than they;
-    ``probably`` for it, and ``possibly`` for the others, where it is probably the best.
-    """
-    if offer.mark not in ("best", "tie"):
-        return offer.mark
-    kind = award_of(tender).kind
-    if kind is Sureness.PROBABLE:
-        return "probably" if offer.mark == "best" else "possibly"
-    return "tie" if kind is Sureness.TIE else offer.mark
 
 
 def _notes(tender: Tender, terms: Terms) -> list[str]:

@@ -12,8 +12,8 @@ from matplotlib.ticker import FuncFormatter
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of, latency_span
-from pytest_ortbench.fleet.procurement.sentences import money
-from pytest_ortbench.fleet.report.procurement import Procurement, shown_mark
+from pytest_ortbench.fleet.procurement.sentences import money, shown_mark
+from pytest_ortbench.fleet.report.procurement import Procurement
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
 

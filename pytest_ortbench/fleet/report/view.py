@@ -17,6 +17,7 @@ from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_
 from pytest_ortbench.fleet.numbers.sentences import best_overall, conclusions, warnings
 from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out_sides
 from pytest_ortbench.fleet.numbers.words import metric_words
+from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.escape import one_line
 
 #: What stands for a case that a side does not have.
@@ -46,6 +47,7 @@ class Insert:
         headings: Headings of the table's columns.
         rows: Its cells.
         right: Columns that are aligned to the right.
+        details: Columns that a page shows in a table of their own, folded.
     """
 
     key: str
@@ -54,6 +56,7 @@ class Insert:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     right: frozenset[int] = frozenset()
+    details: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,7 @@ class ComparisonView:
         blocks: Further tables, between the overview and those of the comparison.
         aside: What else to know, beside the answer: before it in a terminal, where the last line is
             read first, and behind it elsewhere.
+        cards: The answer about a purchase, where it is about one: before all else on a page.
     """
 
     title: str
@@ -88,6 +92,7 @@ class ComparisonView:
     runs: tuple[RunFacts, ...]
     blocks: tuple[Insert, ...] = ()
     aside: tuple[Told, ...] = ()
+    cards: tuple[AnswerCard, ...] = ()
 
     @property
     def main(self) -> Matrix:
