@@ -187,5 +187,5 @@ def test_what_is_not_loaded_is_refused_with_its_reason(
     failure = results["generate"].failure
     assert failure is not None
     assert failure.kind in ("unsupported", "error")
-    names = {"pickled": "pytorch_model.bin", "lacking": "model.norm.weight", "remote": "own"}
+    names = {"pickled": "pytorch_model.bin", "lacking": "model.norm.weight", "remote": "auto_map"}
     assert names[change] in failure.message

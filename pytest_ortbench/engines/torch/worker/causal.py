@@ -6,6 +6,7 @@ code of the folder runs.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -137,7 +138,7 @@ class CausalModel(Eager):
         scores = self.called.get_output_embeddings().weight.shape[0]
         if decoder is not None and scores != decoder.vocabulary:
             raise EngineRefusal(
-                f"{Path(self.task.required_source().path).name} has {scores} tokens and the ONNX "
+                f"{self._folder.name} has {scores} tokens and the ONNX "
                 f"file {decoder.vocabulary}, so it is another model",
                 kind="error",
                 hint="Name the folder that the file was exported from: --ort-source=FOLDER",
@@ -168,6 +169,18 @@ class CausalModel(Eager):
         super().close()
         self._tokenizer = None
 
+    @property
+    def _folder(self) -> Path:
+        return Path(self.task.required_source().path)
+
+    def _names_code(self) -> bool:
+        """Whether the configuration says that the model is code of the folder."""
+        try:
+            config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return isinstance(config, dict) and bool(config.get("auto_map"))
+
     def _load_tokenizer(self) -> None:
         """Load the tokenizer of the folder, if it has one that can be loaded."""
         if self._tokenizer is not None or self._no_tokenizer:
@@ -176,7 +189,7 @@ class CausalModel(Eager):
 
         try:
             self._tokenizer = AutoTokenizer.from_pretrained(
-                self.task.required_source().path, local_files_only=True, trust_remote_code=False
+                str(self._folder), local_files_only=True, trust_remote_code=False
             )
         except Exception as error:  # noqa: BLE001 - each kind of tokenizer raises errors of its own
             self._no_tokenizer = f"none: {class_and_line(error)}"
@@ -184,7 +197,7 @@ class CausalModel(Eager):
     def _loaded(self) -> Any:
         from transformers import AutoConfig, AutoModelForCausalLM
 
-        folder = self.task.required_source().path
+        folder = str(self._folder)
         local = {"local_files_only": True, "trust_remote_code": False}
         config = AutoConfig.from_pretrained(folder, **local)
         kernel = str(getattr(config, "_attn_implementation", "") or "")
@@ -242,9 +255,15 @@ class CausalModel(Eager):
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
+            if self._names_code():
+                raise EngineRefusal(
+                    f"transformers {self._library} does not have the architecture of "
+                    f"{self._folder.name}: it is code of the folder (auto_map), which is never run",
+                    hint="Use a release of transformers that has it",
+                ) from error
             raise EngineRefusal(
                 f"transformers {self._library} can't load "
-                f"{Path(self.task.required_source().path).name}: {class_and_line(error)}",
+                f"{self._folder.name}: {class_and_line(error)}",
                 kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
             ) from error
 

@@ -95,7 +95,7 @@ class GenerateEngine(LastWritten):
         self._depth: Any = None
         self._before: Ids | None = None
         self._work = with_added_work(nothing, case.added_work)
-        self._processors = [_Suppressed(case)]
+        self._processors = [Suppressed(case)]
         # What a folder says of sampling, lengths and ends has no say.
         model.generation_config = GenerationConfig(
             do_sample=False, num_beams=1, use_cache=True, eos_token_id=None, pad_token_id=0
@@ -170,8 +170,12 @@ class GenerateEngine(LastWritten):
         return perf_counter_ns() - started
 
 
-class _Suppressed:
-    """Keeps tokens from being chosen that end a text, or that the ONNX file does not know."""
+class Suppressed:
+    """Keeps tokens from being chosen that end a text, or that the ONNX file does not know.
+
+    Args:
+        case: Its model.
+    """
 
     def __init__(self, case: Case) -> None:
         self._known = known_tokens(case)
