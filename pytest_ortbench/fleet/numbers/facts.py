@@ -179,6 +179,7 @@ class RunFacts:
         canary_s: Median of the canary in seconds; ``None`` if it was not measured.
         cases: Its cases.
         answers: Which variant to use, for each model: what the run's own report says.
+        failed_checks: Lines of its certificates that failed: ``cuda: energy``.
     """
 
     run_id: str
@@ -191,6 +192,7 @@ class RunFacts:
     canary_s: float | None = None
     cases: tuple[CaseFacts, ...] = ()
     answers: tuple[ModelAnswer, ...] = ()
+    failed_checks: tuple[str, ...] = ()
 
 
 def reduce_run(
@@ -232,6 +234,12 @@ def reduce_run(
             for result, summary in zip(run.cases, summaries, strict=True)
         ),
         answers=tuple(answers(run, summaries)),
+        failed_checks=tuple(
+            f"{certificate.provider}: {line.check}"
+            for certificate in run.certificates
+            for line in certificate.lines
+            if line.verdict == "fail"
+        ),
     )
 
 

@@ -256,7 +256,20 @@ def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
         sentences.append(
             f"{replaced} older measurements of cases that were measured again are not shown."
         )
-    return sentences + _machine_drift(matrix, axis)
+    return sentences + _failed_checks(matrix) + _machine_drift(matrix, axis)
+
+
+def _failed_checks(matrix: Matrix) -> list[str]:
+    """Where a self-check failed, numbers of that kind may be wrong."""
+    failed = [
+        f"{run.host} {check}"
+        for run in {run.run_id: run for side in matrix.sides for run in side.runs}.values()
+        for check in run.failed_checks
+    ]
+    if not failed:
+        return []
+    named = first_names(list(dict.fromkeys(failed)), 6)
+    return [f"Lines of a self-check failed there, so such numbers may be wrong: {named}."]
 
 
 def _machine_drift(matrix: Matrix, axis: str) -> list[str]:

@@ -65,9 +65,7 @@ def leave_out_waiting(question: LeaveOutWaiting, measured: MeasuredCase) -> Wait
         return WaitTimes(on_host=True)
     binding = measured.binding or bind(session, measured.feeds, case.provider)
     loop = single_loop(case, session, measured.feeds, binding)
-    ort, _ = load()
-    without = ort.RunOptions()
-    without.add_run_config_entry(*_NO_WAITING)
+    without = _without_waiting()
     wait, arbiter = _arbiter(case.provider.name, index, binding)
 
     def launch() -> None:
@@ -110,6 +108,7 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
     options = session_options(case.session, threads=measured.threads)
     session, _ = create(case.variant.path, with_stream, options)
     binding = bind(session, measured.feeds, with_stream)
+    without = _without_waiting()
     loop = single_loop(case, session, measured.feeds, binding)
     _mean_ns(loop, question.iterations)
     ours: list[int] = []
@@ -117,11 +116,19 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
     for _ in range(question.rounds):
         ours.append(_mean_ns(loop, question.iterations))
         timed = [
-            driver.between_events_ns(stream, lambda: session.run_with_iobinding(binding))
+            driver.between_events_ns(stream, lambda: session.run_with_iobinding(binding, without))
             for _ in range(question.iterations)
         ]
         device.append(sum(timed) // len(timed))
     return EventTimes(ours_ns=tuple(ours), device_ns=tuple(device))
+
+
+def _without_waiting() -> Any:
+    """Settings of a run that only starts its work: events on the stream come behind all of it."""
+    ort, _ = load()
+    settings = ort.RunOptions()
+    settings.add_run_config_entry(*_NO_WAITING)
+    return settings
 
 
 def _arbiter(name: str, index: int, binding: Any) -> tuple[Callable[[], object], str]:

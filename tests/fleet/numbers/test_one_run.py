@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.sentences import sentences, verdicts
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.certificate import Certificate, CheckLine
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.run import Run
@@ -69,3 +71,26 @@ def test_of_one_run_nothing_is_said_of_different_times() -> None:
     one = make_run([at("fp32", "cpu", 2.0), at("fp32", "openvino", 3.0)])
     layout = lay_out_sides([reduce_run(one)], "runtime")
     assert not warnings(by_case(layout, "latency_p50"), "runtime", 0)
+
+
+def test_what_a_self_check_found_wrong_stands_beside_the_numbers() -> None:
+    line = CheckLine(
+        check="energy", about="", verdict="fail", cause="disagrees", reason="they differ"
+    )
+    certificate = Certificate(
+        provider="cuda",
+        provider_name="CUDAExecutionProvider",
+        runtime="current",
+        runtime_version="1.32.0",
+        distributions={},
+        ortbench_version="0.1.0",
+        made_at="2026-11-29T20:00:00+00:00",
+        machine={},
+        lines=(line, replace(line, check="memory", verdict="unchecked")),
+    )
+    run = replace(make_run([at("fp32", "cpu", 2.0)]), certificates=(certificate,))
+    facts = reduce_run(run)
+    assert facts.failed_checks == ("cuda: energy",)
+    layout = lay_out_sides([facts], "runtime")
+    [told] = warnings(by_case(layout, "latency_p50"), "runtime", 0)
+    assert f"{run.machine.host} cuda: energy" in told
