@@ -9,6 +9,7 @@ from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.fleet.numbers.headlines import model_headline, overall_headline
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.report.view import (
+    NOISY,
     ComparisonView,
     cell_texts,
     counted_text,
@@ -27,7 +28,7 @@ _WORKLOADS = 4
 #: Sides that have a bar.
 _SIDES = 12
 
-_LOOKS = {"best": "best", "tie": "best", "": "plain"}
+_LOOKS = {"best": "best", "tie": "best", NOISY: "plain", "": "plain"}
 
 
 def comparison_cards(view: ComparisonView) -> list[AnswerCard]:

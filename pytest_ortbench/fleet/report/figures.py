@@ -14,7 +14,7 @@ from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.fleet.report.procurement import Procurement
-from pytest_ortbench.fleet.report.view import ComparisonView, overall_mark
+from pytest_ortbench.fleet.report.view import NOISY, ComparisonView, overall_mark
 from pytest_ortbench.report.figures import style
 from pytest_ortbench.report.figures.titles import headings
 
@@ -65,7 +65,7 @@ def draw_overall(matrix: Matrix) -> Figure | None:
         colour = style.COLOURS[2] if mark else style.COLOURS[0]
         if index == matrix.baseline:
             colour = style.INK
-        _mark(axes, position, _ends(matrix, index), colour, filled=mark != "tie")
+        _mark(axes, position, _ends(matrix, index), colour, filled=mark not in ("tie", NOISY))
         axes.text(
             1.01,
             position,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.fleet.report.view import (
     HOLE,
+    NOISY,
     CellText,
     ComparisonView,
     Insert,
@@ -35,7 +36,7 @@ CELL = 28
 #: Columns of such a table that name a row, and blanks between columns.
 NAMES, GAP = 2, 2
 
-_STYLES = {"best": "bold green", "tie": "green", "": ""}
+_STYLES = {"best": "bold green", "tie": "green", NOISY: "", "": ""}
 
 
 def render_comparison_table(
@@ -215,7 +216,7 @@ def _cell(cell: CellText, encoding: str, *, wide: bool, base: bool) -> Text:
         return _text(HOLE, encoding, "dim")
     if cell.barred:
         return _text(f"({cell.number})", encoding, "dim")
-    mark = " =" if cell.mark == "tie" else " *" if cell.mark == "best" else "  "
+    mark = {"best": " *", "tie": " =", NOISY: " ="}.get(cell.mark, "  ")
     if not wide:
         # Without a baseline there is no ratio, but the number was measured all the same.
         number = cell.number if base else cell.short or cell.number

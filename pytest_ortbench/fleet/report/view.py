@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
+from pytest_ortbench.fleet.numbers.evenness import are_cells_even, are_sides_even
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
 from pytest_ortbench.fleet.numbers.sentences import best_overall, conclusions, warnings
@@ -229,6 +230,10 @@ def _holes(matrix: Matrix) -> tuple[str, ...]:
     return (*reasons, f"and {rest} further reasons: see the CSV") if rest > 0 else tuple(reasons)
 
 
+#: Mark of what can't be told from the best, nor is known to be like it.
+NOISY = "unclear"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellText:
     """A cell in words.
@@ -236,7 +241,7 @@ class CellText:
     Attributes:
         number: ``3.21 ms``; empty for a hole.
         ratio: ``×0.561 [0.538, 0.585]``; empty where there is none, and for the baseline.
-        mark: ``best``, ``tie`` or empty.
+        mark: ``best``, ``tie``, :data:`NOISY` or empty.
         note: Why it is a hole or must not be compared, or what blurs it.
         brief: The same in a few words: ``unsupported``.
         short: The ratio without its interval.
@@ -260,8 +265,10 @@ def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
     known = [cell.quantity.value for cell in row.cells if cell.quantity is not None]
     factor, name = (1.0, "") if unit == "1/s" else common_scale(known, unit)
     made: list[CellText] = []
+    is_noisy = any(cell.tie for cell in row.cells) and not are_cells_even(row)
     for index, cell in enumerate(row.cells):
         mark = "best" if cell.best else "tie" if cell.tie else ""
+        mark = NOISY if mark and is_noisy else mark
         blur = " ".join(cell.case.blurred_by) if cell.case else ""
         made.append(
             CellText(
@@ -320,10 +327,16 @@ def counted_text(matrix: Matrix, index: int) -> str:
 
 
 def overall_mark(matrix: Matrix, index: int) -> str:
-    """Return ``best``, ``tie`` or nothing for a side over all rows.
+    """Return ``best``, ``tie``, :data:`NOISY` or nothing for a side over all rows.
 
-    The first of sides that can't be told apart is no better than the others: all are a tie.
+    The first of sides that can't be told apart is no better than the others: all are a tie, or
+    unclear where they are too noisy.
     """
     mean = matrix.overall[index]
-    tied = any(other.tie for other in matrix.overall)
-    return "tie" if mean.tie or (mean.best and tied) else "best" if mean.best else ""
+    tied = [number for number, other in enumerate(matrix.overall) if other.tie]
+    if not (mean.best or mean.tie):
+        return ""
+    if not tied:
+        return "best"
+    best = next(number for number, other in enumerate(matrix.overall) if other.best)
+    return "tie" if are_sides_even(matrix, best, tied) else NOISY
