@@ -538,9 +538,9 @@ def test_a_look_that_fits_and_decides_needs_no_more(ratio: float, verdict: str):
     assert (result.verdict, len(result.launches)) == (verdict, 8)
 
 
-def test_a_look_that_decides_nothing_ends_it_where_the_next_one_does_not_fit(
-    monkeypatch: pytest.MonkeyPatch,
-):
+@pytest.fixture
+def long_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets each launch take 20 seconds, as far as the gate knows."""
     measured = gate_module.measure_launch
 
     def as_long_as_said(*args: Any, **options: Any) -> Any:
@@ -549,23 +549,18 @@ def test_a_look_that_decides_nothing_ends_it_where_the_next_one_does_not_fit(
         return dataclasses.replace(launched, launch=launch)
 
     monkeypatch.setattr(gate_module, "measure_launch", as_long_as_said)
+
+
+@pytest.mark.usefixtures("long_launches")
+def test_a_look_that_decides_nothing_ends_it_where_the_next_one_does_not_fit():
     launcher = FakeLauncher(times(1.03, scatter=0.05))
     result = gate(launcher).judge(PAIR, RULES, baseline="b", until=within(60.0))
     assert (result.verdict, result.cause) == ("inconclusive", "budget")
     assert len(result.launches) == 8
 
 
-def test_a_regression_that_there_is_no_time_to_measure_again_is_inconclusive(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    measured = gate_module.measure_launch
-
-    def as_long_as_said(*args: Any, **options: Any) -> Any:
-        launched = measured(*args, **options)
-        launch = dataclasses.replace(launched.launch, wall_s=20.0)
-        return dataclasses.replace(launched, launch=launch)
-
-    monkeypatch.setattr(gate_module, "measure_launch", as_long_as_said)
+@pytest.mark.usefixtures("long_launches")
+def test_a_regression_that_there_is_no_time_to_measure_again_is_inconclusive():
     result = gate(FakeLauncher(times(1.2))).judge(PAIR, RULES, baseline="b", until=within(60.0))
     assert (result.verdict, result.cause) == ("inconclusive", "budget")
     assert result.confirmation == ()

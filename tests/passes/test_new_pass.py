@@ -7,16 +7,13 @@ passes has it too.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import pytest_ortbench
+from tests.product_copy import copy_product, told_beside
 
 pytestmark = pytest.mark.live
 
@@ -249,19 +246,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     from tests.launch.cases import relu
 
     folder = tmp_path_factory.mktemp("copy")
-    package = folder / "pytest_ortbench"
-    shutil.copytree(
-        Path(pytest_ortbench.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-    )
+    package = copy_product(folder, _ELSEWHERE)
     (package / "passes" / "garbage").mkdir()
     for name, text in _FOLDER.items():
         (package / "passes" / "garbage" / name).write_text(text, encoding="utf-8")
-    for name, additions in _ELSEWHERE.items():
-        text = (package / name).read_text(encoding="utf-8")
-        for line, added in additions:
-            assert text.count(line) == 1, line
-            text = text.replace(line, added + line)
-        (package / name).write_text(text, encoding="utf-8")
     (folder / "docs").mkdir()
     for name in ("generate.py", "message_index.py"):
         shutil.copy(ROOT / "docs" / name, folder / "docs")
@@ -270,17 +258,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     shutil.copy(ROOT / "tests/bare_files/manifest.toml", folder / "tests" / "bare_files")
     (folder / "test_garbage.py").write_text(_TEST, encoding="utf-8")
     relu(folder / "net.onnx")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    facts = told_beside(folder, _SCRIPT)
     facts["documents"] = [
         json.loads((folder / name).read_text(encoding="utf-8"))
         for name in ("option.json", "marker.json")

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-import pytest_ortbench
+from tests.product_copy import copy_product, told_beside
 
 pytestmark = pytest.mark.live
 
@@ -76,27 +69,9 @@ print(json.dumps({
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What a copy of the product with the option says of it."""
     folder = tmp_path_factory.mktemp("copy")
-    package = folder / "pytest_ortbench"
-    shutil.copytree(
-        Path(pytest_ortbench.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for name, (line, added) in _ADDED.items():
-        text = (package / name).read_text(encoding="utf-8")
-        assert text.count(line) == 1
-        (package / name).write_text(text.replace(line, added + line), encoding="utf-8")
+    copy_product(folder, {name: [addition] for name, addition in _ADDED.items()})
     (folder / "pytest.ini").write_text("[pytest]\nort_beans = 7\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    facts: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return facts
+    return told_beside(folder, _SCRIPT)
 
 
 def test_help_has_the_flag_and_the_ini_key(seen: dict[str, str]) -> None:
