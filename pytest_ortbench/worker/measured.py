@@ -138,11 +138,11 @@ class MeasuredCase:
         ort, import_ns = load()
         if self.case.call == "async":
             require_async(ort, threads=self.threads, io=self.case.io)
-        require_safe_callers(self.case)
         return import_ns
 
     def _initialise(self) -> int | None:
         """Make the provider ready, and return the nanoseconds; ``None`` for none that does."""
+        require_safe_callers(self.case)
         provider_ns = initialise(self.case.provider, threads=self.threads)
         self._options.try_out(threads=self.threads)
         if self.case.io == "device":
