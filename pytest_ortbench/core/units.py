@@ -252,5 +252,6 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number and what is counted: ``1 case``, ``3 cases``."""
-    return f"{number} {noun}{'s' if number != 1 else ''}"
+    """Return a number and what is counted: ``1 case``, ``3 cases``, ``3 launches``."""
+    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
+    return f"{number} {noun}{ending if number != 1 else ''}"

@@ -138,6 +138,7 @@ class BudgetPart:
         rank: How much depends on it, see :class:`Want`.
         rivals: What the cases have in common that are compared with this one; empty without any.
         launches_s: What the launches of a gate are expected to take until its first look.
+        most_workers: More of them are of no use.
     """
 
     key: Key
@@ -146,6 +147,7 @@ class BudgetPart:
     rank: int = OTHER
     rivals: tuple[object, ...] = ()
     launches_s: float = 0.0
+    most_workers: int = MOST_WORKERS
 
     @property
     def place(self) -> tuple[Key, str]:
@@ -173,6 +175,7 @@ class Turn:
         expected: What its case is expected to take with the least.
         outrun_s: A median that makes it no contender; 0 where nothing does.
         is_tight: Whether it is to take its least and no more, since not all have theirs.
+        most_workers: More of them are of no use.
     """
 
     given_s: float
@@ -181,6 +184,7 @@ class Turn:
     expected: Expected | None = None
     outrun_s: float = 0.0
     is_tight: bool = False
+    most_workers: int = MOST_WORKERS
 
 
 @dataclass(slots=True)
@@ -259,7 +263,7 @@ class Budget:
                 for workers, timed_s in (
                     (LEAST_WORKERS, LEAST_TIMED_S),
                     (LEAST_WORKERS, usual_s),
-                    (MOST_WORKERS, usual_s),
+                    (part.most_workers, usual_s),
                 )
             )
             return Want(least=least, usual=usual, most=_MOST_FACTOR * most, rank=part.rank)
@@ -278,7 +282,7 @@ class Budget:
         left_s = given_s - pace * (expected.reference_s + expected.first_s)
         workers = int(left_s / (worker_s + usual_s))
         if workers >= LEAST_WORKERS:
-            return min(workers, MOST_WORKERS), usual_s
+            return min(workers, part.most_workers), usual_s
         return LEAST_WORKERS, max(LEAST_TIMED_S, left_s / LEAST_WORKERS - worker_s)
 
     def launch_s(self, part: BudgetPart) -> float:
@@ -352,6 +356,7 @@ class Budget:
             expected=self._expected_now(part),
             outrun_s=_OUTRUN * self._best_s.get(part.rivals, 0.0),
             is_tight=any(not given and not wants[place].is_extra for place, given in plan.items()),
+            most_workers=part.most_workers,
         )
 
     def _expected_now(self, part: BudgetPart) -> Expected | None:

@@ -13,7 +13,6 @@ from pytest_ortbench.core.outcome import BudgetShare, Measurement
 from pytest_ortbench.execution.budget import (
     LEAST_TIMED_S,
     LEAST_WORKERS,
-    MOST_WORKERS,
     Turn,
     with_sampling,
 )
@@ -109,7 +108,7 @@ class BudgetPace:
             # Of the time that was asked for: what a last block took longer comes again.
             self._beside_s.append(now - self._began - self.timed_s)
         left_s = self.turn.until - now
-        if len(done) >= MOST_WORKERS:
+        if len(done) >= self.turn.most_workers:
             return None
         if len(done) >= LEAST_WORKERS:
             lacks_time = left_s < _BEGUN_SHARE * (self._worker_s() + self.timed_s)
@@ -141,7 +140,7 @@ class BudgetPace:
         """The case with as many durations kept of a worker as so many workers leave to each."""
         keep = case.sampling.keep
         if keep:
-            of_each = max(1, keep // min(self._workers, MOST_WORKERS))
+            of_each = max(1, keep // min(self._workers, self.turn.most_workers))
             keep = LEAST_WORKERS * of_each
         return replace(case, sampling=replace(case.sampling, keep=keep))
 

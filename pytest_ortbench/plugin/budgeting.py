@@ -14,6 +14,8 @@ from pytest_ortbench.execution.budget import (
     CONTENDER,
     GATE,
     HELD,
+    LEAST_WORKERS,
+    MOST_WORKERS,
     OTHER,
     STANDARD,
     Budget,
@@ -47,13 +49,20 @@ _RANKS = {
 }
 
 
-def budget_of(bench: Bench, held: Collection[Key], gated: Collection[Key]) -> Budget | None:
+def budget_of(
+    bench: Bench,
+    held: Collection[Key],
+    gated: Collection[Key],
+    settled: Collection[Key] = frozenset(),
+) -> Budget | None:
     """Return the budget of a run whose cases are known, ``None`` where none was asked for.
 
     Args:
         bench: The run.
         held: Cases that limits or a gate hold to something.
         gated: Those of them that are measured in turns with another side.
+        settled: Those of them whose two sides are identical: they have the usual workers and no
+            more, since nothing is decided by their numbers.
 
     Raises:
         UsageError: for passes that alone take longer.
@@ -64,17 +73,21 @@ def budget_of(bench: Bench, held: Collection[Key], gated: Collection[Key]) -> Bu
     budget = Budget(
         total_s=total_s, costs=costs_of(bench), closing=lambda: end_takes_s(bench, total_s)
     )
-    budget.expect(_parts(bench, budget, held, gated))
+    budget.expect(_parts(bench, budget, held, gated, settled))
     _refuse_long_passes(budget, place=bench.options.place_of("budget_s"))
     return budget
 
 
 def _parts(
-    bench: Bench, budget: Budget, held: Collection[Key], gated: Collection[Key]
+    bench: Bench,
+    budget: Budget,
+    held: Collection[Key],
+    gated: Collection[Key],
+    settled: Collection[Key],
 ) -> Iterator[BudgetPart]:
     cases = to_measure(bench)
     ranks = ranks_of([entry.case for entry in bench.planned.values()], held)
-    yield from _parts_of(cases, budget, ranks, gated)
+    yield from _parts_of(cases, budget, ranks, gated, settled)
     for test in bench.making:
         yield BudgetPart(key=(test, ""), rank=OTHER)
     for case in cases:
@@ -83,12 +96,17 @@ def _parts(
 
 
 def _parts_of(
-    cases: Sequence[Case], budget: Budget, ranks: Mapping[Key, Rank], gated: Collection[Key]
+    cases: Sequence[Case],
+    budget: Budget,
+    ranks: Mapping[Key, Rank],
+    gated: Collection[Key],
+    settled: Collection[Key],
 ) -> Iterator[BudgetPart]:
     """The standard passes and the gates of cases."""
     for case in cases:
         rank, rivals = ranks[case.key]
-        yield BudgetPart(key=case.key, case=case, rank=rank, rivals=rivals)
+        most = LEAST_WORKERS if case.key in settled else MOST_WORKERS
+        yield BudgetPart(key=case.key, case=case, rank=rank, rivals=rivals, most_workers=most)
     for case in cases:
         if case.key in gated:
             launches_s = launches_take_s(budget.costs.expected(case))
@@ -102,6 +120,7 @@ def admit(
     *,
     held: Collection[Key],
     gated: Collection[Key],
+    settled: Collection[Key] = frozenset(),
 ) -> None:
     """Note the cases of a model that a test made, in place of what was kept for them.
 
@@ -111,9 +130,10 @@ def admit(
         cases: What it measures.
         held: Those of them that limits or a gate hold to something.
         gated: Those of them that are measured in turns with another side.
+        settled: Those of them whose two sides are identical.
     """
     budget.forget((test, ""))
-    budget.expect(_parts_of(cases, budget, ranks_of(cases, held), gated))
+    budget.expect(_parts_of(cases, budget, ranks_of(cases, held), gated, settled))
 
 
 def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
@@ -204,8 +224,9 @@ def plan_lines(budget: Budget) -> list[str]:
     plan = budget.plan()
     parts = [(part, plan[part.place]) for part in budget.parts]
     lines = [
-        f"budget: {clock_words(budget.total_s)} from the first case to the end, of which about "
-        f"{clock_words(budget.closing())} for canary, documents and figures"
+        f"budget: {clock_words(budget.total_s)} from the first case to the end; about "
+        f"{clock_words(budget.closing())} of it for the files of the run and for a small model "
+        "that tells whether the machine changed"
     ]
     lines += _standard_lines(budget, [pair for pair in parts if pair[0].name == STANDARD])
     gates = [given for part, given in parts if part.name == GATE and given]
@@ -234,7 +255,7 @@ def _standard_lines(budget: Budget, parts: Sequence[tuple[BudgetPart, float]]) -
             name = _RANKS[rank][len(fitting) > 1]
             yield (
                 f"budget: {len(fitting)} {name}: {_range([given for _, given in fitting])} each, "
-                f"{workers} of {timed} timed"
+                f"for {workers}, each timed for {timed} after its start and warm-up"
             )
 
 

@@ -245,6 +245,12 @@ class Gating:
         """Whether launches are made of a case and its other side."""
         return self._against is not None and self._against.launches(key)
 
+    def settles(self, key: Key) -> bool:
+        """Whether both sides of a case are identical, and no stored run is compared with it."""
+        if self._against is None or self._stored is not None:
+            return False
+        return self._against.is_identical(key)
+
     def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
         """Compare a case with its baselines; launches of the other side are made for it."""
         result = self._bench.result(planned)

@@ -106,11 +106,15 @@ class Judges:
             for item, planned in ours
             if bench.collection.limits_of(item) or self.judging.owes(planned)
         }
-        bench.budget = budget_of(bench, held, self._gated(held))
+        bench.budget = budget_of(bench, held, self._gated(held), self._settled(held))
 
     def _gated(self, keys: Iterable[Key]) -> set[Key]:
         """Those cases that are measured in turns with another side."""
         return {key for key in keys if self.gating is not None and self.gating.launches(key)}
+
+    def _settled(self, keys: Iterable[Key]) -> set[Key]:
+        """Those cases whose two sides are identical, so that a gate needs no number of them."""
+        return {key for key in keys if self.gating is not None and self.gating.settles(key)}
 
     def admit(
         self, item: pytest.Item, request: PlanRequest, plan: Plan, values: MarkerValues
@@ -141,7 +145,14 @@ class Judges:
         if bench.budget is not None:
             held = {entry.case.key for entry in fresh if values.limits or self.judging.owes(entry)}
             cases = [entry.case for entry in fresh if entry.refusal is None]
-            admit(bench.budget, item.nodeid, cases, held=held, gated=self._gated(held))
+            admit(
+                bench.budget,
+                item.nodeid,
+                cases,
+                held=held,
+                gated=self._gated(held),
+                settled=self._settled(held),
+            )
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:
         """Return metrics of a measured case and verdicts on it, for JUnit."""

@@ -125,8 +125,15 @@ class OtherSide:
         pair = self._pairs.get(key)
         if pair is None or pair.baseline.refusal is not None:
             return False
+        return not self.is_identical(key)
+
+    def is_identical(self, key: Key) -> bool:
+        """Whether both sides of a case are the same files under the same settings."""
+        pair = self._pairs.get(key)
+        if pair is None or pair.baseline.refusal is not None or self._options.gate_remeasure:
+            return False
         sides = Pair(baseline=_as_made(pair.baseline.case), contender=_as_made(pair.contender.case))
-        return self._options.gate_remeasure or not identical(sides)
+        return identical(sides)
 
     def runs(self, key: Key) -> bool:
         """Whether the counterpart of a case can be opened at all."""

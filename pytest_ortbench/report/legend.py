@@ -19,7 +19,7 @@ from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.interval import UNSTABLE
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
-from pytest_ortbench.core.outcome import FAILURE_KINDS, Failure, RuntimeInfo
+from pytest_ortbench.core.outcome import FAILURE_KINDS, CaseResult, Failure, RuntimeInfo
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.pass_object import Pass
@@ -98,7 +98,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         "device": "device-resident arrays, outputs synchronised inside the timed region (device)",
     }
     modes = list(dict.fromkeys(case.io for case in _timing(cases, None)))
-    workers = _range([case.sampling.workers for case in cases])
+    workers = _range([_workers(entry.result) for entry in shown])
     threads = sorted(
         {
             (measurement.threads, measurement.threads_source)
@@ -181,6 +181,12 @@ def _size_questions(cases: Sequence[Case]) -> list[str]:
     more = len(asked) - _QUESTIONS
     rest = [f"The sizes of {counted(more, 'more model')} are defaults, too."] if more > 0 else []
     return [*questions, *rest]
+
+
+def _workers(result: CaseResult) -> int:
+    """How many processes a case was asked to have; within a budget, how many it had."""
+    had = 0 if result.budget is None else len(result.measurements)
+    return had or result.case.sampling.workers
 
 
 def _processes(workers: str, medians: str) -> str:

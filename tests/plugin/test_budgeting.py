@@ -12,7 +12,15 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import BudgetShare
-from pytest_ortbench.execution.budget import CONTENDER, GATE, HELD, OTHER, STANDARD, BudgetPart
+from pytest_ortbench.execution.budget import (
+    CONTENDER,
+    GATE,
+    HELD,
+    LEAST_WORKERS,
+    OTHER,
+    STANDARD,
+    BudgetPart,
+)
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.plugin import budgeting
 from pytest_ortbench.plugin.budgeting import (
@@ -206,3 +214,17 @@ def test_a_part_that_nobody_expected_is_tried_with_what_is_left():
     part = budget.part(RIVALS[0])
     assert part == BudgetPart(key=RIVALS[0].key, case=RIVALS[0])
     assert budget.turn(part).given_s > 0
+
+
+def test_a_case_whose_sides_are_identical_has_the_usual_workers_and_no_more():
+    budgets = [
+        budget_of(Bench.of([ALONE], budget_s=600.0), {ALONE.key}, (), settled)
+        for settled in ({ALONE.key}, ())
+    ]
+    shapes = []
+    for budget in budgets:
+        assert budget is not None
+        (part,) = budget.parts
+        shapes.append(budget.shape(part, 500.0)[0])
+        assert budget.turn(part).most_workers == part.most_workers
+    assert shapes[0] == LEAST_WORKERS < shapes[1]

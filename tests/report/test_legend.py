@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Sampling, SymbolSize
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.outcome import BudgetShare, CaseResult, Failure
 from pytest_ortbench.core.run import Machine, Skip
 from pytest_ortbench.report import legend
 from pytest_ortbench.report.entries import by_model, shown_run
@@ -274,3 +274,14 @@ def test_inputs_that_are_drawn_beside_real_ones_are_named() -> None:
     assert legend.model_line(by_model(shown_run(run).entries)[0]).endswith(
         "accuracy with drawn state"
     )
+
+
+def test_within_a_budget_the_workers_are_those_that_there_were() -> None:
+    result = dataclasses.replace(factory.make_result(), budget=BudgetShare(given_s=9.0, workers=3))
+    more = dataclasses.replace(result, measurements=result.measurements * 7)
+    (counts,) = (
+        sentence
+        for sentence in legend.includes(shown_run(factory.make_run([more])).entries)
+        if "p50 is" in sentence
+    )
+    assert counts.split(" ")[0] == str(len(more.measurements)) != str(Sampling().workers)

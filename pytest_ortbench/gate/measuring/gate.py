@@ -269,13 +269,13 @@ class _Measuring:
                 if not self.launches:
                     # One tells how the answers and everything beside the time compare.
                     self._launch_until(1, self.launches, self.gate.seed)
-                stopped = self.until.hindrance(len(self.launches), needed)
+                stopped = self._out_of_budget(len(self.launches), needed)
                 break
             if not self._launch_until(needed, self.launches, self.gate.seed):
-                stopped = Hindrance(
-                    cause="time",
-                    reason=f"the time limit was reached after {len(self.launches)} of {needed} "
-                    f"launches (--ort-timeout={timeout_s:g})",
+                stopped = self._ended_by(
+                    f"the time limit was reached after {len(self.launches)} of {needed} launches",
+                    len(self.launches),
+                    needed,
                 )
                 break
             self.profile = choose_statistic(self.profile, self.launches)
@@ -322,32 +322,56 @@ class _Measuring:
         while needed is not None:
             if not self._has_time_for(needed, self.confirmation):
                 assert self.until is not None
-                stopped = self.until.hindrance(len(self.confirmation), needed)
+                stopped = self._out_of_budget(len(self.confirmation), needed)
                 return replace(decided, verdict="inconclusive", hindrance=stopped), None
             if not self._launch_until(needed, self.confirmation, again):
-                over = Hindrance(
-                    cause="time",
-                    reason="the time limit was reached before a regression could be measured "
-                    f"again (--ort-timeout={self.pair.contender.sampling.timeout_s:g})",
+                over = self._ended_by(
+                    "the time limit was reached before a regression could be measured again",
+                    len(self.confirmation),
+                    needed,
                 )
                 return replace(decided, verdict="inconclusive", hindrance=over), None
             confirmed, needed = confirms(self.confirmation, self.profile)
         return decided, confirmed
+
+    @property
+    def is_ended_by_budget(self) -> bool:
+        """Whether the budget of the run ends the launches before the time limit of the case."""
+        return self.until is not None and self.until.at < self._deadline
+
+    def _ended_by(self, text: str, made: int, needed: int) -> Hindrance:
+        """What ended the launches: the budget of the run, or the time limit of the case.
+
+        Args:
+            text: What is said of the time limit.
+            made: How many launches were made.
+            needed: How many the next look needs.
+        """
+        if self.is_ended_by_budget:
+            return self._out_of_budget(made, needed)
+        limit = f"--ort-timeout={self.pair.contender.sampling.timeout_s:g}"
+        return Hindrance(cause="time", reason=f"{text} ({limit})")
+
+    def _out_of_budget(self, made: int, needed: int) -> Hindrance:
+        assert self.until is not None
+        return self.until.hindrance(made, needed, longest_s=self._longest_s)
+
+    @property
+    def _longest_s(self) -> float:
+        return max((launch.wall_s for launch in self.launches), default=0.0)
 
     def _has_time_for(self, needed: int, launches: list[PairedLaunch]) -> bool:
         """Whether the budget of the run allows all the launches that the next look needs.
 
         Fewer of them would decide nothing.
         """
-        longest_s = max((launch.wall_s for launch in self.launches), default=0.0)
         more = needed - len(launches)
-        return self.until is None or self.until.allows(more, longest_s=longest_s)
+        return self.until is None or self.until.allows(more, longest_s=self._longest_s)
 
     def _launch_until(self, needed: int, launches: list[PairedLaunch], seed: int) -> bool:
         """Make launches until there are so many; whether time allowed them all."""
         while len(launches) < needed:
-            longest_s = max((launch.wall_s for launch in self.launches), default=0.0)
-            if self.launches and time.monotonic() + longest_s > self._deadline:
+            if self.launches and time.monotonic() + self._longest_s > self._deadline:
                 return False
             self.gate._say(len(launches), needed)
             index = len(launches)
@@ -476,6 +500,9 @@ def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> Ga
         # Of the first launch: later ones leave something to judge.
         limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
         cause = "time"
+        if measuring.is_ended_by_budget:
+            assert measuring.until is not None
+            cause, limit = "budget", f"the budget of {measuring.until.budget} (--ort-budget)"
         reason = f"no launch ended within {limit}: {failed.side}: {failure.message}"
     verdict = MetricVerdict(
         metric="status",

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.core.gate import GateResult, Hindrance
+from pytest_ortbench.core.units import clock_words
 from pytest_ortbench.gate.numbers.metrics import MetricSide, limit_verdicts
 from pytest_ortbench.gate.numbers.outcome import with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -37,12 +38,19 @@ class Until:
         """Whether it has come."""
         return time.monotonic() > self.at - _TOLD_S
 
-    def hindrance(self, made: int, needed: int) -> Hindrance:
-        """Why there is no verdict: fewer launches were made than the next look needs."""
+    def hindrance(self, made: int, needed: int, *, longest_s: float = 0.0) -> Hindrance:
+        """Why there is no verdict: fewer launches were made than the next look needs.
+
+        Args:
+            made: How many were made.
+            needed: How many the next look needs.
+            longest_s: What the longest of them took; 0 where none was made.
+        """
+        each_s = longest_s or self.launch_s
         return Hindrance(
             cause="budget",
-            reason=f"{made} of the {needed} launches that the gate looks at next fit into the "
-            f"budget of {self.budget} (--ort-budget)",
+            reason=f"the budget of {self.budget} (--ort-budget) ended the gate after {made} of "
+            f"{needed} launches; {needed} take about {clock_words(max(1.0, needed * each_s))}",
         )
 
 

@@ -133,8 +133,8 @@ class Acceptances:
         named = ", ".join(entry.text for entry in idle[:_LISTED])
         more = f" and {len(idle) - _LISTED} more" if len(idle) > _LISTED else ""
         return [
-            f"accepted, but not found in this run: {named}{more}. What the baseline already "
-            f"contains needs no entry in {FILE_NAME}"
+            f"{FILE_NAME} accepts what this run did not find: {named}{more}. Remove an entry once "
+            "the baseline contains the change"
         ]
 
 

@@ -300,7 +300,10 @@ def _own_accuracies(answers: Answers) -> Iterator[str]:
         for name, accuracy in sides.items()
         if accuracy and accuracy.outputs
     ]
-    if known:
+    exact = [accuracy is not None and _is_exact(accuracy) for accuracy in sides.values()]
+    if all(exact):
+        yield "each side computes its own file exactly, so the files differ"
+    elif known:
         yield f"each compared with its own reference: {', '.join(known)}"
 
 
@@ -310,4 +313,9 @@ def _worst(accuracy: Accuracy) -> str:
         return f"{min(ratios):.1f} dB"
     if any(map(_is_nonfinite, accuracy.outputs)) or not all(o.finite for o in accuracy.outputs):
         return "NaN or infinity"
-    return "exact" if all(output.exact for output in accuracy.outputs) else "not in dB"
+    return "exact" if _is_exact(accuracy) else "not in dB"
+
+
+def _is_exact(accuracy: Accuracy) -> bool:
+    """Whether a side has outputs, and all of them are those of its reference."""
+    return bool(accuracy.outputs) and all(output.exact for output in accuracy.outputs)

@@ -22,10 +22,10 @@ _ANYTHING_DB = -200
 
 #: What each statistic compares, in words.
 _COMPARED = {
-    "floor": "the shortest inference takes",
-    "typical": "the typical inference (median of blocks) takes",
-    "median": "the median inference takes",
-    "relative": "against the yardstick of both runs, an inference takes",
+    "floor": "by the shortest inferences",
+    "typical": "by the typical inference",
+    "median": "by the median inference",
+    "relative": "against the yardstick of both runs",
 }
 
 
@@ -45,8 +45,22 @@ def latency_finding(result: GateResult) -> GateFinding:
         text=latency_failure(result) if slower else latency_warning(result),
         fails=slower,
         worse_by=None if contrast is None else max(0.0, contrast.effect),
-        slack=0.0 if contrast is None else contrast.margin,
+        slack=0.0 if contrast is None else _slack(contrast, result.confirmed),
     )
+
+
+def _slack(contrast: ContrastVerdict, confirmed: ContrastVerdict | None) -> float:
+    """What repeated measuring may add to an effect.
+
+    Another run has an error of its own, as large as that of this one: so the ratio may be further
+    away by twice the distance to its upper bound, and by the margin.
+    """
+    ratio = 1 + max(0.0, contrast.effect)
+    highest = ratio
+    for seen in (contrast, confirmed):
+        if seen is not None and seen.high is not None and math.isfinite(seen.high):
+            highest = max(highest, 1 + seen.high)
+    return ratio * (highest / ratio) ** 2 * (1 + contrast.margin) - ratio
 
 
 def answers_finding(result: GateResult, judged: AnswersJudged) -> GateFinding:
@@ -63,8 +77,8 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
             f"allowed to differ, set {_allowing(result, _ANYTHING_DB)}"
         )
     return (
-        f"less accurate than {result.against}: {reason}. To allow it, set "
-        f"{_allowing(result, _floor_below(result))}"
+        f"less accurate than {result.against}: {reason}. To allow as much of every later model, "
+        f"set {_allowing(result, _floor_below(result))}"
     )
 
 
@@ -85,8 +99,7 @@ def latency_failure(result: GateResult) -> str:
     text = f"slower than {result.against}: {_estimate(contrast)}"
     if result.confirmed is not None:
         text += (
-            f", confirmed by {result.confirmed.launches} more with another seed "
-            f"({interval_text(result.confirmed)})"
+            f", confirmed by {result.confirmed.launches} more ({interval_text(result.confirmed)})"
         )
     return text
 
@@ -100,28 +113,23 @@ def latency_warning(result: GateResult) -> str:
     text += f"; {_estimate(contrast)}"
     if contrast.detectable is not None and contrast.detectable > contrast.margin:
         seen = format_amount(contrast.detectable, "ratio", 2)
-        text += f"; so many launches detect a slowdown of {seen} or more"
+        text += f"; {counted(contrast.launches, 'launch')} would detect a slowdown of {seen}"
     return text
 
 
 def _estimate(contrast: ContrastVerdict) -> str:
     """What was compared, the ratio with its interval, and on how many launches it rests."""
-    compared = _COMPARED.get(contrast.statistic, f"the {contrast.statistic} inference takes")
+    compared = _COMPARED.get(contrast.statistic, f"by the {contrast.statistic}")
     # Stored runs are no launches.
     count = (
         ""
         if contrast.statistic in ("median", "relative")
-        else f", {_launch_words(contrast.launches)}"
+        else f", {counted(contrast.launches, 'launch')} of both sides"
     )
     return (
-        f"{compared} {interval_text(contrast)} of the baseline's time, margin "
+        f"{interval_text(contrast)} of its time {compared}, margin "
         f"{format_amount(contrast.margin, 'ratio')}{count}"
     )
-
-
-def _launch_words(count: int) -> str:
-    """Return ``8 launches``, with what a launch is."""
-    return f"{count} launch{'es' * (count != 1)} (each a fresh process of both sides)"
 
 
 def verdict_word(result: GateResult) -> str:
