@@ -43,17 +43,16 @@ from pytest_ortbench.schema.case_questions import CheckOutputs, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
 from pytest_ortbench.yardstick.choice import absence_of
 from pytest_ortbench.yardstick.measuring.best_known import with_best
-from pytest_ortbench.yardstick.measuring.turns import Turns
+from pytest_ortbench.yardstick.measuring.turns import OfCase, Turns
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What the first worker finds out besides its samples, and which yardstick it took."""
+    """What the first worker finds out besides its samples."""
 
     placement: Placement | None = None
     accuracy: Accuracy | None = None
     impossible: dict[str, str] = field(default_factory=dict)
-    yardstick: str = ""
 
 
 def measure(
@@ -83,6 +82,7 @@ def measure(
     measurements: list[Measurement] = []
     failure: Failure | None = None
     pace = FixedPace(case) if pace is None else pace
+    yardstick = OfCase(case, launcher)
     try:
         reference = _reference(_asked(case, reference_runtime), launcher, scratch)
         # From here on: the reference has a limit of its own, and serves other cases, too.
@@ -90,7 +90,7 @@ def measure(
         while (turn := pace.next_worker(measurements)) is not None:
             index = len(measurements)
             measurements.append(
-                _one_worker(turn.case, launcher, index, turn.share, reference, findings)
+                _one_worker(turn.case, launcher, index, turn.share, reference, findings, yardstick)
             )
             failure = _fallback(case, findings.placement)
             if failure is not None:
@@ -98,6 +98,8 @@ def measure(
     except WorkerError as error:
         # Fewer workers than asked for are said by a flag.
         failure = None if error.failure.kind == "timeout" and measurements else error.failure
+    finally:
+        yardstick.close()
     if failure is not None and failure.kind == "fallback":
         # Durations of another provider must never stand under this one's name.
         measurements.clear()
@@ -149,6 +151,7 @@ def _one_worker(
     share: TimeShare,
     reference: Path | Accuracy,
     findings: _Findings,
+    yardstick: OfCase,
 ) -> Measurement:
     began = time.monotonic_ns()
     with closing(launcher.open(case, worker=index, deadline=share.deadline)) as worker:
@@ -158,17 +161,9 @@ def _one_worker(
         budget_s = warm_up_budget_s(case, within_s=share.end() - time.monotonic())
         warm_up = worker.ask(WarmUpFor(budget_s=budget_s))
         until = share.timed_until(typical_ns(warm_up), opened.startup, first=index == 0)
-        turns = Turns(worker, seed=index, absence=absence_of(case, opened))
-        with closing(turns):
-            turns.begin(
-                launcher,
-                case,
-                typical_ns=usual_ns(warm_up),
-                cpus_used=cpus_used(warm_up),
-                earlier=findings.yardstick,
-            )
-            blocks, stop = _measure_blocks(worker, turns, case.sampling, warm_up, checks, until)
-        findings.yardstick = turns.name
+        turns = Turns(worker, yardstick, seed=index, absence=absence_of(case, opened))
+        turns.begin(typical_ns=usual_ns(warm_up), cpus_used=cpus_used(warm_up))
+        blocks, stop = _measure_blocks(worker, turns, case.sampling, warm_up, checks, until)
         checks.append(worker.ask(CheckOutputs(run="last")))
         memory = memory_of(worker)
         if index == 0:

@@ -265,10 +265,11 @@ def _guessed(case: Case, start_s: float) -> _Seen:
 
 
 def _yardstick_s(case: Case) -> float:
-    """Say what a yardstick takes beside one worker: its start, and its turns."""
+    """Say what a yardstick takes beside one worker: its share of the start, and its turns."""
     if expected_absence(case):
         return 0.0
-    return START_OF_YARDSTICK_S + SHARE * case.sampling.time_s / max(1, case.sampling.workers)
+    whole_s = START_OF_YARDSTICK_S + SHARE * case.sampling.time_s
+    return whole_s / max(1, case.sampling.workers)
 
 
 def _rough_inference_s(case: Case) -> float:

@@ -41,9 +41,9 @@ def test_without_a_yardstick_a_case_takes_less() -> None:
     costs = Costs(start_s={"current": 2.0})
     three, twice = (_case(yardstick="off", time_s=time_s) for time_s in (5.0, 10.0))
     assert costs.expected(twice).total_s - costs.expected(three).total_s == pytest.approx(5.0)
-    # Three starts, and the turns.
+    # One start, and the turns.
     assert costs.expected(_case()).total_s - costs.expected(three).total_s == pytest.approx(
-        3 * START_S + 5 * SHARE
+        START_S + 5 * SHARE
     )
 
 

@@ -17,6 +17,7 @@ from pytest_ortbench.yardstick.measuring.turns import (
     ENOUGH_ROUNDS,
     KEPT_ROUNDS,
     MODEL_NS,
+    OfCase,
     Turns,
     in_one_block,
     sizes_of_blocks,
@@ -37,8 +38,10 @@ def begun(
     launcher: FakeLauncher, each_ns: float, *, case: Case | None = None, cpus_used: float = 1.0
 ) -> Turns:
     case = make_case() if case is None else case
-    turns = Turns(launcher.open(case, worker=0, deadline=None), seed=3)
-    turns.begin(launcher, case, typical_ns=each_ns, cpus_used=cpus_used)
+    worker = launcher.open(case, worker=0, deadline=None)
+    kept = OfCase(case, launcher)  # type: ignore[arg-type]  # as far as asked
+    turns = Turns(worker, kept, seed=3)
+    turns.begin(typical_ns=each_ns, cpus_used=cpus_used)
     return turns
 
 
@@ -158,7 +161,7 @@ def test_one_that_can_not_start_or_tell_its_threads_is_a_reason() -> None:
     assert (facts.absence, facts.detail) == ("failed", "no interpreter")
 
 
-def test_a_worker_that_fails_fails_the_case_and_nothing_is_left() -> None:
+def test_a_worker_that_fails_fails_the_case() -> None:
     launcher = fast()
     turns, yardstick = beside(launcher, MS)
 
@@ -168,8 +171,8 @@ def test_a_worker_that_fails_fails_the_case_and_nothing_is_left() -> None:
     launcher.opened[0].answering({TimeBlock: crash})
     with pytest.raises(WorkerError, match="the model died"):
         turns.time(100)
-    turns.close()
-    assert yardstick.closed
+    assert not yardstick.closed
+    assert not launcher.opened[0].paused
 
 
 def test_turns_that_take_far_longer_than_planned_become_fewer(
@@ -216,7 +219,8 @@ def test_the_yardstick_that_a_case_takes(
 ) -> None:
     case = make_case(sampling=Sampling(yardstick=asked))
     turns, yardstick = beside(fast(), MS, case=case, cpus_used=cpus_used)
-    assert (turns.name, yardstick.yardstick.name) == (name, name)
+    assert turns.facts().absence == "short"
+    assert yardstick.yardstick.name == name
     assert yardstick.yardstick.threads == threads
 
 
@@ -249,7 +253,7 @@ def test_all_workers_of_a_case_take_the_same_and_give_what_was_asked_for(tmp_pat
     result = measured(launcher, tmp_path)
     turns = [measurement.yardstick for measurement in result.measurements]
     assert [each and each.yardstick and each.yardstick.name for each in turns] == ["parallel"] * 3
-    assert all(yardstick.closed for yardstick in launcher.yardsticks)
+    assert [yardstick.closed for yardstick in launcher.yardsticks] == [True]
     for measurement in result.measurements:
         # As without a yardstick: seconds of the model alone, in blocks of a quarter of a second.
         assert measurement.samples.wall_ns == pytest.approx(5e9 / 3, rel=0.01)
@@ -278,3 +282,35 @@ def test_turned_off_it_times_blocks_as_ever(tmp_path: Path) -> None:
     assert launcher.yardsticks == []
     assert {each.yardstick for each in result.measurements} == {YardstickTurns(absence="off")}
     assert {len(worker.blocks) for worker in launcher.opened} == {7}
+
+
+def test_a_case_that_fails_leaves_no_yardstick(tmp_path: Path) -> None:
+    class Failing(FakeLauncher):
+        def open(self, case: Case, *, worker: int, deadline: float | None) -> FakeWorker:
+            made = super().open(case, worker=worker, deadline=deadline)
+
+            def crash(_: TimeBlock) -> Block:
+                raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
+
+            return made.answering({TimeBlock: crash})
+
+    launcher = Failing(lambda *_: MS)
+    launcher.unit_ns = 0.5 * MS
+    assert measured(launcher, tmp_path).status == "crash"
+    assert [yardstick.closed for yardstick in launcher.yardsticks] == [True]
+
+
+def test_one_that_died_beside_one_worker_is_started_again_for_the_next(tmp_path: Path) -> None:
+    class Dying(FakeLauncher):
+        def yardstick(self, name: str, *, threads: int) -> FakeYardstick:
+            made = super().yardstick(name, threads=threads)
+            made.fails_after = 5 if len(self.yardsticks) == 1 else None
+            return made
+
+    launcher = Dying(lambda *_: MS)
+    launcher.unit_ns = 0.5 * MS
+    result = measured(launcher, tmp_path)
+    absences = [each.yardstick and each.yardstick.absence for each in result.measurements]
+    assert (result.status, absences) == ("measured", ["failed", "", ""])
+    assert [each.closed for each in launcher.yardsticks] == [True, True]
+    assert len({each.yardstick for each in launcher.yardsticks}) == 1
