@@ -29,7 +29,7 @@ R = TypeVar("R")
 MODEL_NS = 12_000_000
 
 #: A block of the yardstick beside a fast model, and beside one whose inferences are long.
-YARDSTICK_NS, LONGEST_YARDSTICK_NS = 2_400_000, 12_000_000
+YARDSTICK_NS, LONGEST_YARDSTICK_NS = 1_700_000, 12_000_000
 
 #: Both processes are stopped and go on, and two questions and their answers cross: seen, from a
 #: model's worker whose caches hold other data by then 1.4 ms, from a yardstick 0.5 ms.
@@ -48,7 +48,7 @@ _LONG_NS = 5_000_000
 _UNITS_LOOKED_AT = 8
 
 #: Rounds without which a model is not left early: a ratio stands on its blocks.
-ENOUGH_ROUNDS = 24
+ENOUGH_ROUNDS = 22
 
 #: Rounds that are kept of a worker.
 KEPT_ROUNDS = 500
