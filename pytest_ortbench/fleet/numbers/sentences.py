@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from pytest_ortbench.analysis.answers import ModelAnswer
 from pytest_ortbench.analysis.sentences import (
@@ -13,6 +14,7 @@ from pytest_ortbench.analysis.sentences import (
     with_interval,
 )
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.evenness import are_sides_even, mean_ratio
@@ -240,8 +242,17 @@ def _names(rows: Sequence[Row]) -> str:
     return first_names([f"{row.model} {row.label}" for row in rows])
 
 
-def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
-    """Say what a reader of the comparison must mind."""
+def warnings(
+    matrix: Matrix, axis: str, replaced: int, runtimes: Mapping[str, str] | None = None
+) -> list[str]:
+    """Say what a reader of the comparison must mind.
+
+    Args:
+        matrix: The comparison case by case.
+        axis: What the sides are.
+        replaced: How many older measurements were left out.
+        runtimes: What each machine runs, where rows pair across different runtimes.
+    """
     sentences: list[str] = []
     if axis == "machine" and len(matrix.sides) > 1:
         sentences.append(ONE_UNIT)
@@ -252,11 +263,21 @@ def warnings(matrix: Matrix, axis: str, replaced: int) -> list[str]:
             "5 % in a time counts as no difference. To decide about a change, measure both "
             "sides in one run (--ort-against)."
         )
-    if replaced:
+    if runtimes:
+        named = "; ".join(f"{text} on {name}" for name, text in runtimes.items())
+        sentences.append(
+            f"The machines run different runtimes ({named}), so a difference between them may come "
+            "from the runtime."
+        )
+    if replaced == 1:
+        sentences.append("An older measurement of a case that was measured again is not shown.")
+    elif replaced:
         sentences.append(
             f"{replaced} older measurements of cases that were measured again are not shown."
         )
-    return sentences + _failed_checks(matrix) + _machine_drift(matrix, axis)
+    return (
+        sentences + _blurred_sides(matrix) + _failed_checks(matrix) + _machine_drift(matrix, axis)
+    )
 
 
 def _failed_checks(matrix: Matrix) -> list[str]:
@@ -270,6 +291,24 @@ def _failed_checks(matrix: Matrix) -> list[str]:
         return []
     named = first_names(list(dict.fromkeys(failed)), 6)
     return [f"Lines of a self-check failed there, so such numbers may be wrong: {named}."]
+
+
+def _blurred_sides(matrix: Matrix) -> list[str]:
+    """Name the flags that make numbers uncertain, the sides that have them, and what mends it."""
+    sides: dict[str, Counter[str]] = {}
+    for row in matrix.rows:
+        for side, cell in zip(matrix.sides, row.cells, strict=True):
+            for flag in cell.case.blurred_by if cell.case else ():
+                sides.setdefault(flag, Counter())[side.label] += 1
+    texts = []
+    for flag, names in sides.items():
+        where = ", ".join(
+            f"{name} ({count} case{'s' * (count != 1)})" for name, count in names.items()
+        )
+        texts.append(
+            f"Less certain, {flag} on {where}: {FLAGS[flag].meaning}. {FLAGS[flag].advice}"
+        )
+    return texts
 
 
 def _machine_drift(matrix: Matrix, axis: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pytest_ortbench.core.case import WORKLOAD_KNOBS
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -56,6 +56,8 @@ class Layout:
         placed: Cases, at most one for a side and row.
         labels: What each row is called within its model.
         replaced: How many older measurements of the same side and row were left out.
+        runtimes: What each machine runs, where each has one runtime and they differ: rows pair
+            across them. Empty otherwise.
     """
 
     axis: str
@@ -63,6 +65,7 @@ class Layout:
     placed: tuple[Placed, ...]
     labels: dict[tuple[object, ...], str]
     replaced: int = 0
+    runtimes: dict[str, str] = field(default_factory=dict)
 
 
 def choose_axis(runs: Sequence[RunFacts]) -> str:
@@ -128,18 +131,20 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
         return case.provider + case.role_note if axis == "provider" else case.precision
 
     several = len(set(machines.values())) > 1
+    paired = _paired_runtimes(runs, machines) if axis == "machine" else {}
     placed_cases: dict[tuple[str, tuple[object, ...]], Placed] = {}
     count = 0
     for run in ordered:
         for case in run.cases:
-            side, row = side_of(run, case), _row(case, axis)
+            side, row = side_of(run, case), _row(case, axis, paired.get(case.runtime))
             if axis != "machine" and several:
                 row = (*row, machines[run.run_id])
             count += 1
             # Later runs come later and take the place of earlier ones.
             placed_cases[side, row] = Placed(case=case, run=run, side=side, row=row)
     placed = _in_order_of_runs(placed_cases.values(), runs, axis)
-    runtimes = {case.runtime for run in runs for case in run.cases}
+    runtimes = {paired.get(case.runtime, case.runtime) for run in runs for case in run.cases}
+    behind = {machines[run.run_id]: ", ".join(_names_of_runtimes(run)) for run in runs}
     return Layout(
         axis=axis,
         sides=_sides(placed, axis),
@@ -148,13 +153,51 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
             placed_case.row: _label(
                 placed_case,
                 axis,
-                runtime=len(runtimes) > 1,
+                runtime=(
+                    paired.get(placed_case.case.runtime, placed_case.case.runtime)
+                    if len(runtimes) > 1
+                    else ""
+                ),
                 machine=machines[placed_case.run.run_id] if axis != "machine" and several else "",
             )
             for placed_case in placed
         },
         replaced=count - len(placed),
+        runtimes=(behind if set(paired.values()) == {""} and len(set(behind.values())) > 1 else {}),
     )
+
+
+def _names_of_runtimes(run: RunFacts) -> list[str]:
+    """What the runtimes of a run's cases are, each once."""
+    return list(dict.fromkeys(run.runtimes.get(case.runtime, case.runtime) for case in run.cases))
+
+
+def _paired_runtimes(runs: Sequence[RunFacts], machines: Mapping[str, str]) -> dict[str, str]:
+    """Return by which name rows of different machines pair, by the label of their runtime.
+
+    A machine with one runtime is compared with all that is on it, so its cases pair with those of
+    another machine, whatever their runtimes are and are called. Where a machine has several, each
+    goes by what it is, unless two of one run are the same.
+    """
+    of_machine: dict[str, set[str]] = {}
+    for run in runs:
+        of_machine.setdefault(machines[run.run_id], set()).update(_names_of_runtimes(run))
+    labels = {case.runtime for run in runs for case in run.cases}
+    if all(len(names) <= 1 for names in of_machine.values()):
+        return dict.fromkeys(labels, "")
+    names = {
+        label: run.runtimes.get(label, label)
+        for run in runs
+        for label in labels
+        if label in run.runtimes
+    }
+    for run in runs:
+        own = [run.runtimes.get(label, label) for label in {case.runtime for case in run.cases}]
+        if len(set(own)) < len(own) or any(
+            names.get(label, label) != text for label, text in run.runtimes.items()
+        ):
+            return {}
+    return names
 
 
 def _in_order_of_runs(
@@ -197,8 +240,8 @@ def _time_names(runs: Sequence[RunFacts]) -> dict[str, str]:
     return {run.run_id: run.run_id for run in runs}
 
 
-def _row(case: CaseFacts, axis: str) -> tuple[object, ...]:
-    """All of a case that is not the axis."""
+def _row(case: CaseFacts, axis: str, runtime: str | None) -> tuple[object, ...]:
+    """All of a case that is not the axis; its runtime by the name that rows pair by, if any."""
     parts: dict[str, object] = {
         "model": case.model,
         "precision": case.precision,
@@ -207,19 +250,19 @@ def _row(case: CaseFacts, axis: str) -> tuple[object, ...]:
         "dims": case.dims,
         "knobs": case.knobs,
         "io": case.io,
-        "runtime": case.runtime,
+        "runtime": case.runtime if runtime is None else runtime,
     }
     parts.pop(axis, None)
     return tuple(parts.values())
 
 
-def _label(placed_case: Placed, axis: str, *, runtime: bool, machine: str) -> str:
+def _label(placed_case: Placed, axis: str, *, runtime: str, machine: str) -> str:
     case = placed_case.case
     parts = {"precision": case.precision, "provider": case.provider}
     parts.pop(axis, None)
     text = "/".join([*parts.values(), *workload_parts(case), *_method_parts(case)])
     if runtime and axis != "runtime":
-        text += f"+{case.runtime}"
+        text += f"+{runtime}"
     if axis != "provider":
         text += case.role_note
     return f"{text} on {machine}" if machine else text

@@ -33,7 +33,7 @@ _LOOKS = {"best": "best", "tie": "best", NOISY: "plain", "": "plain"}
 
 def comparison_cards(view: ComparisonView) -> list[AnswerCard]:
     """Lay out the answer of a comparison: the overall card first, then one a model."""
-    best, cases = view.sections[0].matrix, view.main
+    best = view.sections[0].matrix
     by_model: dict[str, list[Row]] = {}
     for row in best.rows:
         by_model.setdefault(row.model, []).append(row)
@@ -46,7 +46,7 @@ def comparison_cards(view: ComparisonView) -> list[AnswerCard]:
         for name, rows in list(by_model.items())[:_MODELS]
     ]
     of_all = [told for about_one in leads.values() for told in about_one]
-    return [_overall_card(cases if cases.common else best, view, of_all), *models]
+    return [_overall_card(view.over_all, view, of_all), *models]
 
 
 def comparison_sheet(view: ComparisonView) -> Sheet:

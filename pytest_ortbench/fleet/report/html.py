@@ -91,6 +91,7 @@ def render_comparison_html(
         version=VERSION,
         hole=HOLE,
         sides=_sides(view),
+        counted="cases" if view.over_all is main else "workloads",
         abouts=bool(view.abouts),
         best=_table(view, 0) if len(view.sections) > 1 else None,
         cases=_table(view, -1),
@@ -114,7 +115,7 @@ def _text(package: str | None, name: str) -> str:
 
 
 def _sides(view: ComparisonView) -> list[ShownSide]:
-    matrix = view.main
+    matrix = view.over_all
     return [
         ShownSide(
             label=one_line(side.label),

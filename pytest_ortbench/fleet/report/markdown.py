@@ -23,7 +23,7 @@ ROWS = 200
 
 def render_comparison_markdown(view: ComparisonView) -> str:
     """Write the answer first, then the sides, the tables, and what to mind."""
-    main = view.main
+    main = view.over_all
     parts = [
         [f"## {markdown(view.title)}"],
         [f"- {markdown(sentence)}" for sentence in (*view.answer, *view.aside)],
@@ -31,7 +31,7 @@ def render_comparison_markdown(view: ComparisonView) -> str:
             [
                 view.axis,
                 *(["what it is"] if view.abouts else []),
-                "cases that can be compared",
+                f"{'cases' if main is view.main else 'workloads'} that can be compared",
                 "geometric mean",
                 "",
             ],

@@ -153,10 +153,14 @@ def _block(block: Insert, columns: Sequence[int], encoding: str) -> Table:
 
 
 def _sides(view: ComparisonView, encoding: str) -> Table:
-    matrix = view.main
+    matrix = view.over_all
     table = _table()
     table.add_column(view.axis, overflow="fold")
-    table.add_column("comparable cases", justify="right", no_wrap=True)
+    table.add_column(
+        "comparable cases" if matrix is view.main else "comparable workloads",
+        justify="right",
+        no_wrap=True,
+    )
     table.add_column("geometric mean", no_wrap=True)
     table.add_column("")
     abouts = view.abouts

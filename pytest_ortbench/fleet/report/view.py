@@ -101,6 +101,12 @@ class ComparisonView:
         return self.sections[-1].matrix
 
     @property
+    def over_all(self) -> Matrix:
+        """What the overview is of: all cases; the best of each side where no case is common."""
+        best = self.sections[0].matrix
+        return best if best.common and not self.main.common else self.main
+
+    @property
     def shared(self) -> str:
         """What is behind every side alike; said once, not in every row."""
         return one_line(", ".join(self._alike))
@@ -126,14 +132,20 @@ class ComparisonView:
     @property
     def counts(self) -> str:
         """How many cases count where."""
-        main = self.main
-        cases = f"{len(main.rows)} case{'s' * (len(main.rows) != 1)}"
-        if main.common == 1:
-            return f"Of {cases}, 1 has a number that can be compared on every side, so no mean."
-        end = "; the geometric mean is over those" if main.common else ""
+        matrix = self.over_all
+        noun = "case" if matrix is self.main else "workload"
+        count = len(matrix.rows)
+        rows = f"{count} {noun}{'s' * (count != 1)}"
+        if not matrix.common:
+            return (
+                f"Of {rows}, none has a number that can be compared on every side, so there is no "
+                "geometric mean."
+            )
+        best = "" if matrix is self.main else ", each by the best variant of a side"
         return (
-            f"Of {cases}, {main.common or 'none'} have a number that can be compared on every "
-            f"side{end}."
+            f"Of {rows}{best}, {matrix.common} {'has' if matrix.common == 1 else 'have'} a number "
+            "that can be compared on every side; the geometric mean is over "
+            f"{'that one' if matrix.common == 1 else 'those'}."
         )
 
 
@@ -202,7 +214,9 @@ def build_view(
         answer=tuple(text.cleaned(one_line) for text in conclusions(best, cases, chosen, own)),
         overall=best_overall(best, cases).cleaned(one_line),
         sections=tuple(sections if _says_more(best, cases) else sections[1:]),
-        warnings=tuple(one_line(text) for text in warnings(cases, chosen, layout.replaced)),
+        warnings=tuple(
+            one_line(text) for text in warnings(cases, chosen, layout.replaced, layout.runtimes)
+        ),
         holes=_holes(cases),
         runs=tuple(runs),
     )

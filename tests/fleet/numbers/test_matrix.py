@@ -183,7 +183,7 @@ def test_the_newest_run_of_a_machine_counts() -> None:
     matrix = by_case(layout, "latency_p50")
     assert [cell.quantity.value for cell in matrix.rows[0].cells if cell.quantity] == [4, 2]
     assert layout.replaced == 1
-    assert "1 older measurements" in " ".join(warnings(matrix, "machine", layout.replaced))
+    assert "An older measurement" in " ".join(warnings(matrix, "machine", layout.replaced))
 
 
 def test_a_host_with_another_processor_is_another_machine() -> None:
