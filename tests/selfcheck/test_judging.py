@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.outcome import Block, Flag, Memory, Placement
+from pytest_ortbench.core.outcome import Block, Memory, Placement
 from pytest_ortbench.models.builders.check_models import HALF_STEP, PROBE_ROWS, WEIGHTS_BYTES
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow, MeterTicks
 from pytest_ortbench.passes.energy.selfcheck import _Clocked, _Metered
@@ -322,7 +322,7 @@ def test_the_model_of_fp16_tells_what_was_kept() -> None:
     [
         ("int8", 36.0, ("pass", "int8")),
         ("uint8", 36.0, ("pass", "int8")),
-        ("float32", 36.0, ("fail", "not told")),
+        ("float32", 36.0, ("fail", "emulated")),
         (None, 36.0, ("unchecked", "inside a compiler")),
         ("int8", 3.0, ("fail", "inaccurate")),
     ],
@@ -342,11 +342,12 @@ def test_int8_without_a_profile_or_a_case() -> None:
     assert verdict("int8", make_result(status="unsupported")) == ("unchecked", "unsupported")
 
 
-def test_another_precision_that_is_flagged_misleads_nobody() -> None:
-    emulated = make_result(
-        placement=make_placement(precision_executed="float32"), flags=[Flag(name="EMULATED")]
-    )
-    assert verdict("int8", emulated) == ("unchecked", "emulated")
+def test_a_provider_without_int8_shows_what_its_float_kernels_take() -> None:
+    result = make_result(placement=make_placement(precision_executed="float32"))
+    assert verdict("int8", result, CUDA) == ("unchecked", "no int8")
+    assert verdict("int8", result, WEBGPU) == ("unchecked", "no int8")
+    tensorrt = Provider(alias="tensorrt", name="TensorrtExecutionProvider")
+    assert verdict("int8", result, tensorrt) == ("fail", "emulated")
 
 
 def graphs(in_force: dict[str, str], sqnr_db: float = 120.0, switch: str = "1") -> _Graphs:

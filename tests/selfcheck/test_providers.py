@@ -50,7 +50,7 @@ def test_all_of_webgpu(tmp_path: Path) -> None:
         "accuracy",
         "fp32",
     }
-    assert checked.lines["int8"] == ("unchecked", "emulated")
+    assert checked.lines["int8"] == ("unchecked", "no int8")
     # A meter of the device is nowhere, and that of the host stands for nothing.
     assert checked.lines["memory"] == ("unchecked", "no meter of the device")
     assert checked.code == 0
