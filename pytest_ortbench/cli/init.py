@@ -208,6 +208,7 @@ def _say_next(repository: Repository, written: Sequence[str]) -> None:
     say(f"\nnext: pytest @{OPTIONS}")
     if GITLAB_INCLUDED in written:
         say(f"then add to {GITLAB_FILE}:\n\ninclude:\n  - local: {GITLAB_INCLUDED}\n")
+    say("keep out of git (.gitignore): the folder of results, ortbench.xml, ortbench-summary.md")
     if "tox" in repository.runners:
         say(
             "for tox, add to tox.ini:\n\n[testenv:benchmarks]\ndeps = pytest-ortbench[cpu]\n"

@@ -16,6 +16,9 @@ SUFFIXES = (ONNX, ORT)
 #: Files of ONNX in one folder, for globs and :mod:`fnmatch`: both heed the letter case.
 ONNX_FILES = "*.[oO][nN][nN][xX]"
 
+#: Options of the suite that ``ortbench init`` writes, from the root of the repository.
+OPTIONS_FILE = "benchmarks/options.txt"
+
 #: Code of the user's, in which a function makes a model.
 PYTHON = ".py"
 

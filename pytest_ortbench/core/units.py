@@ -251,7 +251,6 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{rounded:.{max(decimals, 0)}f}"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, ending: str = "s") -> str:
     """Return a number and what is counted: ``1 case``, ``3 cases``, ``3 launches``."""
-    ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
     return f"{number} {noun}{ending if number != 1 else ''}"

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pytest_ortbench.core.errors import ModelError, UsageError
+from pytest_ortbench.core.errors import ModelError, UsageError, nearest
 from pytest_ortbench.core.model_spec import is_model_file, is_onnx_file
 
 _PLACE = "--ort-against=git"
@@ -113,14 +113,34 @@ def revision(name: str, folder: Path) -> Revision:
     """
     try:
         top = _git(folder, "rev-parse", "--show-toplevel").decode().strip()
+    except ModelError as error:
+        raise UsageError(
+            f"{str(folder)!r} is in no repository of git, so it has no revision {name!r}",
+            place=_PLACE,
+            hint="--ort-baseline=latest compares with a stored run",
+        ) from error
+    try:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except ModelError as error:
         raise UsageError(
-            f"the revision {name!r} does not exist here: {error.message}",
-            place=_PLACE,
-            hint="In a shallow clone, fetch it first: git fetch origin REV --depth=1",
+            f"the revision {name!r} does not exist here", place=_PLACE, hint=_nearest(name, folder)
         ) from error
     return Revision(name=name, commit=commit.decode().strip(), top=Path(top).resolve())
+
+
+def _nearest(name: str, folder: Path) -> str:
+    """How to come to a revision that is not there: one called alike, or to fetch it."""
+    try:
+        names = _git(folder, "for-each-ref", "--format=%(refname:short)").decode().split()
+        is_shallow = _git(folder, "rev-parse", "--is-shallow-repository").decode().strip()
+    except ModelError:
+        return "See 'git branch --all'"
+    near = nearest(name, names)
+    if near:
+        return f"Did you mean 'git:{near}'?"
+    if is_shallow == "true":
+        return f"The clone is shallow; fetch it first: git fetch --depth=1 origin {name}"
+    return f"Fetch it first: git fetch origin {name}; 'git branch --all' lists what is there"
 
 
 def _git(folder: Path, *arguments: str) -> bytes:

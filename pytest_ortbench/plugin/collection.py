@@ -201,7 +201,7 @@ class Collection:
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
-            plan = self.with_offered_inputs(self._plan_of_models_there(request))
+            plan = self.with_offered_inputs(self._plan_of_models_there(request, definition))
             self._plans[key] = plan
             self._note(plan)
         self._on_plan(request, self._plans[key])
@@ -214,7 +214,7 @@ class Collection:
         """Return the files that say which models a request has; none where it was typed."""
         return tuple(self._suite_files.get(repr(request), ()))
 
-    def _plan_of_models_there(self, request: PlanRequest) -> Plan:
+    def _plan_of_models_there(self, request: PlanRequest, definition: pytest.Item) -> Plan:
         """The plan of a request; where a gate may miss models, without those that are not there."""
         is_gated = bool(self._options.against or self._options.baseline)
         models = request.models
@@ -225,7 +225,8 @@ class Collection:
             except NoModelError as error:
                 if not is_gated or error.spec not in models:
                     raise
-                self.without_models.setdefault(str(error))
+                told = marker_error(error, definition) or str(error)
+                self.without_models.setdefault(told)
                 models = tuple(spec for spec in models if spec != error.spec)
         return Plan(entries=())
 

@@ -90,7 +90,9 @@ class OtherSide:
             if pairing.added:
                 new = [key[0] for key in pairing.added]
                 self.alone += new
-                self.notes.append(f"gate: missing on {label}: {listed(new)}")
+                self.notes.append(
+                    f"gate: new, not compared, since {label} does not have it: {listed(new)}"
+                )
             more = [key[0] for key in pairing.unasked if key not in planned]
             if more:
                 self.notes.append(f"gate: only on {label} and not requested now: {listed(more)}")

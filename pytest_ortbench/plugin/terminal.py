@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.model_spec import OPTIONS_FILE
 from pytest_ortbench.plugin.budgeting import plan_lines, spent_line
 from pytest_ortbench.plugin.expected_time import time_words
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
@@ -107,6 +108,11 @@ def _no_case_lines(bench: Bench, any_test: bool) -> list[str]:
         return [f"ortbench: no case to measure: {bench.why_no_case}"]
     if only_others:
         return []
+    if (bench.config.rootpath / OPTIONS_FILE).is_file():
+        return [
+            "ortbench: no collected test takes the ortbench fixture. Run the suite of this "
+            f"repository with 'pytest @{OPTIONS_FILE}'"
+        ]
     return [
         "ortbench: no collected test takes the ortbench fixture. Measure a file with 'pytest "
         "MODEL.onnx', or run the shipped suites with 'pytest --pyargs "

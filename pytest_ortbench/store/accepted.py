@@ -34,7 +34,7 @@ _MOST_BYTES = 1 << 20
 
 _HEAD = """\
 # What the gate of pytest-ortbench accepts, and why: an entry each, written by 'ortbench accept'.
-# An entry may be edited or deleted by hand. See docs/guides/accepting.md.
+# An entry may be edited or deleted by hand. What it means: ortbench accept --help.
 """
 
 

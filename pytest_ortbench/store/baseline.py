@@ -67,7 +67,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
-        hint = f"{error.hint}. Write an empty folder with a slash at its end: {spec}/"
+        hint = f"{error.hint}. To start without a baseline, write {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 

@@ -229,6 +229,10 @@ def test_what_tox_and_nox_need_is_said_and_not_written(tool: Tool, repository: P
     assert "[testenv:benchmarks]" in ended.out
     assert "@nox.session" in ended.out
     assert (repository / "tox.ini").read_text() == "[tox]\n"
+    (repository / "tox.ini").write_text("[testenv:benchmarks]\n")
+    again = tool("init", "--yes", "--ci=none", "--force", "--budget=5m")
+    assert "[testenv:benchmarks]" not in again.out
+    assert "@nox.session" in again.out
     assert not (repository / ".github").exists()
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.models.revisions import revision
+
 from .conftest import QUICK
 
 ModelFile = Callable[..., Path]
@@ -96,3 +99,20 @@ def test_what_nothing_names_stands_in_document_and_summary(
     ]
     summary = (pytester.path / "summary.md").read_text()
     assert "models/spam.onnx" in summary.partition("<details>")[0]
+
+
+@pytest.mark.needs("git")
+def test_a_revision_that_is_not_there_has_a_next_step(
+    pytester: pytest.Pytester, commit: Callable[[str], None]
+) -> None:
+    with pytest.raises(UsageError) as outside:
+        revision("main", pytester.path)
+    assert "--ort-baseline" in outside.value.hint
+    commit(SHORTER)
+    subprocess.run(["git", "-C", pytester.path, "branch", "-qM", "main"], check=True)
+    with pytest.raises(UsageError) as raised:
+        revision("mian", pytester.path)
+    assert "'git:main'" in raised.value.hint
+    with pytest.raises(UsageError) as unknown:
+        revision("0123456789", pytester.path)
+    assert "0123456789" in unknown.value.hint

@@ -35,7 +35,7 @@ class Repository:
         has_pointers: Whether models lie in Git LFS and are not here.
         service: ``github`` or ``gitlab``: what its CI files or its origin say.
         branch: The branch that changes go to.
-        runners: ``tox`` and ``nox``, whichever it has a file for.
+        runners: ``tox`` and ``nox``, whichever it has a file for that has no benchmarks yet.
     """
 
     root: Path
@@ -188,7 +188,14 @@ def _branch(root: Path) -> str:
 
 
 def _runners(root: Path) -> Iterator[str]:
-    if any((root / name).is_file() for name in ("tox.ini", "tox.toml")):
+    if any((root / name).is_file() for name in ("tox.ini", "tox.toml")) and not _says(
+        root / "tox.ini", "[testenv:benchmarks]"
+    ):
         yield "tox"
-    if (root / "noxfile.py").is_file():
+    if (root / "noxfile.py").is_file() and not _says(root / "noxfile.py", "def benchmarks("):
         yield "nox"
+
+
+def _says(path: Path, text: str) -> bool:
+    """Whether a file has a text already that would be proposed for it."""
+    return path.is_file() and text in path.read_text(encoding="utf-8", errors="replace")

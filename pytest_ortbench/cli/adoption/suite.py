@@ -11,10 +11,10 @@ import glob
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from pytest_ortbench.core.model_spec import SUFFIXES
+from pytest_ortbench.core.model_spec import OPTIONS_FILE, SUFFIXES
 
 SUITE = "benchmarks/bench_models.py"
-OPTIONS = "benchmarks/options.txt"
+OPTIONS = OPTIONS_FILE
 
 _TEXT = '''\
 """Benchmarks of this repository's models. Run them with: pytest @{options}

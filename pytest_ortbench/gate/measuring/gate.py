@@ -19,7 +19,6 @@ from pytest_ortbench.core.gate import (
     ContrastVerdict,
     GateResult,
     Hindrance,
-    MetricVerdict,
     PairedLaunch,
 )
 from pytest_ortbench.core.outcome import Accuracy, Answers, CaseResult, Flag, Memory
@@ -43,7 +42,7 @@ from pytest_ortbench.gate.measuring.paired import (
     SideFailed,
     measure_launch,
 )
-from pytest_ortbench.gate.measuring.until import Until, out_of_time
+from pytest_ortbench.gate.measuring.until import Until, out_of_time, side_failed
 from pytest_ortbench.gate.numbers.answers import judge_answers
 from pytest_ortbench.gate.numbers.family import correct_for_suite
 from pytest_ortbench.gate.numbers.looks import GO_ON, SLOWER, LookVerdict, take_looks
@@ -163,7 +162,14 @@ class Gate:
                 return out_of_time(result, until.hindrance(0, first_look), rules, standard)
             other = self._at_other_sizes(pair, failed)
             if other is None:
-                return with_outcome(_failed(result, failed, measuring))
+                return with_outcome(
+                    side_failed(
+                        replace(result, launches=tuple(measuring.launches)),
+                        failed,
+                        timeout_s=measuring.pair.contender.sampling.timeout_s,
+                        until=measuring.until if measuring.is_ended_by_budget else None,
+                    )
+                )
             return self._judge(other, rules, baseline, standard, until)
         # Only the contender's answers were held against labels.
         metrics = judge_metrics(
@@ -490,29 +496,3 @@ class _Measuring:
                 for metric, values in numbers.items()
             },
         )
-
-
-def _failed(result: GateResult, failed: SideFailed, measuring: _Measuring) -> GateResult:
-    """A side that can't be measured: a regression of its status, or no baseline."""
-    failure = failed.failure
-    cause, reason = "status", f"status of the {failed.side}: {failure.kind}: {failure.message}"
-    if failure.kind == "timeout":
-        # Of the first launch: later ones leave something to judge.
-        limit = f"--ort-timeout={measuring.pair.contender.sampling.timeout_s:g}"
-        cause = "time"
-        if measuring.is_ended_by_budget:
-            assert measuring.until is not None
-            cause, limit = "budget", f"the budget of {measuring.until.budget} (--ort-budget)"
-        reason = f"no launch ended within {limit}: {failed.side}: {failure.message}"
-    verdict = MetricVerdict(
-        metric="status",
-        verdict="worse" if failed.side == CONTENDER else "incomparable",
-        reason=f"{failed.side}: {failure.kind}: {failure.message}",
-    )
-    return replace(
-        result,
-        cause=cause,
-        reason=reason,
-        metrics=(verdict,),
-        launches=tuple(measuring.launches),
-    )

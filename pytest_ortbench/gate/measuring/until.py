@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
-from pytest_ortbench.core.gate import GateResult, Hindrance
+from pytest_ortbench.core.gate import GateResult, Hindrance, MetricVerdict
 from pytest_ortbench.core.units import clock_words
+from pytest_ortbench.gate.measuring.pair import CONTENDER
+from pytest_ortbench.gate.measuring.paired import SideFailed
 from pytest_ortbench.gate.numbers.metrics import MetricSide, limit_verdicts
 from pytest_ortbench.gate.numbers.outcome import with_outcome
 from pytest_ortbench.gate.numbers.rules import CaseRules
@@ -71,3 +73,30 @@ def out_of_time(
             metrics=limits,
         )
     )
+
+
+def side_failed(
+    result: GateResult, failed: SideFailed, *, timeout_s: float, until: Until | None
+) -> GateResult:
+    """Return the verdict where a side can't be measured: a regression of its status, or none.
+
+    Args:
+        result: With the launches that were made.
+        failed: Which side, and why.
+        timeout_s: The time limit of the case.
+        until: When the budget ended the launches; ``None`` where the time limit comes first.
+    """
+    failure = failed.failure
+    cause, reason = "status", f"status of the {failed.side}: {failure.kind}: {failure.message}"
+    if failure.kind == "timeout":
+        # Of the first launch: later ones leave something to judge.
+        cause, limit = "time", f"--ort-timeout={timeout_s:g}"
+        if until is not None:
+            cause, limit = "budget", f"the budget of {until.budget} (--ort-budget)"
+        reason = f"no launch ended within {limit}: {failed.side}: {failure.message}"
+    verdict = MetricVerdict(
+        metric="status",
+        verdict="worse" if failed.side == CONTENDER else "incomparable",
+        reason=f"{failed.side}: {failure.kind}: {failure.message}",
+    )
+    return replace(result, cause=cause, reason=reason, metrics=(verdict,))

@@ -30,7 +30,9 @@ _COMPARED = {
 
 
 def interval_text(contrast: ContrastVerdict) -> str:
-    """Return ``×1.052 [1.031, –]`` with what is known of the interval."""
+    """Return ``×1.052 [1.031, –]`` with what is known of the interval; without one, the ratio."""
+    if contrast.low is None and contrast.high is None:
+        return f"×{1 + contrast.effect:.3f}"
     low = "–" if contrast.low is None else f"{1 + contrast.low:.3f}"
     high = "–" if contrast.high is None else f"{1 + contrast.high:.3f}"
     return f"×{1 + contrast.effect:.3f} [{low}, {high}]"
@@ -113,7 +115,7 @@ def latency_warning(result: GateResult) -> str:
     text += f"; {_estimate(contrast)}"
     if contrast.detectable is not None and contrast.detectable > contrast.margin:
         seen = format_amount(contrast.detectable, "ratio", 2)
-        text += f"; {counted(contrast.launches, 'launch')} would detect a slowdown of {seen}"
+        text += f"; {counted(contrast.launches, 'launch', 'es')} would detect a slowdown of {seen}"
     return text
 
 
@@ -124,7 +126,7 @@ def _estimate(contrast: ContrastVerdict) -> str:
     count = (
         ""
         if contrast.statistic in ("median", "relative")
-        else f", {counted(contrast.launches, 'launch')} of both sides"
+        else f", {counted(contrast.launches, 'launch', 'es')} of both sides"
     )
     return (
         f"{interval_text(contrast)} of its time {compared}, margin "
@@ -165,7 +167,7 @@ def verdict_line(result: GateResult) -> str:
         text += f"{answers}  latency {result.latency}"
     if result.contrasts:
         text += f"  {interval_text(result.contrasts[0])}"
-        text += f"  {result.contrasts[0].launches} launches"
+        text += f"  {counted(result.contrasts[0].launches, 'launch', 'es')}"
     elif result.reason and not result.removed:
         text += f"  {result.reason}"
     return text + ("" if result.latency else answers) + _worse(result)

@@ -58,6 +58,11 @@ STORED_MARGIN = 0.05
 #: Characters of a digest that a message shows.
 _DIGITS = 12
 
+#: What an interpreter has in its heap before a session decides how much a session adds to it: the
+#: same packages in another environment differ by a third.
+_OF_INTERPRETERS = ("peak_rss", "process_peak_rss", "session_rss")
+_INTERPRETER = ("executable", "python")
+
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"
 
@@ -134,6 +139,9 @@ def gate_case(
     metrics = judge_metrics(before, after, rules)
     metrics = _without(metrics, OF_ANSWERS, fed)
     metrics = _without(metrics, OF_LABELS, labelled)
+    metrics = _without(
+        metrics, _OF_INTERPRETERS, _interpreter_difference(before.result, after.result)
+    )
     result = replace(
         GateResult.undecided(new, baseline=baseline.run_id, before=old),
         metrics=metrics,
@@ -403,6 +411,16 @@ def _label_difference(before: Case, after: Case) -> str:
 def _values(case: Case, path: str) -> str:
     """What a file of a case held, as far as it takes to tell it from others."""
     return case.file_contents.get(path, "")[:_DIGITS] or "unknown"
+
+
+def _interpreter_difference(old: CaseResult, new: CaseResult) -> str:
+    """How the interpreters of two results differ; empty where one of them had no worker."""
+    sides = [
+        {name: str(getattr(result.measurements[0].runtime, name)) for name in _INTERPRETER}
+        for result in (old, new)
+        if result.measurements
+    ]
+    return _difference("interpreter", *sides) if len(sides) == 2 else ""
 
 
 def _without(

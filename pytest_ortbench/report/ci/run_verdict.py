@@ -63,6 +63,9 @@ def verdict_of(run: Run, complaints: Sequence[Complaint]) -> RunVerdict:
         sides = ", ".join(dict.fromkeys(_short(result.against) for result in compared))
         accepted = sum(bool(result.accepted) for result in run.gate)
         end = f"; accepted: {counted(accepted, 'regression')}" if accepted else ""
+        judged = {(result.case_id, result.runtime) for result in compared}
+        new = sum(result.case.key not in judged for result in run.cases)
+        end += f"; new, without a baseline: {counted(new, 'case')}" if new else ""
         are = "case is" if cases == 1 else "cases are"
         return RunVerdict(
             outcome="passed",

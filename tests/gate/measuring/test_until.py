@@ -32,5 +32,5 @@ def test_the_earlier_of_two_ends_is_the_cause(budget_s: float | None, cause: str
 
 def test_a_budget_says_what_the_launches_would_have_taken() -> None:
     until = Until(at=0.0, launch_s=5.0, budget="1 min")
-    assert until.hindrance(1, 8).reason.endswith("after 1 of 8 launches; 8 take about 40 s")
-    assert until.hindrance(1, 8, longest_s=10.0).reason.endswith("8 take about 1 min 20 s")
+    assert until.hindrance(1, 8).reason.rpartition("about ")[2] == "40 s"
+    assert until.hindrance(1, 8, longest_s=10.0).reason.rpartition("about ")[2] == "1 min 20 s"

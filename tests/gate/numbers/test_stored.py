@@ -419,3 +419,33 @@ def test_what_things_are_called_decides_nothing(name: str) -> None:
     assert (result.failures, result.removed, result.compares) == ((), False, True)
     (gone,) = gate_runs(one, dataclasses.replace(other, cases=()), ())
     assert (gone.removed, gone.cause, gone.has_baseline) == (True, "removed", True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({}, "worse"),
+        ({"executable": "/tox/bin/python"}, "incomparable"),
+        ({"python": "3.14.0"}, "incomparable"),
+    ],
+)
+def test_memory_of_another_interpreter_is_not_compared(changed: dict[str, str], verdict: str):
+    def with_peak(peak_bytes: int, **facts: str) -> CaseResult:
+        result = result_of(3_000_000)
+        measurements = tuple(
+            dataclasses.replace(
+                own,
+                memory=make_memory(peak_bytes=peak_bytes),
+                runtime=dataclasses.replace(own.runtime, **facts),
+            )
+            for own in result.measurements
+        )
+        return dataclasses.replace(result, measurements=measurements)
+
+    before, after = with_peak(30_000_000), with_peak(40_000_000, **changed)
+    found = judged(before, after)
+    of_memory = next(entry for entry in found.metrics if entry.metric == "peak_rss")
+    assert of_memory.verdict == verdict
+    assert all(name in of_memory.reason for name in changed)
+    findings = {finding.about: finding.fails for finding in found.findings}
+    assert findings["peak_rss"] is (verdict == "worse")
