@@ -13,7 +13,7 @@ import pytest
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import Decoder
-from pytest_ortbench.engines.torch.worker.generated import Suppressed
+from pytest_ortbench.engines.torch.worker.generated import OnlyKnown
 from pytest_ortbench.worker.generation import genai_engine, requests
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
@@ -197,7 +197,7 @@ def test_fewer_tokens_than_asked_for_inflate_no_rate() -> None:
     assert quantities["tpot"].value == pytest.approx(0.002)
 
 
-def test_what_ends_a_text_has_the_lowest_score_in_a_framework() -> None:
+def test_a_framework_writes_no_token_that_the_file_does_not_know() -> None:
     scores = np.zeros((2, VOCABULARY + 3))
-    scores[:, END], scores[:, VOCABULARY + 1], scores[:, 3] = 9, 8, 5
-    assert Suppressed(ending_case())(None, scores).argmax(axis=-1).tolist() == [3, 3]
+    scores[:, VOCABULARY + 1], scores[:, 3] = 8, 5
+    assert OnlyKnown(VOCABULARY)(None, scores).argmax(axis=-1).tolist() == [3, 3]

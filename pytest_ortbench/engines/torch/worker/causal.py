@@ -135,8 +135,9 @@ class CausalModel(Eager):
             EngineRefusal: if the model has another vocabulary than the case's file.
         """
         decoder = case.model.decoder
-        scores = self.called.get_output_embeddings().weight.shape[0]
-        if decoder is not None and scores != decoder.vocabulary:
+        head = self.called.get_output_embeddings()
+        scores = None if head is None else head.weight.shape[0]
+        if decoder is not None and scores not in (None, decoder.vocabulary):
             raise EngineRefusal(
                 f"{self._folder.name} has {scores} tokens and the ONNX "
                 f"file {decoder.vocabulary}, so it is another model",

@@ -2,8 +2,9 @@
 
 A streamer is told of the prompt before the first step, and of each token once it is chosen: a step
 is what lies between two of these calls, so it holds all that ``generate`` does for a token. What
-it does before the first step is preparation. End of sequence is suppressed by the scores, as
-elsewhere, so that every request writes as many tokens as were asked for.
+it does before the first step is preparation. ``min_new_tokens`` keeps the end of a text from being
+chosen, so that every request writes as many tokens as were asked for; that it is looked for stays
+part of each token.
 """
 
 from __future__ import annotations
@@ -95,11 +96,15 @@ class GenerateEngine(LastWritten):
         self._depth: Any = None
         self._before: Ids | None = None
         self._work = with_added_work(nothing, case.added_work)
-        self._processors = [Suppressed(case)]
-        # What a folder says of sampling, lengths and ends has no say.
+        decoder, known = decoder_in(case), known_tokens(case)
+        ends = [end for end in decoder.end_tokens if end < known]
+        self._processors = [OnlyKnown(known)] if known < decoder.vocabulary else []
+        # Ends are looked for, as applications do, and their scores are lowered as long as tokens
+        # are to be written. What a folder says of sampling and lengths has no say.
         model.generation_config = GenerationConfig(
-            do_sample=False, num_beams=1, use_cache=True, eos_token_id=None, pad_token_id=0
+            do_sample=False, num_beams=1, use_cache=True, eos_token_id=ends or None, pad_token_id=0
         )
+        self._has_ends = bool(ends)
         self._template = bool(getattr(tokenizer, "chat_template", None))
 
     def fill(self, ids: Ids) -> None:
@@ -133,6 +138,7 @@ class GenerateEngine(LastWritten):
             tokens,
             attention_mask=torch.ones_like(tokens),
             max_new_tokens=new_tokens,
+            min_new_tokens=new_tokens if self._has_ends else None,
             logits_processor=self._processors,
             streamer=watch,
             **given,
@@ -170,21 +176,17 @@ class GenerateEngine(LastWritten):
         return perf_counter_ns() - started
 
 
-class Suppressed:
-    """Keeps tokens from being chosen that end a text, or that the ONNX file does not know.
+class OnlyKnown:
+    """Keeps tokens from being chosen that the ONNX file does not know: its table may be shorter.
 
     Args:
-        case: Its model.
+        known: How many tokens it knows.
     """
 
-    def __init__(self, case: Case) -> None:
-        self._known = known_tokens(case)
-        self._ends = [end for end in decoder_in(case).end_tokens if end < self._known]
+    def __init__(self, known: int) -> None:
+        self._known = known
 
     def __call__(self, _ids: Any, scores: Any) -> Any:
-        """Return the scores of the next token with those of these tokens at their lowest."""
-        if self._ends:
-            scores[:, self._ends] = -float("inf")
-        if self._known < scores.shape[-1]:
-            scores[:, self._known :] = -float("inf")
+        """Return the scores of the next token with those of other tokens at their lowest."""
+        scores[:, self._known :] = -float("inf")
         return scores
