@@ -348,9 +348,11 @@ def test_under_xdist_a_gate_judges_as_ever(
     assert document(pytester.path)["gate"][0]["case_id"] == "new/native/cpu/b1"
 
 
+@pytest.mark.needs("git")
 @pytest.mark.parametrize("where", ["option", "ini"])
 def test_a_gate_without_any_case_fails_the_run(pytester: pytest.Pytester, where: str) -> None:
     pytester.makepyfile("def test_other(): pass")
+    committed(pytester.path, ".")
     arguments = ["--ort-baseline=latest", "--ort-against=git:HEAD"]
     if where == "ini":
         pytester.makeini("[pytest]\nort_against = git:HEAD")

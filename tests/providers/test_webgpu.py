@@ -284,7 +284,7 @@ def test_the_timed_loop_waits_where_synchronising_does_not(
         env={**os.environ, **driver, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -5,7 +5,7 @@ CUDA's, and works in the background as a device does, so that somebody has to wa
 driver and NVML are the stand-ins of ``tests/worker/stand_in``.
 
 ``STAND_IN_NEVER_WAITS``: neither a run nor ``synchronize_outputs`` waits for what was started.
-``STAND_IN_FALLS_BACK``: the profile tells that everything ran on the CPU.
+``STAND_IN_FALLS_BACK``: the profile of a model file tells that everything ran on the CPU.
 """
 
 from __future__ import annotations
@@ -85,6 +85,8 @@ def change(ort: ModuleType) -> None:
             }
             self.as_cuda = given.get(CUDA)
             super().__init__(model, sess_options, providers=[CPU], **rest)
+            # What a provider is tried with is no file, and runs where it was asked to.
+            self.falls_back = falls_back and isinstance(model, str)
             if self.as_cuda is not None and isinstance(model, str):
                 device.hold(Path(model).stat().st_size)
 
@@ -112,7 +114,7 @@ def change(ort: ModuleType) -> None:
 
         def end_profiling(self) -> str:
             path = str(super().end_profiling())
-            if self.as_cuda is not None and not falls_back:
+            if self.as_cuda is not None and not self.falls_back:
                 text = Path(path).read_text(encoding="utf-8")
                 Path(path).write_text(text.replace(CPU, CUDA), encoding="utf-8")
             return path
