@@ -88,9 +88,11 @@ def command(
         Session(Path.cwd(), runtimes=runtimes, notify=warn) as session,
         OwnFolder("selfcheck") as folder,
     ):
-        for provider, runtime in _targets(session, providers, idle):
+        for provider, runtime, falls_back in _targets(session, providers, idle):
+            # Of what runs elsewhere, nothing but that is to be said.
+            carried_out = _chosen("placement", short=short) if falls_back else checks
             certificates.append(
-                _certificate(session, folder, provider, runtime, checks, short=short)
+                _certificate(session, folder, provider, runtime, carried_out, short=short)
             )
             say(f"  {counts(certificates[-1])}")
     if not only:
@@ -126,8 +128,10 @@ def _chosen(only: str, *, short: bool) -> list[Check[Any]]:
 
 def _targets(
     session: Session, providers: str, idle: list[Provider]
-) -> Iterator[tuple[Provider, Runtime]]:
+) -> Iterator[tuple[Provider, Runtime, bool]]:
     """Each provider that runs, with its runtime; what does not is said on standard error.
+
+    One that is named and leaves everything to another provider is among them, and marked.
 
     Args:
         session: Plans and tries them.
@@ -148,8 +152,9 @@ def _targets(
             warn(f"ortbench: left out {case.provider.label}: engines are not checked by themselves")
         else:
             [outcome] = session.launcher.probe(case.runtime, [case.provider])
-            if outcome.usable:
-                yield case.provider, case.runtime
+            falls_back = outcome.failure is None and not outcome.usable
+            if outcome.usable or (falls_back and case.provider.named):
+                yield case.provider, case.runtime, falls_back
             else:
                 idle.append(case.provider)
                 hint = "" if outcome.failure is None else outcome.failure.hint
