@@ -32,6 +32,7 @@ from pytest_ortbench.cli.terminal import (
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
+from pytest_ortbench.fleet.procurement.entrants import called_as_priced
 from pytest_ortbench.fleet.procurement.machines import parse_machines
 from pytest_ortbench.fleet.procurement.mix import parse_mix, parse_rate, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
@@ -200,6 +201,7 @@ def command(
         return ExitCode.NOTHING
     costs = None
     if terms is not None:
+        facts, terms = called_as_priced(facts, terms)
         costs = procure(facts, terms)
         axis = axis or "machine"
     view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)

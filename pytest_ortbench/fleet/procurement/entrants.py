@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pytest_ortbench.core.errors import UsageError, nearest
@@ -71,7 +71,9 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
     Raises:
         UsageError: if a name is misspelt, stands for several machines, or none is in the table.
     """
-    by_host = {machine.host: machine for machine in terms.machines}
+    # A run may be called as the entry or as its host.
+    by_host = {machine.name: machine for machine in terms.machines}
+    by_host |= {machine.host: machine for machine in terms.machines}
     names = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
     _refuse_shared_names(runs, names, by_host)
     strangers = strangers_to(terms, list(names.values()))
@@ -98,15 +100,34 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 
 
+def called_as_priced(runs: Sequence[RunFacts], terms: Terms) -> tuple[list[RunFacts], Terms]:
+    """Return runs and table with one name for a machine: that of its entry, whatever its host is.
+
+    Raises:
+        UsageError: as :func:`machines_of`.
+    """
+    machines = machines_of(runs, terms)
+    named = [
+        replace(run, host=machines[run.run_id].name) if run.run_id in machines else run
+        for run in runs
+    ]
+    own = tuple(replace(machine, host=machine.name) for machine in terms.machines)
+    return named, replace(terms, machines=own)
+
+
 def strangers_to(terms: Terms, names: Sequence[str]) -> list[str]:
     """Return the names of machines that have no entry in the table, each once."""
-    hosts = {machine.host for machine in terms.machines}
-    return [name for name in dict.fromkeys(names) if name not in hosts]
+    known = {name for machine in terms.machines for name in (machine.host, machine.name)}
+    return [name for name in dict.fromkeys(names) if name not in known]
 
 
 def without_run(terms: Terms, names: Sequence[str]) -> list[PricedMachine]:
     """Return the machines of the table that no run is of."""
-    return [machine for machine in terms.machines if machine.host not in names]
+    return [
+        machine
+        for machine in terms.machines
+        if machine.host not in names and machine.name not in names
+    ]
 
 
 def _differ_by_a_number(name: str, other: str) -> bool:
@@ -131,7 +152,7 @@ def _refuse_shared_names(
                 f"{_difference(first, second)}",
                 place="--machines",
                 hint="Give each a name of its own, with an entry in the table: "
-                f"ortbench compare {host}=RUN OTHER=RUN",
+                f"ortbench compare {by_host[host].name}=RUN OTHER=RUN",
             )
 
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.procurement.award import Sureness, award_of
-from pytest_ortbench.fleet.procurement.entrants import Absence
+from pytest_ortbench.fleet.procurement.entrants import Absence, called_as_priced
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
 from pytest_ortbench.fleet.procurement.sentences import cheapest_machines
@@ -118,6 +118,16 @@ def test_two_machines_under_one_name_are_an_error() -> None:
     # Who gives both their entries knows of them.
     (tender,) = tenders(runs, priced("big", "big (2)"))
     assert [offer.economics.machine.name for offer in tender.offers] == ["big", "big (2)"]
+
+
+def test_a_machine_has_the_name_of_its_entry_everywhere() -> None:
+    terms = priced("big", "small")
+    big, small = terms.machines
+    hosts = replace(terms, machines=(replace(big, host="vm-1"), replace(small, host="vm-2")))
+    # One is called as its host, the other as its entry.
+    runs, named = called_as_priced([run("vm-2", model()), run("big", model())], hosts)
+    assert [one.host for one in runs] == ["small", "big"]
+    assert [machine.host for machine in named.machines] == ["big", "small"]
 
 
 def test_two_runs_of_one_machine_are_one_machine() -> None:
