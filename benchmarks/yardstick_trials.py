@@ -282,13 +282,18 @@ def differences(values: Sequence[float | None]) -> str:
 def covered(intervals: Iterable[Sequence[Any]]) -> str:
     """Return in how many runs an interval (value, low, high, …) covers the median of all values."""
     runs = list(intervals)
-    if len(runs) < 2:
+    if len(runs) < 2 or all(run[1] is None for run in runs):
         return "fewer than two runs have one"
+    hits, known = coverage(runs)
+    width = median((run[2] - run[1]) / 2 / run[0] for run in runs if run[1] is not None)
+    return f"covers in {hits} of {known} runs, half its width is {width:.1%} (median)"
+
+
+def coverage(runs: Sequence[Sequence[Any]]) -> tuple[int, int]:
+    """Return how many intervals cover the median of all values, and how many there are."""
     middle = median(run[0] for run in runs)
     known = [run for run in runs if run[1] is not None]
-    hits = sum(run[1] <= middle <= run[2] for run in known)
-    width = median((run[2] - run[1]) / 2 / run[0] for run in known) if known else 0.0
-    return f"covers in {hits} of {len(known)} runs, half its width is {width:.1%} (median)"
+    return sum(run[1] <= middle <= run[2] for run in known), len(known)
 
 
 if __name__ == "__main__":
