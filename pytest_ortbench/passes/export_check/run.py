@@ -94,6 +94,13 @@ def _checked(case: Case, means: Means) -> ExportCheck:
             AskFile(case=right, choices=choices, path=path),
             deadline=time.monotonic() + timeout_s,
         )
+        if case.model.decoder is not None and not file.samples[0]:
+            # Windows of a fixed length want a buffer, which onnxruntime-genai gives them.
+            return ExportCheck(
+                framework=source.framework,
+                reason="the file does not read a prompt with an empty cache: "
+                f"{readable(file.reasons[0])}",
+            )
         provider = Provider(alias=kind.alias, name=kind.title, role="framework")
         framework_case = replace(
             case,
