@@ -236,6 +236,11 @@ def metrics_page() -> str:
         "on joules names its unit, since `5` could be seconds or milliseconds; without one the "
         "metric's own is meant in all others. Operators: "
         f"{', '.join(f'`{op}`' for op in OPERATORS)}.",
+        "A limit is held against the value that is shown, not against its interval; a message says "
+        "when the limit lies inside that. One on accuracy is held against the case's reference: of "
+        "a file that is measured as it is, that is the file itself. So a limit sees what a "
+        "precision made by `--ort-precisions` loses, and never what a file lost when it was "
+        "quantised elsewhere. The gate compares the files of both sides.",
         "A limit that no value of the metric keeps, or every one, is refused: "
         "`latency_p90 <= -3 ms`, `placement >= 95` (without `%` 1 is all), "
         "`cpu_utilisation <= 500 %`, `placement: 100 %` (at most all).",

@@ -50,7 +50,7 @@ def test_memory(ortbench):
 
 
 def test_accuracy(ortbench):
-    """The answers are those of the reference, as far as the model's precision allows."""
+    """The runtime computes this file as its reference does; the gate compares two files."""
     accuracy = ortbench.judgements()["accuracy"]
     if accuracy.is_unjudged:
         pytest.skip(accuracy.reason)
