@@ -35,9 +35,8 @@ _WORDS = {"s": ("fastest", "faster than"), "1/s": ("highest", "that of")}
 UNIT_SPREAD = (0.08, 0.22)
 
 ONE_UNIT = (
-    "Each hardware model was measured on one unit. In published measurements, units of one GPU "
-    "model differed by 8 % on average and by up to 22 %. Ask to test the unit that you will "
-    "get."
+    "Each hardware model was measured on one unit. In published measurements of GPUs, units of one "
+    "model differed by 8 % on average and by up to 22 %. Ask to test the unit that you will get."
 )
 
 
