@@ -249,7 +249,7 @@ def test_option_and_provider_sides(
         ),
         ("--ort-against=model:", "'model:' names none"),
         ("--ort-against=option:x", "'option:x' has no value"),
-        ("--ort-against=git:nowhere", "the revision 'nowhere' does not exist here"),
+        ("--ort-against=git:nowhere", "is in no repository of git"),
         ("--ort-against=model:gone.onnx", "--ort-against: 'gone.onnx' is not"),
         ("--ort-against=provider:gpuu", "--ort-against: 'gpuu' is not a known"),
         ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
