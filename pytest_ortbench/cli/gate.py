@@ -140,6 +140,8 @@ def _compare(
     place = "--limits"
     rules = parse_rules(split_list(tuple(limits), place=place), place=place)
     baseline, contender = (load_run(spec, results) for spec in runs)
+    if baseline.run_id == contender.run_id:
+        warn(f"note: both sides are {baseline.run_id}: a run is compared with itself")
     case_ids = {case.case.case_id: None for run in (contender, baseline) for case in run.cases}
     refuse_unfitting(rules, case_ids, place=place)
     refuse_rules_of_sides(rules, place=place)

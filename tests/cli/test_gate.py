@@ -37,6 +37,13 @@ def test_equal_runs_pass(tool, store):
     assert judged_in(ended.out) == {"mobilenet_v2/native/cpu/b1": f"{BEFORE.run_id}:"}
 
 
+def test_a_run_against_itself_is_remarked(tool, store):
+    store(BEFORE)
+    store(after())
+    assert tool("gate", "latest", "latest").err.startswith("note: ")
+    assert not tool("gate", BEFORE.run_id, "latest").err
+
+
 def test_more_memory_fails_and_a_limit_allows_it(tool, store):
     store(BEFORE)
     store(after(measurements=[make_measurement(memory=make_memory(peak_bytes=70_000_000))]))
