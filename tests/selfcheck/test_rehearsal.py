@@ -37,6 +37,7 @@ def test_the_cpu_for_real(tmp_path: Path) -> None:
     assert all(line["seconds"] > 0 for line in certificate["lines"])
 
 
+@pytest.mark.heavy
 @pytest.mark.needs("cc")
 def test_a_gpu_that_is_as_it_should_be(tmp_path: Path, libraries: Path) -> None:
     checked = check_gpu(tmp_path, libraries, "--only=synchronisation,memory,device")
