@@ -181,7 +181,7 @@ def test_the_step_that_measures_hands_arguments_over(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "ARGS": "-p no:cacheprovider '--ort-models=a b.onnx'",
-        "AGAINST": "git:x y",
+        "AGAINST": "model:x y",
         "BASE": "0" * 40,
         "PYTHON": sys.executable,
         "SUMMARY": str(tmp_path / "summary.md"),
@@ -199,5 +199,5 @@ def test_the_step_that_measures_hands_arguments_over(tmp_path: Path) -> None:
         "no:cacheprovider",
         "--ort-models=a b.onnx",
         f"--ort-summary={tmp_path / 'summary.md'}",
-        "--ort-against=git:x y",
+        "--ort-against=model:x y",
     ]

@@ -23,6 +23,9 @@ from pytest_ortbench.selfcheck.check import (
 )
 from pytest_ortbench.store.certificates import elsewhere
 
+#: The line that says whether a provider runs anything at all.
+PLACEMENT = "placement"
+
 #: What all checks of a provider may take; what does not fit any more is not checked.
 BUDGET_S = 270.0
 
@@ -39,6 +42,9 @@ def certify(
 ) -> Certificate:
     """Carry out checks one after the other; one that fails leaves the others alone.
 
+    Of a provider that leaves everything to another one there is the line of its placement alone:
+    what the others would say is true of the other provider.
+
     Args:
         bench: Of the provider.
         checks: What is checked.
@@ -49,10 +55,15 @@ def certify(
         budget_s: What all of them may take.
     """
     began = time.monotonic()
+    placed = {check.name: line_of(check, bench) for check in checks if check.name == PLACEMENT}
+    if any(line.cause == "fallback" for line in placed.values()):
+        checks = [check for check in checks if check.name == PLACEMENT]
     lines: list[CheckLine] = []
     for check in checks:
         has_time = time.monotonic() - began < budget_s
-        line = line_of(check, bench) if has_time else _without_time(check)
+        line = placed.get(check.name)
+        if line is None:
+            line = line_of(check, bench) if has_time else _without_time(check)
         lines.append(line)
         on_line(line)
     provider: Provider = bench.provider

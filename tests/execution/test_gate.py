@@ -167,7 +167,7 @@ def test_a_slower_contender_fails_with_ratio_interval_margin_and_launches():
     assert result.contrasts[0].low > 0.06
     (failure,) = result.failures
     assert failure.startswith("slower than model:old.onnx: ")
-    for part in ("×1.07", "[1.06", "margin 3.00 %", "8 launches", "another seed"):
+    for part in ("×1.07", "[1.06", "margin 3.00 %", "8 launches", "confirmed by 5 more"):
         assert part in failure
 
 

@@ -42,7 +42,12 @@ def test_an_absurd_option_is_refused_in_one_line(tmp_path: Path, option: str, va
 
 
 def test_a_run_of_days_is_refused_in_one_line(tmp_path: Path) -> None:
-    days = ("--ort-time=40000", "--ort-timeout=120000", "--ort-batch-sizes=1,2,3")
+    days = (
+        "--ort-time=40000",
+        "--ort-timeout=120000",
+        "--ort-batch-sizes=1,2,3",
+        "--ort-yardstick=off",
+    )
     write_model(tmp_path / "m.onnx")
     with started(tmp_path, ["m.onnx", "-k", "latency", *BARE, *days]) as run:
         printed = run.end()

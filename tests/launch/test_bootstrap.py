@@ -41,7 +41,16 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     handlers = {handler.partition(":")[0] for handler in QUESTIONS.values()}
     assert handlers <= set(sources)
     tops = {name.split(".")[1] for name in sources if "." in name}
-    assert tops == {"convert", "core", "engines", "passes", "schema", "worker"}
+    assert tops == {
+        "convert",
+        "core",
+        "engines",
+        "passes",
+        "schema",
+        "selfcheck",
+        "worker",
+        "yardstick",
+    }
     parts = {name.split(".")[3] for name in sources if name.count(".") > 2 and ".passes." in name}
     assert parts == {"declaration", "facts", "questions", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
