@@ -25,7 +25,7 @@ STARVING_FLAGS = ("CPU-SHARE", "THREADS>CPUS", "THROTTLED")
 
 #: The percentile of a side's blocks that is its floor, and the fewest rounds that have one.
 _FLOOR_PERCENT = 5.0
-_FEWEST_ROUNDS = 20
+_FEWEST_ROUNDS = 12
 
 #: A model that keeps no more CPUs busy than this runs on one, all else taken together.
 _ONE_CPU = 1.2

@@ -103,7 +103,7 @@ def test_one_worker_without_a_yardstick_leaves_the_case_without(absence: str) ->
     [
         (None, "absence"),
         (make_turns(yardstick=make_yardstick(version="0.3.29")), "yardsticks"),
-        (make_turns(rounds=19), "rounds"),
+        (make_turns(rounds=11), "rounds"),
     ],
     ids=["older document", "another yardstick", "too few rounds"],
 )
