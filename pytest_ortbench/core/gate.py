@@ -109,7 +109,7 @@ class ContrastVerdict:
 
     Attributes:
         statistic: ``floor`` (fastest inferences), ``typical`` (medians of blocks), ``median`` (of
-            two runs) or ``relative`` (ratios to a yardstick).
+            two runs) or ``relative`` (ratios to a yardstick, which only inform).
         verdict: A key of :data:`VERDICTS`.
         effect: Contender ÷ baseline − 1, the Hodges–Lehmann estimate.
         low: Exact lower bound at the look's one-sided error; ``None`` with too few launches.
@@ -261,8 +261,7 @@ class GateResult:
         verdict: A key of :data:`VERDICTS`: ``less accurate`` or ``unjudged`` where the answers are
             not good, else that on the latency.
         reason: For ``incomparable`` the field that differs, for ``inconclusive`` why; a sentence.
-        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), ``yardstick``
-            (ratios of stored runs to it), or empty.
+        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
         baseline_case_id: Case of the baseline, where the sides have different ids.
         contrasts: What each statistic says, the deciding one first.
         metrics: Verdicts on the other metrics.

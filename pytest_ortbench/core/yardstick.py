@@ -1,4 +1,4 @@
-"""Reference work whose blocks take turns with those of a model, so that latencies stay comparable.
+"""Reference work whose blocks take turns with those of a model, as a scale for its latency.
 
 A shared machine is slower in one minute than in another one, and so is reference work that runs in
 between: their ratio stays. Facts only; what is made of them is derived elsewhere.

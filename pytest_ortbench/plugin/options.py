@@ -72,8 +72,8 @@ class RunOptions(CaseOptions):
         "auto",
         flag="--ort-yardstick",
         metavar="NAME",
-        help="reference work whose blocks take turns with those of the model, so that latencies "
-        "compare across days: auto, off, serial, parallel, memory (default: auto)",
+        help="reference work whose blocks take turns with those of the model, which tells a slow "
+        "minute of the machine from slow code: auto, off, serial, parallel, memory",
         reader="pytest_ortbench.plugin.option_readers:read_yardstick",
         to="sampling.yardstick",
     )

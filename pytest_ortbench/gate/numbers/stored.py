@@ -2,9 +2,9 @@
 
 Memory, size, placement, accuracy and status are the same at any time, so they are gated always.
 Latency is not: with identical code, rules on two runs of one shared machine were wrong in a quarter
-to nine tenths of the cases. It decides where both runs took turns with the same yardstick (see
-:mod:`pytest_ortbench.gate.numbers.stored_relative`); without one, only on the same dedicated
-machine, and only where what both runs recorded of their own noise allows the margin.
+to nine tenths of the cases. It decides only on the same dedicated machine, and only where what both
+runs recorded of their own noise allows the margin. Where both runs took turns with the same
+yardstick, their ratios to it inform (:mod:`pytest_ortbench.gate.numbers.stored_relative`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from pytest_ortbench.gate.numbers.rules import (
     rules_for,
 )
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
-from pytest_ortbench.gate.numbers.sentences import latency_finding
+from pytest_ortbench.gate.numbers.sentences import interval_text, latency_finding
 from pytest_ortbench.gate.numbers.stored_relative import relative_contrast
 from pytest_ortbench.gate.numbers.verdict import machine_class
 
@@ -155,11 +155,16 @@ def gate_case(
     if hindrance is None:
         turns = _taken_in_turns(before.result, after.result)
         if not isinstance(turns, Hindrance):
-            result = _judge_ratio(result, turns, before.result, history, baseline, rules)
-        else:
-            hindrance = _unless_dedicated(turns, rules, machine, canary)
-            if hindrance is None:
-                result = _judge_latency(result, before, after, rules)
+            contrast = _ratio_contrast(turns, before.result, history, baseline, rules)
+            result = replace(result, contrasts=(contrast,))
+            turns = Hindrance(
+                cause="shared",
+                reason=f"against the yardstick of both runs an inference takes "
+                f"{interval_text(contrast)} of the baseline's time, which only informs",
+            )
+        hindrance = _unless_dedicated(turns, rules, machine, canary)
+        if hindrance is None:
+            result = _judge_latency(result, before, after, rules)
     if hindrance is not None:
         result = replace(result, cause=hindrance.cause, reason=hindrance.reason)
     findings = findings_of(metrics)
@@ -258,13 +263,13 @@ def _taken_in_turns(
 def _unless_dedicated(
     turns: Hindrance, rules: CaseRules, now: Machine, canary: float | None
 ) -> Hindrance | None:
-    """What forbids a verdict without a yardstick; ``None`` on a dedicated machine that stayed."""
+    """What forbids a verdict: that the machine is shared, or changed; ``None`` if neither."""
     profile = machine_class(now)
     if profile.name == "shared":
         return Hindrance(
             cause=turns.cause,
-            reason=f"{turns.reason}. The machine is shared ({profile.why}), so times of two runs "
-            "compare through a yardstick only; --ort-against measures both sides in one run",
+            reason=f"the machine is shared ({profile.why}), so times of two runs can't be "
+            f"compared; {turns.reason}. --ort-against measures both sides in one run",
         )
     if canary is None:
         return Hindrance(
@@ -280,15 +285,18 @@ def _unless_dedicated(
     return None
 
 
-def _judge_ratio(
-    result: GateResult,
+def _ratio_contrast(
     turns: tuple[RelativeLatency, RelativeLatency],
     before: CaseResult,
     history: Sequence[tuple[Run, CaseResult]],
     baseline: Run,
     rules: CaseRules,
-) -> GateResult:
-    """Judge the ratio to the yardstick by that of the baseline, and of what compares with it."""
+) -> ContrastVerdict:
+    """Hold the ratio to the yardstick against that of the baseline, and of what compares with it.
+
+    It informs and decides nothing: between runs of the same code on a shared machine this ratio
+    was seen to differ by 11 % on one CPU, and by 50 % on two (``docs/concepts/yardstick.md``).
+    """
     old, new = turns
     older = [
         ratio
@@ -298,13 +306,7 @@ def _judge_ratio(
         if ratio is not None
     ]
     margin, asked = _margin(rules), rules.margin is not None
-    contrast = relative_contrast([old, *older], new, margin, asked=asked)
-    result = replace(result, contrasts=(contrast,), decided_by="yardstick")
-    cause = reason = ""
-    if contrast.verdict == "inconclusive":
-        cause = "noise"
-        reason = f"{len(older) + 1} stored run{'s' * bool(older)} can't tell this apart from noise"
-    return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
+    return relative_contrast([old, *older], new, margin, asked=asked)
 
 
 def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency | None:

@@ -1,9 +1,10 @@
 """What stored runs say of a latency through the yardstick that took turns with the model in each.
 
-One run gives one number, the ratio of the model to the yardstick, which differs between runs of the
-same code by little where the latency itself differs by a lot. How little was measured on shared
-machines (:data:`SPREAD`), and several stored runs of one case say it of this case: both are pooled,
-as a prior of :data:`PRIOR` degrees of freedom and a sample.
+One run gives one number, the ratio of the model to the yardstick, which often differs between runs
+of the same code by less than the latency itself does. By how much at best is :data:`SPREAD`, and
+several stored runs of one case say it of this case: both are pooled, as a prior of :data:`PRIOR`
+degrees of freedom and a sample. A shared machine has states in which the ratio is another one for
+minutes, so what is said here informs, and fails nothing.
 
 ``slower`` asks for a ratio that is beyond the margin, and for a one-sided error of
 :data:`ALPHA`. ``same`` rules out a slowdown of the margin. Where no margin was asked for, it is
@@ -20,7 +21,7 @@ from pytest_ortbench.analysis.relative_latency import RelativeLatency
 from pytest_ortbench.core.gate import ContrastVerdict
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
-#: same code, by what the ratio is made of; ``docs/concepts/yardstick.md`` has the counts.
+#: same code in a calm hour, by what the ratio is made of; ``docs/concepts/yardstick.md`` has more.
 SPREAD = {"floors": 0.010, "blocks": 0.028}
 
 #: What the spread above counts for beside the runs at hand, in degrees of freedom.

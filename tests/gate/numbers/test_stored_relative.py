@@ -1,4 +1,4 @@
-"""Stored runs that took turns with a yardstick decide about the latency on shared machines, too."""
+"""What the ratios of stored runs to a yardstick say; on shared machines they only inform."""
 
 from __future__ import annotations
 
@@ -77,12 +77,15 @@ def judged(
 @pytest.mark.parametrize(
     ("after_ns", "verdict"), [(3_000_000, "same"), (3_300_000, "slower"), (2_700_000, "faster")]
 )
-def test_a_shared_machine_decides_by_the_ratio(after_ns: int, verdict: str) -> None:
+def test_on_a_shared_machine_the_ratio_is_told_and_fails_nothing(
+    after_ns: int, verdict: str
+) -> None:
     result = judged(result_of(), result_of(after_ns))
-    assert (result.verdict, result.decided_by) == (verdict, "yardstick")
+    assert (result.verdict, result.cause) == ("incomparable", "shared")
+    assert (result.decided_by, result.failures, result.warnings) == ("", (), ())
     (contrast,) = result.contrasts
+    assert contrast.verdict == verdict
     assert contrast.effect == pytest.approx(after_ns / 3_000_000 - 1, abs=0.01)
-    assert bool(result.failures) == (verdict == "slower")
 
 
 def without(turns: YardstickTurns | None) -> CaseResult:
@@ -125,9 +128,8 @@ def test_another_machine_is_incomparable() -> None:
 
 def test_a_margin_that_was_asked_for_is_never_widened() -> None:
     rules = rules_for("", parse_rules(["latency:1%"], place="--ort-gate"))
-    result = judged(result_of(), result_of(), rules=rules)
-    assert (result.verdict, result.cause) == ("inconclusive", "noise")
-    assert result.contrasts[0].margin == 0.01
+    (contrast,) = judged(result_of(), result_of(), rules=rules).contrasts
+    assert (contrast.verdict, contrast.margin) == ("inconclusive", 0.01)
 
 
 def test_without_one_the_margin_is_what_the_runs_resolve() -> None:
