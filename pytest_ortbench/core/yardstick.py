@@ -1,7 +1,7 @@
 """Reference work whose blocks take turns with those of a model, as a scale for its latency.
 
 A shared machine is slower in one minute than in another one, and so is reference work that runs in
-between: their ratio stays. Facts only; what is made of them is derived elsewhere.
+between: their ratio moves less. Facts only; what is made of them is derived elsewhere.
 """
 
 from __future__ import annotations

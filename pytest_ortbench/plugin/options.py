@@ -73,7 +73,7 @@ class RunOptions(CaseOptions):
         flag="--ort-yardstick",
         metavar="NAME",
         help="reference work whose blocks take turns with those of the model, which tells a slow "
-        "minute of the machine from slow code: auto, off, serial, parallel, memory",
+        "minute of the machine from slow code: auto, off, serial, parallel, memory (default: auto)",
         reader="pytest_ortbench.plugin.option_readers:read_yardstick",
         to="sampling.yardstick",
     )
