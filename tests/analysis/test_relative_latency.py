@@ -17,7 +17,7 @@ from pytest_ortbench.analysis.relative_latency import (
 )
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
-from pytest_ortbench.core.yardstick import ABSENCES, YardstickTurns
+from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
 from tests.results_factory import make_result, make_turns, make_yardstick
 
 TWO = make_yardstick("parallel", threads=2)
@@ -29,8 +29,21 @@ def estimated(turns: Sequence[YardstickTurns], flags: Sequence[Flag] = ()) -> Re
     return estimate
 
 
-def three(median_ns: int = 3_000_000, **facts: object) -> list[YardstickTurns]:
-    return [make_turns(median_ns, seed=seed, **facts) for seed in range(3)]  # type: ignore[arg-type]  # facts of make_turns, by name
+def three(
+    median_ns: int = 3_000_000,
+    *,
+    slower: Sequence[float] = (1.0,),
+    yardstick: Yardstick | None = None,
+    cpus: float = 1.0,
+    best_ns: int | None = 490_000,
+) -> list[YardstickTurns]:
+    """Turns of three workers, as ``make_turns`` makes them."""
+    return [
+        make_turns(
+            median_ns, seed=seed, slower=slower, yardstick=yardstick, cpus=cpus, best_ns=best_ns
+        )
+        for seed in range(3)
+    ]
 
 
 def test_a_machine_that_slows_both_sides_down_changes_no_ratio() -> None:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,7 +87,7 @@ class Device:
     launcher: ProcessLauncher
     folder: Path
 
-    def planned(self, *models: Path, **asked: object) -> list[Case]:
+    def planned(self, *models: Path, io: Sequence[str] = ("end-to-end",)) -> list[Case]:
         """Plan cases as the plugin does."""
         planner = Planner(
             self.launcher,
@@ -100,7 +100,7 @@ class Device:
             models=tuple(map(str, models)),
             providers=("webgpu",),
             sampling=replace(QUICK, yardstick="off"),
-            **asked,  # type: ignore[arg-type]  # fields of a request
+            io=tuple(io),
         )
         return [planned.case for planned in planner.plan(request).entries]
 
@@ -317,13 +317,14 @@ def test_a_manifest_that_is_not_there_is_named(device: Device, cases: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("changes", "way"),
-    [({"sessions": 2}, "--ort-processes"), ({"concurrency": 2, "io": "device"}, "--ort-io")],
+    ("sessions", "concurrency", "io", "way"),
+    [(2, 1, "end-to-end", "--ort-processes"), (1, 2, "device", "--ort-io")],
 )
 def test_callers_that_would_mix_on_the_device_are_refused(
-    device: Device, cases: dict[str, Case], changes: dict[str, object], way: str
+    device: Device, cases: dict[str, Case], sessions: int, concurrency: int, io: str, way: str
 ) -> None:
-    result = device.measured(replace(cases["whole"], **changes))  # type: ignore[arg-type]  # its fields
+    case = replace(cases["whole"], sessions=sessions, concurrency=concurrency, io=io)
+    result = device.measured(case)
     assert (result.status, result.measurements) == ("unsupported", ())
     assert result.failure is not None
     assert way in result.failure.hint

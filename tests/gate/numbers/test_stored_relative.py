@@ -15,7 +15,7 @@ from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.core.yardstick import YardstickTurns
+from pytest_ortbench.core.yardstick import Yardstick, YardstickTurns
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules, rules_for
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
@@ -44,11 +44,15 @@ def ratio(value: float, *, estimator: str = "floors", launches: int = 3) -> Rela
 
 
 def result_of(
-    median_ns: int = 3_000_000, *, flags: Sequence[Flag] = (), **turns: object
+    median_ns: int = 3_000_000,
+    *,
+    flags: Sequence[Flag] = (),
+    yardstick: Yardstick | None = None,
+    cpus: float = 1.0,
 ) -> CaseResult:
     """A case of three workers that took turns with a yardstick on a machine that wanders."""
     made = [
-        make_turns(median_ns, seed=seed, slower=(1.0, 1.6, 1.2), **turns)  # type: ignore[arg-type]  # facts of make_turns, by name
+        make_turns(median_ns, seed=seed, slower=(1.0, 1.6, 1.2), yardstick=yardstick, cpus=cpus)
         for seed in range(3)
     ]
     return make_result(median_ns=4_000_000, turns=made, flags=flags)

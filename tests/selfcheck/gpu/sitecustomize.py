@@ -66,7 +66,7 @@ class Device:
             self._last.result()
 
 
-def change(ort: ModuleType) -> None:
+def change(ort: Any) -> None:
     """Put the stand-in into the package."""
     never_waits = "STAND_IN_NEVER_WAITS" in os.environ
     falls_back = "STAND_IN_FALLS_BACK" in os.environ
@@ -132,9 +132,9 @@ def change(ort: ModuleType) -> None:
         def get_nodes(self) -> Any:
             return self._part.get_nodes()
 
-    ort.InferenceSession = InferenceSession  # type: ignore[attr-defined]
-    ort.get_available_providers = lambda: [CUDA, CPU]  # type: ignore[attr-defined]
-    ort.preload_dlls = lambda *_, **__: None  # type: ignore[attr-defined]
+    ort.InferenceSession = InferenceSession
+    ort.get_available_providers = lambda: [CUDA, CPU]
+    ort.preload_dlls = lambda *_, **__: None
     binding: Any = ort.IOBinding
     bind_output, synchronise = binding.bind_output, binding.synchronize_outputs
     copy_outputs = binding.copy_outputs_to_cpu
