@@ -10,105 +10,44 @@ within 3 %. It takes under four minutes; onnxruntime-genai must be installed for
 
 from __future__ import annotations
 
-import gc
 import json
-import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from fidelity import median_of
 from genai_folder import write_genai_folder
+from request_rates import HEADER, Goal, Rate, compare, exit_status
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.core.generation import Decoder, GeneratedRequest
+from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.models.resolve import resolve_models
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.worker.memory import give_back_free_memory
-from pytest_ortbench.worker.standard import opened_as
 
 _MODEL, _THREADS = "builtin:llm_15m", 1
 _PROMPT, _NEW = 32, 33
-#: Seconds for each engine, pairs of requests before both sides get new models, and at least in all.
-_SECONDS, _PAIRS_A_MODEL, _LEAST_PAIRS = 100.0, 8, 40
-_TOLERANCE, _KNOWN_TO = 0.03, 0.006
-
-
-#: Carries out one request, and returns its tokens a second.
-Rate = Callable[[], float]
+_GOAL = Goal(tolerance=0.03, known_to=0.006, seconds=100.0)
 
 
 def main() -> int:
     """Compare both engines, and print one row each; 1 if a goal is missed, 2 if undecided."""
-    print(
-        f"{'engine':8} {'by hand':>12} {'pairs':>6} {'ours / by hand - 1, 95 % interval':>34}  goal"
-    )
-    verdicts = set()
+    print(HEADER)
+    absent = find_spec("onnxruntime_genai") is None
     with tempfile.TemporaryDirectory() as name:
         folder = write_genai_folder(_MODEL, Path(name))
-        for engine, by_hand in (("session", _session_by_hand), ("genai", _genai_by_hand)):
-            if engine == "genai" and find_spec("onnxruntime_genai") is None:
-                print("genai    onnxruntime-genai is not installed: pip install onnxruntime-genai")
-                verdicts.add("undecided")
-                continue
-            rate, ratios = _compare(_case(folder, engine), by_hand)
-            found = median_of(ratios)
-            verdict = found.verdict(_TOLERANCE)
-            verdicts.add(verdict)
-            text = f"{found.value:+.2%} [{found.low:+.2%}, {found.high:+.2%}]"
-            print(
-                f"{engine:8} {rate:10.1f}/s {len(ratios):6} {text:>34}  3 %: {verdict}", flush=True
-            )
-    return 1 if "MISSED" in verdicts else 2 if "undecided" in verdicts else 0
-
-
-def _compare(case: Case, opened_by_hand: Callable[[Case], Rate]) -> tuple[float, list[float]]:
-    """Return the median rate by hand, and the ratio of both rates less one in every pair."""
-    draw = random.Random(0)
-    ends = time.monotonic() + _SECONDS
-    ratios: list[float] = []
-    rates: list[float] = []
-    openers = [_ours, opened_by_hand]
-    while len(ratios) < _LEAST_PAIRS or (
-        time.monotonic() < ends and median_of(ratios).half_width > _KNOWN_TO
-    ):
-        # In random order, since it decides where weights lie.
-        sides: dict[Callable[[Case], Rate], Rate] = {}
-        for opener in draw.sample(openers, 2):
-            # Ours gives back what is free before its baseline of memory is read: so does the other.
-            give_back_free_memory()
-            sides[opener] = opener(case)
-        for side in sides.values():
-            side()  # the first request of a model takes longer
-        for _ in range(_PAIRS_A_MODEL):
-            pair = {opener: sides[opener]() for opener in draw.sample(openers, 2)}
-            ratios.append(pair[_ours] / pair[opened_by_hand] - 1)
-            rates.append(pair[opened_by_hand])
-        sides.clear()
-        gc.collect()
-    return float(np.median(rates)), ratios
-
-
-def _ours(case: Case) -> Rate:
-    measured = opened_as(case)(case, lambda _: None)
-    measured.open()
-    # Nothing by hand goes on with objects that are frozen.
-    gc.unfreeze()
-    (carry_out,) = measured.calls()
-
-    def rate() -> float:
-        request = carry_out()
-        assert isinstance(request, GeneratedRequest)
-        return (request.new_tokens - 1) / (sum(request.steps_ns[1:]) * 1e-9)
-
-    return rate
+        cases = {"session": (_case(folder, "session"), _session_by_hand)}
+        if not absent:
+            cases["genai"] = (_case(folder, "genai"), _genai_by_hand)
+        verdicts = compare(_GOAL, cases)
+    if absent:
+        print("genai    onnxruntime-genai is not installed: pip install onnxruntime-genai")
+        verdicts.add("undecided")
+    return exit_status(verdicts)
 
 
 def _genai_by_hand(case: Case) -> Rate:

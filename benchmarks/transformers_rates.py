@@ -11,36 +11,26 @@ needs torch and transformers.
 
 from __future__ import annotations
 
-import gc
 import os
-import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fidelity import median_of
+from request_rates import HEADER, Goal, Rate, compare, exit_status
 
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.core.generation import CacheTensor, Decoder, GeneratedRequest
+from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.models.transformers_folder import folder_at
 from pytest_ortbench.planning.matrix import Target, build_plan
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.worker.memory import give_back_free_memory
-from pytest_ortbench.worker.standard import opened_as
 
 _VOCABULARY, _HEADS, _LAYERS, _WIDTH = 4000, 4, 4, 256
 _END, _PROMPT, _NEW = 2, 32, 33
-#: Seconds for each engine, pairs of requests before both sides load anew, and at least in all.
-_SECONDS, _PAIRS_A_MODEL, _LEAST_PAIRS = 140.0, 8, 40
-_TOLERANCE, _KNOWN_TO = 0.05, 0.008
-
-#: Carries out one request, and returns its tokens a second.
-Rate = Callable[[], float]
+_GOAL = Goal(tolerance=0.05, known_to=0.008, seconds=140.0)
 
 
 def main() -> int:
@@ -49,62 +39,15 @@ def main() -> int:
     import transformers
 
     transformers.logging.disable_progress_bar()
-    print(
-        f"{'engine':8} {'by hand':>12} {'pairs':>6} {'ours / by hand - 1, 95 % interval':>34}  goal"
-    )
-    verdicts = set()
+    print(HEADER)
     with tempfile.TemporaryDirectory() as name:
-        _save(Path(name))
-        for engine, by_hand in (("generate", _generate_by_hand), ("forward", _forward_by_hand)):
-            rate, ratios = _compare(_case(Path(name), engine), by_hand)
-            found = median_of(ratios)
-            verdict = found.verdict(_TOLERANCE)
-            verdicts.add(verdict)
-            text = f"{found.value:+.2%} [{found.low:+.2%}, {found.high:+.2%}]"
-            print(
-                f"{engine:8} {rate:10.1f}/s {len(ratios):6} {text:>34}  5 %: {verdict}", flush=True
-            )
-    return 1 if "MISSED" in verdicts else 2 if "undecided" in verdicts else 0
-
-
-def _compare(case: Case, opened_by_hand: Callable[[Case], Rate]) -> tuple[float, list[float]]:
-    """Return the median rate by hand, and the ratio of both rates less one in every pair."""
-    draw = random.Random(0)
-    ends = time.monotonic() + _SECONDS
-    ratios: list[float] = []
-    rates: list[float] = []
-    openers = [_ours, opened_by_hand]
-    while len(ratios) < _LEAST_PAIRS or (
-        time.monotonic() < ends and median_of(ratios).half_width > _KNOWN_TO
-    ):
-        sides: dict[Callable[[Case], Rate], Rate] = {}
-        for opener in draw.sample(openers, 2):
-            # Ours gives back what is free before its baseline of memory is read: so does the other.
-            give_back_free_memory()
-            sides[opener] = opener(case)
-        for side in sides.values():
-            side()  # the first request of a model takes longer
-        for _ in range(_PAIRS_A_MODEL):
-            pair = {opener: sides[opener]() for opener in draw.sample(openers, 2)}
-            ratios.append(pair[_ours] / pair[opened_by_hand] - 1)
-            rates.append(pair[opened_by_hand])
-        sides.clear()
-        gc.collect()
-    return float(np.median(rates)), ratios
-
-
-def _ours(case: Case) -> Rate:
-    measured = opened_as(case)(case, lambda _: None)
-    measured.open()
-    gc.unfreeze()  # nothing by hand goes on with objects that are frozen
-    (carry_out,) = measured.calls()
-
-    def rate() -> float:
-        request = carry_out()
-        assert isinstance(request, GeneratedRequest)
-        return (request.new_tokens - 1) / (sum(request.steps_ns[1:]) * 1e-9)
-
-    return rate
+        folder = Path(name)
+        _save(folder)
+        cases = {
+            "generate": (_case(folder, "generate"), _generate_by_hand),
+            "forward": (_case(folder, "forward"), _forward_by_hand),
+        }
+        return exit_status(compare(_GOAL, cases))
 
 
 def _generate_by_hand(case: Case) -> Rate:
