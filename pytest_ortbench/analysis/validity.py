@@ -206,7 +206,8 @@ def _throttled(result: CaseResult) -> str:
 def _threads(result: CaseResult) -> str:
     for worker in result.measurements:
         if 0 < worker.cpus < worker.threads:
-            return f"{worker.threads} threads ({worker.threads_source}) on {worker.cpus} CPUs"
+            on = counted(worker.cpus, "CPU")
+            return f"{worker.threads} threads ({worker.threads_source}) on {on}"
     return ""
 
 

@@ -12,6 +12,7 @@ from pytest_ortbench.cli.engine_survey import engine_states
 from pytest_ortbench.cli.survey import ProviderState, Survey, survey
 from pytest_ortbench.cli.terminal import ExitCode, inert, say, step, width
 from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.provider_kinds import KINDS
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.noise import Finding, cpu_ticks, noise
@@ -166,6 +167,17 @@ def _providers(writer: _Writer, seen: Survey) -> None:
         together.setdefault(provider.reason, []).append(provider.alias)
     for reason, aliases in together.items():
         writer.entry(", ".join(aliases), reason)
+    package = _another_package(seen)
+    if package:
+        writer.entry("to measure one", "this makes its environment once; yours stays as it is:")
+        writer.command(f"pytest MODEL.onnx --ort-runtimes=current,{package} --ort-providers=all")
+
+
+def _another_package(seen: Survey) -> str:
+    """A package with a provider that is not here, OpenVINO's first: it runs on most CPUs."""
+    absent = {state.alias for state in seen.in_state("absent")}
+    packages = (KINDS[alias].distributions for alias in ("openvino", *KINDS) if alias in absent)
+    return next((names[0] for names in packages if names), "")
 
 
 def _software_device(writer: _Writer, seen: Survey, vulkan: SoftwareVulkan | None) -> None:

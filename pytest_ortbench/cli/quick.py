@@ -15,6 +15,7 @@ import click
 from pytest_ortbench.cli.adoption.writing import RESULTS, is_free
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.command_line import in_shell
 
 #: What pytest ends with when tests failed; another number than 0 is a call that went wrong.
 _TESTS_FAILED = 1
@@ -30,7 +31,12 @@ _INTERRUPTED = 2
 )
 @click.argument("model")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- PYTEST...]")
-@click.option("--budget", default="2m", show_default=True, help="Time that the run may take.")
+@click.option(
+    "--budget",
+    default="",
+    help="Time of the whole run, such as 5m: pytest's --ort-budget. By default each case takes "
+    "what it takes with pytest.",
+)
 @click.option(
     "--output",
     "-o",
@@ -43,14 +49,15 @@ def command(
 ) -> int:
     """Measure MODEL, a file or a name such as zoo:silero-vad, and open the page of the run.
 
-    It is the same run as 'pytest MODEL', with the same table and document. What follows '--' goes
-    to pytest: '-- --ort-threads=1,2'.
+    It runs 'pytest MODEL --ort-providers=all --ort-html=PAGE', and prints the whole command first.
+    What follows '--' goes to pytest: '-- --ort-threads=1,2'.
     """
     page = output or Path(f"ortbench-{_name_of(model)}.html")
     earlier = _written_at(page)
-    call = _call(model, page, budget, arguments)
+    words = _words(model, page, budget, arguments)
+    say(f"runs: pytest {in_shell(words)}")
     # The interpreter of this tool, whatever 'pytest' is on the path.
-    ended = subprocess.run(call, check=False).returncode
+    ended = subprocess.run([sys.executable, "-m", "pytest", *words], check=False).returncode
     if _written_at(page) == earlier:
         warn("ortbench: no page was written; what went wrong stands above")
         return ExitCode.INTERRUPTED if ended == _INTERRUPTED else ExitCode.NOTHING
@@ -62,28 +69,27 @@ def command(
     return ExitCode.LIMIT_FAILED if ended == _TESTS_FAILED else ExitCode.FINE
 
 
-def _call(model: str, page: Path, budget: str, arguments: tuple[str, ...]) -> list[str]:
-    """The call of pytest; settings of a project that are about its own tests do not count."""
+def _words(model: str, page: Path, budget: str, arguments: tuple[str, ...]) -> list[str]:
+    """Arguments of pytest; settings of a project that are about its own tests do not count."""
     # Pytest takes brackets and colons in an argument for a test of the file.
     is_plain = Path(model).exists() and not set(model) & set("[:")
     named = [model] if is_plain else ["--pyargs", "pytest_ortbench.suites", f"--ort-models={model}"]
     own = {argument.partition("=")[0] for argument in arguments}
     set_here = []
-    if not own & {"--ort-time", "--ort-workers", "--ort-budget"}:
+    if "--ort-providers" not in own:
+        set_here.append("--ort-providers=all")
+    if budget:
         set_here.append(f"--ort-budget={budget}")
     if not own & {"--ort-results", "--ort-no-results"} and not is_free(Path(RESULTS[0])):
         set_here.append(f"--ort-results={RESULTS[1]}")
     return [
-        sys.executable,
-        "-m",
-        "pytest",
         *named,
+        *set_here,
+        f"--ort-html={page}",
         "-o",
         "addopts=",
         "-p",
         "no:cacheprovider",
-        f"--ort-html={page}",
-        *set_here,
         *arguments,
     ]
 

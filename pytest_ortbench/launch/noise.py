@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.cpus import allowance, read_text
+from pytest_ortbench.core.units import counted
 
 _ROOT = Path("/")
 
@@ -96,7 +97,7 @@ def _usable_cpus(root: Path) -> Finding:
     if allowed.quota is not None and allowed.quota < allowed.affinity:
         return Finding(
             name="cpus",
-            value=f"{value}; a quota of {allowed.quota:g} on {allowed.affinity} CPUs",
+            value=f"{value}; a quota of {allowed.quota:g} on {counted(allowed.affinity, 'CPU')}",
             severity="noisy",
             advice="The quota pauses the process while it runs: pin it to whole CPUs instead "
             "(docker --cpuset-cpus, taskset)",
@@ -178,7 +179,7 @@ def _load(root: Path) -> Finding | None:
     if not first:
         return None
     load, cpus = float(first), allowance(root).cpus
-    value = f"{load:.2f} over the last minute on {cpus} CPUs"
+    value = f"{load:.2f} over the last minute on {counted(cpus, 'CPU')}"
     if load <= _LOAD * cpus:
         return Finding(name="load", value=value)
     return Finding(

@@ -221,7 +221,7 @@ class _Resolver:
                 f"{spec!r} is not a file, a folder or a model name",
                 spec=spec,
                 place=self._place,
-                hint=_advice(spec, path, self._project),
+                hint=advice_on(spec, path, self._project),
             )
 
     def _in_genai_folder(self, folder: Path) -> Iterator[_Found]:
@@ -349,7 +349,14 @@ def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
+def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
+    """Return the next step for a model that is not there: the nearest name, or all beside it.
+
+    Args:
+        spec: What was written.
+        path: The file that it would be.
+        project: Entries of the project's catalogue.
+    """
     if function_file(spec):
         return f"There is no file {function_file(spec)}"
     near = [f"builtin:{name}" for name in BUILDERS if name == spec]
@@ -364,9 +371,10 @@ def _advice(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str
     folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
     names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
     if names:
-        if nearest(path.name, names):
-            return did_you_mean(path.name, names)
-        return f"There is: {', '.join(names)}"
+        near = nearest(path.name, names)
+        if near:
+            return f"Did you mean {names[near]!r}?"
+        return f"There is: {', '.join(names.values())}"
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
 
 

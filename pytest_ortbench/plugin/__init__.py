@@ -41,6 +41,7 @@ from pytest_ortbench.plugin.model_files import (
     is_suite,
     keep_from_testmon,
     note_passed_over,
+    refuse_absent,
     refuse_uncollected,
 )
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for, refuse_misspelt
@@ -151,6 +152,12 @@ def pytest_configure(config: pytest.Config) -> None:
         benchmark_bridge.register_stand_in(config)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Refuse a misspelt model file before pytest does, which names no other."""
+    refuse_absent(session.config)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
@@ -233,6 +240,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     with without_foreign_logs():
         entries = bench.collection.entries_for(metafunc.definition)
+    if not entries and metafunc.config.getini("empty_parameter_set_mark") in ("", "skip"):
+        # What pytest puts in place of no case is called NOTSET.
+        reason = "all cases of this test were left out; the lines before the first test say why"
+        no_case = pytest.param(None, marks=pytest.mark.skip(reason=reason))
+        metafunc.parametrize("ortbench", [no_case], ids=["no case"], indirect=True)
+        return
     metafunc.parametrize(
         "ortbench", entries, ids=[bench.collection.id_of(entry) for entry in entries], indirect=True
     )

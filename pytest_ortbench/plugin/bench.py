@@ -426,5 +426,5 @@ def planned_of(item: pytest.Item) -> Planned | None:
         return None
     from pytest_ortbench.planning.matrix import Planned
 
-    # A wrong marker has another one, and a plan without a case has pytest's own.
+    # A wrong marker has another one; so has a plan without a case, if pytest is to make its test.
     return parameter if isinstance(parameter, Planned) else None

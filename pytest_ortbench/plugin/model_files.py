@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from pytest_ortbench.core.model_spec import GENAI_CONFIG, is_model_file
+from pytest_ortbench.core.model_spec import GENAI_CONFIG, SUFFIXES, is_model_file
 
 _SUITES = Path(__file__).parents[1] / "suites"
 
@@ -169,6 +169,38 @@ def holds_named(folder: Path, config: pytest.Config) -> bool:
         if is_named_model(path / GENAI_CONFIG, config)
     ]
     return any(folder in path.parents for path in named)
+
+
+def refuse_absent(config: pytest.Config) -> None:
+    """Refuse model files that were named and are not there, before pytest does without a hint.
+
+    Raises:
+        UsageError: with each of them and the nearest name.
+    """
+    absent = [
+        (written, path)
+        for written in (str(argument).split("::", 1)[0] for argument in config.args)
+        for path in [_as_collected(written, config)]
+        if not os.path.lexists(path) and _is_like_model_file(path, config)
+    ]
+    if absent:
+        from pytest_ortbench.models.resolve import advice_on
+
+        raise pytest.UsageError(
+            *(
+                f"{written}: there is no such file. {advice_on(written, path, {})}"
+                for written, path in absent
+            )
+        )
+
+
+def _is_like_model_file(path: Path, config: pytest.Config) -> bool:
+    """Whether a path ends as a model file does, or nearly so where it can't be a module."""
+    if is_model_file(path) or config.option.pyargs:
+        return is_model_file(path)
+    from pytest_ortbench.core.errors import nearest
+
+    return bool(nearest(path.suffix, SUFFIXES, cutoff=0.75))
 
 
 def refuse_uncollected(config: pytest.Config) -> None:

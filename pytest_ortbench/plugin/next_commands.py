@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.next_steps import NextStep, next_steps
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.plugin.options import ROWS
 from pytest_ortbench.report.escape import encodable
 
@@ -87,11 +86,6 @@ def pytest_words(program: str) -> list[str]:
     if path.stem in ("pytest", "py.test"):
         return [_on_path(program)]
     return ["pytest"]
-
-
-def in_shell(words: Sequence[str]) -> str:
-    """Return words as the shell of this machine reads them."""
-    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
 def _on_path(program: str) -> str:

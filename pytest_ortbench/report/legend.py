@@ -266,7 +266,7 @@ def engine_lines(shown: Sequence[Entry]) -> tuple[str, ...]:
 #: The stable facts that tell machines apart at a glance, and how each is written.
 _MACHINE = {
     "cpu": "{}",
-    "cpus_usable": "{} CPUs",
+    "cpus_usable": "{}",
     "memory": "{}",
     "gpu": "{}",
     "system": "{}",
@@ -284,7 +284,9 @@ def machine_line(run: Run) -> str:
     flags = [flag for flag in stable.get("cpu_flags", "").split() if _INSTRUCTIONS.fullmatch(flag)]
     if flags and "cpu" in stable:
         stable["cpu"] += f" ({' '.join(flags)})"
-    facts = [form.format(stable[name]) for name, form in _MACHINE.items() if stable.get(name)]
+    cpus = "{} CPU" if stable.get("cpus_usable") == "1" else "{} CPUs"
+    forms = _MACHINE | {"cpus_usable": cpus}
+    facts = [form.format(stable[name]) for name, form in forms.items() if stable.get(name)]
     if "cpu" not in stable:
         # Written by another version: whatever it held to be stable.
         facts = [f"{name} {value}" for name, value in list(stable.items())[:6]]

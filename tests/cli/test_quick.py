@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import webbrowser
@@ -58,7 +59,7 @@ def test_a_file_is_measured_and_its_page_opened(tool: Tool, calls: Calls, tmp_pa
     assert tool("quick", "a net.onnx").code == 0
     (call,) = calls.pytest
     assert call[1:4] == ["-m", "pytest", "a net.onnx"]
-    assert {"--ort-html=ortbench-a-net.html", "--ort-budget=2m"} <= set(call)
+    assert {"--ort-html=ortbench-a-net.html", "--ort-providers=all"} <= set(call)
     assert calls.opened == [(tmp_path / "ortbench-a-net.html").as_uri()]
 
 
@@ -72,10 +73,28 @@ def test_what_pytest_can_not_be_told_goes_to_the_suites(
 
 
 def test_arguments_of_pytest_come_last_and_win(tool: Tool, calls: Calls) -> None:
-    tool("quick", "zoo:a", "--", "--ort-time=1", "-k", "latency")
+    tool("quick", "zoo:a", "--", "--ort-providers=cpu", "-k", "latency")
     call = calls.pytest[0]
-    assert call[-3:] == ["--ort-time=1", "-k", "latency"]
-    assert not [text for text in call if text.startswith("--ort-budget")]
+    assert call[-3:] == ["--ort-providers=cpu", "-k", "latency"]
+    assert [text for text in call if text.startswith("--ort-providers")] == ["--ort-providers=cpu"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budget"), [((), []), (("--budget=90s",), ["--ort-budget=90s"])]
+)
+def test_a_budget_is_set_only_where_one_is_asked_for(
+    tool: Tool, calls: Calls, arguments: tuple[str, ...], budget: list[str]
+) -> None:
+    tool("quick", "zoo:a", *arguments)
+    call = calls.pytest[0]
+    assert [text for text in call if text.startswith("--ort-budget")] == budget
+
+
+def test_the_command_is_printed_as_it_is_run(tool: Tool, calls: Calls, tmp_path: Path) -> None:
+    (tmp_path / "a net.onnx").write_bytes(b"")
+    printed = tool("quick", "a net.onnx", "--", "-k", "not startup").out.splitlines()[0]
+    command = shlex.split(printed.partition(": ")[2])
+    assert command == ["pytest", *calls.pytest[0][3:]]
 
 
 def test_a_file_called_results_is_left_alone(tool: Tool, calls: Calls, tmp_path: Path) -> None:

@@ -374,7 +374,37 @@ def test_a_run_whose_every_combination_was_left_out_is_red(
     nothing = Plan(entries=(), skips=(Skip(what="cuda", reason="not here"),))
     monkeypatch.setattr(Planner, "plan", lambda *_: nothing)
     model_file("m.onnx")
-    result = pytester.runpytest("m.onnx", *QUICK)
+    result = pytester.runpytest("m.onnx", "-v", *QUICK)
     result.assert_outcomes(skipped=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert told(result, "no case was measured")
+    assert any(line.startswith("m.onnx::test_latency[no case] ") for line in result.outlines)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("mpl.onnx", "mlp.onnx"),
+        ("mlp.onx::test_latency", "mlp.onnx"),
+        ("models/dte.onnx", "models/det.onnx"),
+    ],
+)
+def test_a_misspelt_model_file_is_told_its_neighbour(
+    pytester: pytest.Pytester, model_file: ModelFile, written: str, meant: str
+) -> None:
+    model_file("mlp.onnx")
+    model_file("models/det.onnx")
+    result = pytester.runpytest(written, "-q")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (error,) = [line for line in result.errlines if line.startswith("ERROR:")]
+    assert error.startswith(f"ERROR: {written.partition('::')[0]}: ")
+    assert repr(meant) in error
+
+
+def test_a_missing_file_of_another_kind_is_left_to_pytest(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model_file("test_net.onnx")
+    result = pytester.runpytest("test_net.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "test_net.onnx" not in "\n".join(result.errlines)

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
@@ -15,6 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pytest_ortbench.analysis.sentences import COMPARE
 from pytest_ortbench.core.complaint import GATE, LIMIT, OUTPUTS, RUN, TEST, Complaint
 from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
+from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.ci.annotations import MOST, annotation_lines
 from pytest_ortbench.report.ci.code_quality import render_code_quality
@@ -29,6 +31,7 @@ from pytest_ortbench.report.ci.summary import (
     unfinished_summary,
 )
 from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.store.documents import load
 from tests.report import sample_runs
 from tests.results_factory import make_case, make_result, make_run
 
@@ -300,6 +303,17 @@ def test_the_metrics_report_is_openmetrics_and_gitlab_can_read_it() -> None:
     assert known[f"ortbench_latency_p50_seconds{{case={CASE}}}"] == "0.01239"
     assert known["ortbench_case_measured{case=mobilenet_v2/native/cuda/b1}"] == "0"
     assert len(known) == sum(len(family.samples) for family in families.values())
+
+
+def test_the_metrics_report_has_the_accuracy_of_exact_outputs_and_of_labelled_data() -> None:
+    exact = OutputAccuracy(name="y", kind="float", finite=True, max_abs=0.0)
+    result = make_result(case=make_case())
+    result = replace(result, accuracy=Accuracy(samples=8, outputs=(exact,)))
+    known = dict(gitlab_reads(render_metrics_report(shown_run(make_run([result])))))
+    assert known[f"ortbench_accuracy_max_abs{{case={CASE}}}"] == "0"
+    labelled = load(Path(__file__).parents[1] / "outputs/documents/passes.json")
+    known = dict(gitlab_reads(render_metrics_report(shown_run(labelled))))
+    assert known["ortbench_task_metric{case=net/native/cpu/b1}"] == "0.9600"
 
 
 def test_a_hash_or_a_quote_in_a_name_does_not_end_a_line() -> None:

@@ -13,7 +13,7 @@ from pytest_ortbench.analysis.validity import CORE_SHARE, STARVED_SHARE, STEAL_S
 from pytest_ortbench.core.gate import ContrastVerdict, Hindrance, PairedLaunch
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
-from pytest_ortbench.core.units import amounts_apart, format_amount
+from pytest_ortbench.core.units import amounts_apart, counted, format_amount
 from pytest_ortbench.gate.numbers.contrasts import (
     contrasts_of,
     errors_of,
@@ -347,7 +347,7 @@ def launch_flags(
         "STEAL": _steal(launches),
         "CPU-SHARE": _cpu_share(launches) if cpu_provider else "",
         "THROTTLED": _throttled(launches),
-        "THREADS>CPUS": f"{threads} threads, {cpus} CPUs" if 0 < cpus < threads else "",
+        "THREADS>CPUS": f"{threads} threads, {counted(cpus, 'CPU')}" if 0 < cpus < threads else "",
     }
     return tuple(Flag(name=name, detail=detail) for name, detail in details.items() if detail)
 

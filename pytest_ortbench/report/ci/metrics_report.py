@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.passes.registry import unit_of
+from pytest_ortbench.passes.registry import PASSES, unit_of
 from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.prometheus import prometheus_name
@@ -25,6 +25,9 @@ SHOWN = (
     "model_size",
     "placement",
     "accuracy_sqnr",
+    # Outputs that are exact have no ratio of signal to noise.
+    "accuracy_max_abs",
+    "accuracy_top1",
 )
 _DIGITS = 4
 
@@ -48,10 +51,11 @@ def render_metrics_report(shown: ShownRun) -> str:
 
 
 def _names(shown: ShownRun) -> list[str]:
-    """Name the numbers to show, those of requests among them where requests were measured."""
+    """Name the numbers to show, those on labelled data and of requests where there are any."""
     units = [unit for entry in shown.entries if (unit := unit_of(entry.result.case)) is not None]
     return [
         *SHOWN,
+        *(own.name for entry in PASSES if entry.judge_labels for own in entry.metrics),
         *dict.fromkeys(name for unit in units for name in (unit.first[0], unit.speed[0])),
     ]
 

@@ -11,7 +11,7 @@ from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.report.certificates import page_facts
 from pytest_ortbench.report.entries import Entry
@@ -60,7 +60,7 @@ def _sampling(entry: Entry) -> list[str]:
     warm = sum(worker.warm_up.count for worker in workers)
     facts = [
         f"{summary.samples} inferences in {format_amount(summary.timed_s, 's')} by "
-        f"{summary.workers} workers{spread}; ended by {stops}",
+        f"{counted(summary.workers, 'worker')}{spread}; ended by {stops}",
         f"warm-up: {warm} inferences, {first.warm_up.rule}"
         + ("" if all(worker.warm_up.steady for worker in workers) else " (not steady)"),
         f"memory: {first.memory.source}",
@@ -68,7 +68,8 @@ def _sampling(entry: Entry) -> list[str]:
     if first.memory.device_source:
         facts.append(f"device memory: {first.memory.device_source}")
     if first.threads:
-        facts.append(f"threads: {first.threads} ({first.threads_source}), {first.cpus} CPUs")
+        threads = f"{first.threads} ({first.threads_source})"
+        facts.append(f"threads: {threads}, {counted(first.cpus, 'CPU')}")
     return facts
 
 

@@ -154,6 +154,30 @@ def test_what_bounds_a_run_is_said_with_its_share(
     assert says in hint
 
 
+@pytest.mark.parametrize(
+    "profile",
+    [
+        profile_of(("QLinearConv", 7.0, "compute"), ("Add", 2.5, "compute")),
+        profile_of(("MatMulInteger", 7.0, "compute"), ("Add", 2.5, "compute")),
+        profile_of(("MatMulNBits", 7.0, "compute"), ("Add", 2.5, "compute")),
+        profile_of(
+            ("Conv", 7.0, "compute"), ("Add", 2.5, "compute"), peak=replace(PEAK, element="uint8")
+        ),
+        profile_of(
+            *BALANCED,
+            macs=600_000_000,
+            moved_bytes=10_000_000,
+            peak=replace(PEAK, element="uint8"),
+        ),
+    ],
+)
+def test_where_products_are_integers_no_lower_precision_is_advised(
+    profile: OperatorProfile,
+) -> None:
+    [hint] = hints(profile)
+    assert "lower precision" not in hint
+
+
 def test_a_profiler_that_doubles_the_run_says_nothing_of_small_nodes() -> None:
     many = profile_of(*BALANCED, node_count=9000, plain_ms=4.0)
     assert [hint.split(":")[0] for hint in hints(many)] == [

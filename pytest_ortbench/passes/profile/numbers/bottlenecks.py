@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.profile.numbers.peaks import DISAGREE, disagreement
 from pytest_ortbench.passes.profile.numbers.roofline import model_rate, operator_rate
@@ -36,6 +36,10 @@ BLINDING = 1.0
 
 #: Operator types whose inner loop is a matrix product or a convolution.
 _PRODUCTS = ("MatMul", "Gemm", "Conv", "Attention", "QLinear", "LSTM", "GRU", "FusedMatMul")
+
+
+#: Element types of a product below which no precision is faster, and operators that read them.
+_LOWEST, _OF_LOWEST = ("int8", "uint8", "int4", "uint4"), ("QLinear", "Integer", "NBits")
 
 
 def hints(profile: OperatorProfile) -> tuple[str, ...]:
@@ -81,15 +85,24 @@ def _one_operator(profile: OperatorProfile) -> str:
     if share < ONE_OPERATOR or largest.kind == "subgraph":
         return ""
     nodes = f"{largest.nodes} nodes" if largest.nodes > 1 else "one node"
+    is_product, is_lowest = largest.op.startswith(_PRODUCTS), _is_lowest(profile, largest.op)
+    lower = "" if is_lowest else "a lower precision or "
     advice = (
-        "a lower precision or a provider with faster kernels helps most"
-        if largest.op.startswith(_PRODUCTS)
+        f"{lower}a provider with faster kernels helps most"
+        if is_product or is_lowest
         else "look for a fused or cheaper form of it"
     )
     reached = operator_rate(profile, largest).compute_share
-    if reached and largest.op.startswith(_PRODUCTS):
+    if reached and is_product:
         advice = f"it reaches {reached:.0%} of the peak rate of arithmetic; {advice}"
     return f"limited by one operator: {largest.op} takes {share:.0%} in {nodes}; {advice}"
+
+
+def _is_lowest(profile: OperatorProfile, op: str = "") -> bool:
+    """Whether products are computed in a type below which no precision is faster."""
+    if any(part in op for part in _OF_LOWEST):
+        return True
+    return profile.peak is not None and profile.peak.element in _LOWEST
 
 
 def _compiled(profile: OperatorProfile) -> str:
@@ -188,9 +201,10 @@ def _compute(profile: OperatorProfile) -> str:
     rate = model_rate(profile)
     if rate.bound != "compute" or (rate.compute_share or 0.0) < NEAR_COMPUTE:
         return ""
+    helps = "less arithmetic" if _is_lowest(profile) else "less arithmetic or a lower precision"
     return (
         f"limited by compute: the run reaches {rate.compute_share:.0%} of what a large matrix "
-        "product does here; less arithmetic or a lower precision helps; little else does"
+        f"product does here; {helps} helps; little else does"
     )
 
 
@@ -198,7 +212,7 @@ def _threads(profile: OperatorProfile) -> str:
     if not 0 < profile.cpus < profile.threads:
         return ""
     return (
-        f"{profile.threads} threads on {profile.cpus} CPUs: they wait for each other; "
+        f"{profile.threads} threads on {counted(profile.cpus, 'CPU')}: they wait for each other; "
         f"--ort-threads={profile.cpus}"
     )
 
