@@ -169,8 +169,11 @@ def _providers(writer: _Writer, seen: Survey) -> None:
         writer.entry(", ".join(aliases), reason)
     package = _another_package(seen)
     if package:
-        writer.entry("to measure one", "this makes its environment once; yours stays as it is:")
-        writer.command(f"pytest MODEL.onnx --ort-runtimes=current,{package} --ort-providers=all")
+        writer.entry(
+            "for example",
+            f"pytest MODEL.onnx --ort-providers=all --ort-runtimes=current,{package}",
+            "makes that environment once, and measures in it as well; yours stays as it is",
+        )
 
 
 def _another_package(seen: Survey) -> str:

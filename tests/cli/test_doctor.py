@@ -106,12 +106,8 @@ def test_the_report_of_a_sound_machine():
     assert providers[cuda].endswith(f"fails: {MISSING.message}")
     assert providers[cuda + 1].strip() == MISSING.hint
     assert any("dnnl" in line and "acl" in line for line in section(lines, "not installed here"))
-    assert section(lines, "not installed here")[-1].split() == [
-        "pytest",
-        "MODEL.onnx",
-        "--ort-runtimes=current,onnxruntime-openvino",
-        "--ort-providers=all",
-    ]
+    absent = section(lines, "not installed here")
+    assert any("--ort-runtimes=current,onnxruntime-openvino" in line.split() for line in absent)
     assert [line.split(maxsplit=1) for line in section(lines, "machine")] == [["cpu", CPU]]
     measure, noise = (line.split() for line in section(lines, "so"))
     assert measure[0] == "measure"
