@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.candidates import speed_metric
 from pytest_ortbench.analysis.judgements import is_barred
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.analysis.thread_counts import CHOSEN
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.provider_kinds import CPU
@@ -62,6 +63,7 @@ def next_steps(
     chosen: Collection[str],
     is_stored: bool,
     is_profiled_again: bool,
+    too_slow: Collection[Key] = (),
 ) -> tuple[NextStep, ...]:
     """Return at most three suggestions, those first that say most about the numbers at hand.
 
@@ -71,6 +73,7 @@ def next_steps(
         chosen: Flags of the options that the user has set.
         is_stored: Whether the run can be found again.
         is_profiled_again: Whether the console tool plans its cases as this run did.
+        too_slow: Cases beyond a limit on their speed.
     """
     members = [
         (result, summary)
@@ -79,11 +82,13 @@ def next_steps(
     ]
     if not members:
         return ()
+    slow = [pair for pair in members if pair[0].case.key in too_slow]
     steps = [
+        *(_profile(slow, least_s=0.0) if is_profiled_again else ()),
         *_workers(members, chosen),
         *_inputs(members, chosen),
         *_threads(members, chosen),
-        *(_profile(members) if is_profiled_again else ()),
+        *(_profile(members) if is_profiled_again and not slow else ()),
         *_precision(members, chosen),
         *(_gate(run, members, chosen) if is_stored else ()),
     ]
@@ -157,8 +162,8 @@ def _threads(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
             return
 
 
-def _profile(members: _Members) -> Iterator[NextStep]:
-    """The nodes of the case that takes longest."""
+def _profile(members: _Members, *, least_s: float = _PROFILED_S) -> Iterator[NextStep]:
+    """The nodes of the case that takes longest, if it takes so long."""
     candidates = [
         (summary.quantities[speed_metric(result.case)].value, result)
         for result, summary in members
@@ -167,7 +172,7 @@ def _profile(members: _Members) -> Iterator[NextStep]:
     if not candidates:
         return
     seconds, result = max(candidates, key=lambda pair: pair[0])
-    if seconds >= _PROFILED_S and result.profile is None:
+    if seconds >= least_s and result.profile is None:
         yield NextStep(
             kind="profile",
             why=f"which nodes take the {format_amount(seconds, 's')} of {result.case.case_id}",

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.analysis.next_steps import NextStep, next_steps
 from pytest_ortbench.core.command_line import in_shell
+from pytest_ortbench.core.complaint import LIMIT
 from pytest_ortbench.plugin.options import ROWS
 from pytest_ortbench.report.escape import encodable
 
 if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Key
     from pytest_ortbench.plugin.bench import Bench
+
+#: What metrics begin with that a profile by node explains.
+_SPEEDS = ("latency", "throughput")
 
 
 def next_lines(bench: Bench, *, encoding: str) -> list[str]:
@@ -39,6 +44,7 @@ def next_lines(bench: Bench, *, encoding: str) -> list[str]:
         chosen=chosen,
         is_stored=is_stored,
         is_profiled_again=is_stored and is_usual,
+        too_slow=_too_slow(bench),
     )
     if not steps:
         return []
@@ -54,6 +60,16 @@ def next_lines(bench: Bench, *, encoding: str) -> list[str]:
         command = words or [*pytest_words(sys.argv[0]), *arguments_with(arguments, step.options)]
         lines += [f"  {step.why}", f"    {in_shell(command)}"]
     return [encodable(line, encoding) for line in lines]
+
+
+def _too_slow(bench: Bench) -> set[Key]:
+    """The cases that are beyond a limit on latency or throughput."""
+    names = {
+        complaint.case
+        for complaint in bench.complaints.told(bench.outcomes.failed)
+        if complaint.kind == LIMIT and complaint.about.startswith(_SPEEDS)
+    }
+    return {key for key, planned in bench.planned.items() if bench.name_of(planned) in names}
 
 
 def arguments_with(arguments: Sequence[str], options: Mapping[str, str]) -> list[str]:

@@ -24,7 +24,10 @@ from tests.results_factory import (
 
 
 def _steps(
-    *results: CaseResult, chosen: Collection[str] = (), is_stored: bool = True
+    *results: CaseResult,
+    chosen: Collection[str] = (),
+    is_stored: bool = True,
+    too_slow: Collection[CaseResult] = (),
 ) -> dict[str, NextStep]:
     run = make_run(results)
     steps = next_steps(
@@ -33,6 +36,7 @@ def _steps(
         chosen=chosen,
         is_stored=is_stored,
         is_profiled_again=is_stored,
+        too_slow=[result.case.key for result in too_slow],
     )
     return {step.kind: step for step in steps}
 
@@ -66,6 +70,15 @@ def test_default_threads_ask_for_one_beside_them() -> None:
     single = replace(measured, threads=1)
     assert "threads" not in _steps(replace(result, measurements=(single,) * 3))
     assert "threads" not in _steps(result, chosen={"--ort-threads"})
+
+
+def test_a_case_beyond_a_limit_on_its_speed_asks_for_its_profile_first() -> None:
+    slow = make_result(case=make_case(), median_ns=80_000_000)
+    quick = make_result(case=make_case(model="tiny"), median_ns=20_000)
+    steps = _steps(quick, slow, _wide(), too_slow=[quick])
+    assert next(iter(steps)) == "profile"
+    assert steps["profile"].case_id == quick.case.case_id
+    assert "profile" not in _steps(quick, too_slow=[quick], is_stored=False)
 
 
 def test_a_case_that_takes_long_asks_for_its_profile() -> None:
