@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
 from tests.test_site import script
 
@@ -78,3 +83,32 @@ def test_commands_of_the_console_tool_are_all_known() -> None:
     known = dict(CHECK._commands())
     assert set(COMMANDS) <= set(known)
     assert all("--help" in options for options in known.values())
+
+
+def _jobs(page: str) -> list[Any]:
+    """The CI jobs of a page: those that check out or have a script, whole files alone."""
+    text = (Path(CHECK.__file__).parent / page).read_text(encoding="utf-8")
+    blocks = (yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.S))
+    files = [block for block in blocks if isinstance(block, dict)]
+    return [
+        block.get("jobs", block)["gate"] for block in files if "gate" in block.get("jobs", block)
+    ]
+
+
+@pytest.mark.parametrize("page", ["guides/gating.md", "guides/pull-request.md"])
+def test_a_job_has_one_shape_on_all_pages(page: str) -> None:
+    own, first = _jobs(page), _jobs("start/ci.md")
+    assert len(own) == len(first) == 2
+    for job, shape in zip(own, first, strict=True):
+        if "steps" in job:
+            *shared, call = shape["steps"]
+            assert job["steps"][: len(shared)] == shared
+            assert job["steps"][len(shared)]["run"].startswith(call["run"].rstrip())
+            assert job["timeout-minutes"] == shape["timeout-minutes"]
+        else:
+            assert {key: job[key] for key in ("image", "rules", "variables")} == {
+                key: shape[key] for key in ("image", "rules", "variables")
+            }
+            assert job["script"][0] == shape["script"][0]
+            asked, given = (set(each["script"][1].split()) for each in (shape, job))
+            assert asked <= given
