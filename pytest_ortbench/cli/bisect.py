@@ -90,7 +90,11 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
         warn(f"note: {label} is left out: {failure.message}")
     usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
     if len(usable) < 2:
-        raise UsageError("fewer than two runtimes can be started", place=place)
+        raise UsageError(
+            "fewer than two of the runtimes can be started, and a change lies between two",
+            place=place,
+            hint="The notes above say why; name others, e.g. NAME==1.20.1..1.32.0",
+        )
     return usable
 
 
@@ -98,7 +102,11 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
     request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
     entries = session.plan(request).entries
     if len(entries) != 1:
-        raise UsageError(f"{model!r} stands for {len(entries)} cases, not one", place="MODEL")
+        raise UsageError(
+            f"{model!r} stands for {len(entries)} cases, and only one can be followed",
+            place="MODEL",
+            hint="Name one model file",
+        )
     refusal = entries[0].refusal
     if refusal is not None:
         raise UsageError(refusal.message, place=model, hint=refusal.hint)

@@ -65,9 +65,9 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     if written and written not in known:
         fitting = ", ".join(sorted(name for name in known if name))
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which does not fit",
+            f"{text!r} is written in {written!r}, which is no unit of this value",
             place=place,
-            hint=f"Fitting units: {fitting}" if fitting else f"It has no unit: write {number}",
+            hint=f"Write one of {fitting}" if fitting else f"Write {number} alone",
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
@@ -110,7 +110,7 @@ def parse_duration(text: str, *, place: str) -> float:
         )
     if written not in FACTORS["s"]:
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which does not fit", place=place, hint=hint
+            f"{text!r} is written in {written!r}, which is no unit of time", place=place, hint=hint
         )
     value = float(number) * FACTORS["s"][written]
     if not 0 < value < math.inf:

@@ -200,7 +200,11 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     try:
         entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the entry does not fit ({error})", place=place) from None
+        raise UsageError(
+            f"a value of the entry has the wrong type ({error})",
+            place=place,
+            hint=f"The keys are {', '.join(known)}",
+        ) from None
     _check_source(entry, place)
     return entry
 
@@ -216,7 +220,11 @@ def _check_hint(name: str, hint: object, place: str) -> None:
             f"kind {kind!r} is not known", place=place, hint=did_you_mean(str(kind), _HINT_KINDS)
         )
     if kind in ("choice", "constant") and not hint.get("choices"):
-        raise UsageError(f"kind {kind!r} needs choices", place=place)
+        raise UsageError(
+            f"kind {kind!r} needs the values to choose from",
+            place=place,
+            hint=f'Write {{ kind = "{kind}", choices = [0, 1] }}',
+        )
 
 
 def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> None:
@@ -246,11 +254,17 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             hint="Write NAME==VERSION",
         )
     if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
-        raise UsageError("sha256 is not 64 hexadecimal digits", place=place)
+        raise UsageError(
+            f"sha256 is {entry.sha256!r}, not 64 hexadecimal digits in lower case",
+            place=place,
+            hint="sha256sum FILE prints them",
+        )
     if any(
         size < 0 for sizes in (entry.dims, *entry.workloads.values()) for size in sizes.values()
     ):
-        raise UsageError("a size is below zero", place=place)
+        raise UsageError(
+            "a size in dims or workloads is below 0", place=place, hint="Write 0 or more"
+        )
 
 
 def _is_hexadecimal(text: str) -> bool:

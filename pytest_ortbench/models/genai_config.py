@@ -198,7 +198,10 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
     """Return what the file holds, and whether it begins with a byte order mark."""
     try:
         if place.stat().st_size > _MOST_BYTES:
-            raise ModelError("it is larger than any configuration", place=str(place))
+            raise ModelError(
+                f"the file is larger than {_MOST_BYTES >> 20} MiB, which no configuration is",
+                place=str(place),
+            )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
     except OSError as error:

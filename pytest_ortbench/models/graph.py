@@ -176,6 +176,7 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
             f"the catalogue's axes {list(axes)} of input {info.name!r} do not fit the model's "
             f"{list(declared or ())}",
             place=str(path),
+            hint=f"Name as many axes as the input has: {len(declared or ())}",
         )
     return tuple(axes)
 

@@ -148,7 +148,11 @@ def _git(folder: Path, *arguments: str) -> bytes:
     try:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        raise ModelError(f"git can't be run: {error}", place=_PLACE) from error
+        raise ModelError(
+            f"git can't be run: {error}",
+            place=_PLACE,
+            hint="Install git, or name a file as the side",
+        ) from error
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = told[-1] if told else f"git {arguments[0]} failed"

@@ -123,7 +123,11 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
 
 def _whole(name: str, text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise UsageError(f"{name}={text} is not a whole number above 0", place=PLACE)
+        raise UsageError(
+            f"{name} is {text!r}, not a whole number above 0",
+            place=PLACE,
+            hint=f"Write {name}=16000",
+        )
     return int(text)
 
 

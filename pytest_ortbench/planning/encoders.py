@@ -52,7 +52,7 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
     if isinstance(found, Model):
         return found
     if named:
-        raise UsageError(f"encoder {named!r} does not fit: {found}")
+        raise UsageError(f"{named!r} can't be the encoder: {found}", place="encoder")
     return _noted(model, found)
 
 

@@ -219,7 +219,9 @@ def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
             raise UsageError(
                 f"model {axes.model.name!r} has no dimension {name!r}",
                 place="--ort-dims",
-                hint=did_you_mean(name, known) if known else "The model fixes all its sizes",
+                hint=did_you_mean(name, known)
+                if known
+                else "All its sizes are fixed in the file: leave --ort-dims out",
             )
 
 

@@ -58,7 +58,9 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
     if isinstance(found, Model):
         return _noted(found, f"the first token of a request is written by {Path(spec).name}")
     if named:
-        raise UsageError(f"first step {named!r} does not fit: {found}")
+        raise UsageError(
+            f"{named!r} can't be the file for the first step: {found}", place="first step"
+        )
     return _noted(
         model,
         f"{Path(spec).name} beside it is not taken for its first step: {found}. {HOW_TO_MERGE}",

@@ -61,7 +61,11 @@ class TextReader:
             "length", str(first.shape[-1]), "default" if is_open else f"the input {first.name!r}"
         )
         if not text.isdigit() or int(text) < 1:
-            raise UsageError(f"length={text} is not a whole number above 0")
+            raise UsageError(
+                f"length is {text!r}, not a whole number above 0",
+                place="--ort-preprocess",
+                hint="Write length=128",
+            )
         self.length = int(text)
         padding = (self._tokenizer.token_to_id(token) for token in _PADDING)
         number = next((number for number in padding if number is not None), 0)

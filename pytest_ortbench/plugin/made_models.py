@@ -208,7 +208,9 @@ def _serialised(model: object, place: str) -> bytes:
     give = getattr(model, "SerializeToString", None)
     if give is None:
         raise UsageError(
-            f"it takes a path, bytes or a ModelProto, not a {type(model).__name__}", place=place
+            f"the model is a {type(model).__name__}, not a path, bytes or a ModelProto",
+            place=place,
+            hint="Save it and pass its path",
         )
     try:
         return bytes(give())

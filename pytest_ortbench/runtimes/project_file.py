@@ -76,5 +76,9 @@ def _within(
             return None
         value = value[key]
     if not isinstance(value, Mapping):
-        raise UsageError(f"[{'.'.join(path)}] is not a table", place=str(file))
+        raise UsageError(
+            f"{'.'.join(path)} is a single value, not a table of keys",
+            place=str(file),
+            hint=f"Write [{'.'.join(path)}] above its keys",
+        )
     return value

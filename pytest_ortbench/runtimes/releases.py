@@ -64,7 +64,11 @@ def released(name: str, *, place: str) -> list[Version]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        raise UsageError(f"pip can't be run: {error}", place=place) from error
+        raise UsageError(
+            f"pip can't be run, so the releases are not known: {error}",
+            place=place,
+            hint="Name the releases one by one: NAME==1.20.1,NAME==1.24.1",
+        ) from error
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()

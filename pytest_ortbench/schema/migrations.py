@@ -66,9 +66,9 @@ class Migrations:
             )
         if version < self.oldest:
             raise DocumentError(
-                f"the document has schema version {version}, which never existed "
-                f"(the oldest is {self.oldest})",
+                f"the document says schema version {version}, but the oldest is {self.oldest}",
                 place=place,
+                hint="It was changed by hand or damaged: take the file from where it was written",
             )
         return version
 

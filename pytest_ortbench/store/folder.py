@@ -82,9 +82,17 @@ class RunFolder:
         """
         path = root / run.run_id
         if path.parent != root or run.run_id in ("", ".", ".."):
-            raise DocumentError(f"{run.run_id!r} can't be the name of a folder", place=str(root))
+            raise DocumentError(
+                f"the run is called {run.run_id!r}, which can't be the name of a folder",
+                place=str(root),
+                hint="Measure again; the name is made from the time and the machine",
+            )
         if path.exists():
-            raise DocumentError("a run with this name already exists", place=str(path))
+            raise DocumentError(
+                "a run with this name already exists",
+                place=str(path),
+                hint="Name another folder with --ort-results",
+            )
         check_writable(root)
         encode_header(run)
         return cls(path, run)

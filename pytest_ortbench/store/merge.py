@@ -33,7 +33,10 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         DocumentError: if there is no run, or they differ in one of those facts.
     """
     if not runs:
-        raise DocumentError("there is no run to merge")
+        raise DocumentError(
+            "there is no run to merge",
+            hint="Name at least one: ortbench merge RUN RUN --output=FILE",
+        )
     ordered = sorted(runs, key=lambda run: run.started_at)
     newest = ordered[-1]
     for run in ordered:

@@ -44,14 +44,14 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "hint"),
     [
-        ("3 dB", "1", "It has no unit: write 3"),
-        ("3.5x", "1", "It has no unit: write 3.5"),
+        ("3 dB", "1", "Write 3 alone"),
+        ("3.5x", "1", "Write 3.5 alone"),
         ("three", "1", "Write e.g. '1'"),
-        ("3 dB", "ratio", "Fitting units: %"),
+        ("3 dB", "ratio", "Write one of %"),
         ("much", "ratio", "Write e.g. '1 %'"),
         ("much", "bytes", "Write e.g. '1 B'"),
         ("fast", "s", "Write e.g. '1 s'"),
-        ("3 ms", "dB", "Fitting units: dB"),
+        ("3 ms", "dB", "Write one of dB"),
     ],
 )
 def test_a_wrong_unit_names_those_that_fit(text: str, unit: str, hint: str) -> None:
@@ -124,7 +124,7 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
         ("0.5", "'0.5' has no unit. Write 0.5ms or 0.5s"),
         ("abc", "'abc' is not a time. Write 50ms"),
         ("", "'' is not a time. Write 50ms"),
-        ("5MB", "'5MB' has the unit 'MB', which does not fit. Write 50ms"),
+        ("5MB", "'5MB' is written in 'MB', which is no unit of time. Write 50ms"),
         ("0ms", "'0ms' is not a time above 0. Write 50ms"),
         ("-5ms", "'-5ms' is not a time above 0. Write 50ms"),
         ("1e999s", "'1e999s' is not a time above 0. Write 50ms"),

@@ -331,8 +331,8 @@ class TestFamilies:
             ("variants.q = { file = 3 }", "file is 3"),
             ("variants.q = { sqnr_floor = 3 }", "it has no file"),
             ('variants.q = { file = "b", floor = 3 }', "unknown key 'floor'"),
-            ("variants.q = 3", "does not fit"),
-            ('variants = ["b.onnx"]', "does not fit"),
+            ("variants.q = 3", "wrong type"),
+            ('variants = ["b.onnx"]', "wrong type"),
         ],
     )
     def test_an_entry_that_breaks_a_rule(self, tmp_path: Path, variants: str, says: str) -> None:

@@ -106,7 +106,11 @@ class Mnn(Engine):
             with lock:
                 results = forward(values)
                 if len(results) != len(given):
-                    raise EngineRefusal("MNN returned no outputs: an operator failed", kind="error")
+                    raise EngineRefusal(
+                        "MNN returned no outputs, because an operator failed",
+                        kind="error",
+                        hint="What MNN printed is in the log of the case; try another precision",
+                    )
                 # What it reads is memory of the module, which the next inference writes over.
                 return [
                     result.read().astype(type_)

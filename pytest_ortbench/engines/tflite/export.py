@@ -34,11 +34,17 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
 
     data = loaded.path.read_bytes()
     if data[4:8] != _MARK:
-        raise EngineRefusal("it is not a TensorFlow Lite file")
+        raise EngineRefusal(
+            "the file is not a TensorFlow Lite model: its mark TFL3 is missing",
+            hint="Name a file that TFLiteConverter wrote",
+        )
     try:
         names = names_of(data)
     except (IndexError, ValueError, struct.error) as error:
-        raise EngineRefusal("the file is truncated or damaged") from error
+        raise EngineRefusal(
+            "the TensorFlow Lite file is truncated or damaged",
+            hint="Copy or download it again",
+        ) from error
     try:
         graph = process_tf_graph(
             None,

@@ -124,7 +124,8 @@ def _index(details: Sequence[Mapping[str, Any]], names: Mapping[str, str], wante
         if wanted in (names.get(detail["name"]), detail["name"]):
             return int(detail["index"])
     raise EngineRefusal(
-        f"the TensorFlow Lite file does not contain the tensor {wanted!r} of the export"
+        f"the TensorFlow Lite file does not contain the tensor {wanted!r} of the export",
+        hint="The file was changed since the export: delete the exported ONNX file and run again",
     )
 
 

@@ -62,7 +62,11 @@ def _opset(settings: Mapping[str, str]) -> int | None:
     """The opset that the user asks for; ``None`` for the exporter's own."""
     asked = settings.get("opset", "")
     if asked and not asked.isdecimal():
-        raise EngineRefusal(f"opset={asked!r} is no number", kind="error")
+        raise EngineRefusal(
+            f"the option opset is {asked!r}, not a whole number",
+            kind="error",
+            hint="Write opset=18",
+        )
     return int(asked) if asked else None
 
 
@@ -279,7 +283,9 @@ def _axes(name: str, axes: Mapping[int, str], rank: int) -> dict[int, str]:
     wrong = [axis for axis in axes if not -rank <= axis < rank]
     if wrong:
         raise EngineRefusal(
-            f"'dynamic' names dimension {wrong[0]} of {name!r}, which has {rank}", kind="error"
+            f"'dynamic' names axis {wrong[0]} of input {name!r}, which has {rank} axes",
+            kind="error",
+            hint=f"Write an axis from 0 to {rank - 1}" if rank else f"Leave {name!r} out",
         )
     return {axis % rank: symbol for axis, symbol in axes.items()}
 

@@ -49,7 +49,11 @@ class Scripted(Eager):
             return "load"
         method = self.task.options.get("method", "trace")
         if method not in ("trace", "script"):
-            raise EngineRefusal(f"method={method!r} is neither trace nor script", kind="error")
+            raise EngineRefusal(
+                f"the option method is {method!r}, which TorchScript does not have",
+                kind="error",
+                hint="Write method=trace or method=script",
+            )
         return method
 
     def _program(self) -> Program:

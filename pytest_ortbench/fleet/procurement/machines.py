@@ -144,7 +144,7 @@ def parse_machines(text: str, place: str) -> Terms:
         raise UsageError("years is 0", place=place, hint="Give a number of years above 0")
     currency = document.get("currency", "units of money")
     if not isinstance(currency, str) or not currency.strip():
-        raise UsageError(f"currency is {currency!r}, not a name", place=place, hint=_EXAMPLE)
+        raise UsageError(f"currency is {currency!r}, not a text", place=place, hint=_EXAMPLE)
     common = _number(document, "power_price", place)
     mix = _mix(document, place)
     machines = tuple(
@@ -200,7 +200,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     _known(table, _KEYS, place)
     host = table.get("host", name)
     if not isinstance(host, str):
-        raise UsageError(f"host is {host!r}, not a name", place=place)
+        raise UsageError(
+            f"host is {host!r}, not a text", place=place, hint='Write host = "NAME" in quotes'
+        )
     owned = _whole(table, "units_owned", place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
     without = numbers["power_price"] is None

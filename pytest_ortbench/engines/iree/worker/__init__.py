@@ -71,8 +71,11 @@ class Iree(Engine):
         require_types(self.task, "IREE", NUMPY_TYPES)
         backend = _BACKENDS.get(self.driver)
         if backend is None:
-            known = ", ".join(_BACKENDS)
-            raise EngineRefusal(f"IREE has no driver {self.driver!r}: {known}", kind="unavailable")
+            raise EngineRefusal(
+                f"IREE has no driver {self.driver!r}",
+                kind="unavailable",
+                hint=f"Choose one of {', '.join(_BACKENDS)}",
+            )
         # First the device: nobody should wait a minute to hear that there is none.
         self._open_device()
         path = self._place() / "model.vmfb"

@@ -59,7 +59,8 @@ class TensorFlow(Engine):
         if taken or lacking:
             names = ", ".join(sorted(taken) + lacking)
             raise EngineRefusal(
-                f"the ONNX file and the model of TensorFlow differ in inputs or outputs: {names}"
+                f"the ONNX file and the model of TensorFlow differ in inputs or outputs: {names}",
+                hint="Export the model again: ortbench convert MODEL --output=FILE.onnx",
             )
         order = [function.outputs.index(item.name) for item in self.task.outputs]
         constant, flatten = self._library.constant, self._library.nest.flatten
@@ -99,5 +100,7 @@ class TensorFlow(Engine):
         seen = sorted({item.device_type for item in self._library.config.list_physical_devices()})
         if kind not in seen:
             raise EngineRefusal(
-                f"TensorFlow sees no {kind} here, only {', '.join(seen)}", kind="unavailable"
+                f"TensorFlow sees no {kind} here, only {', '.join(seen)}",
+                kind="unavailable",
+                hint="Choose one of these, or install a build of TensorFlow for the device",
             )

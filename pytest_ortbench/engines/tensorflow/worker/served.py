@@ -68,7 +68,10 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
             return _renamed(loaded, _of_keras(tensorflow, loaded, jit_compile))
         return _renamed(loaded, _of_function(tensorflow, loaded, jit_compile))
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
-        raise EngineRefusal(f"TensorFlow can't trace the model: {first_sentence(error)}") from error
+        raise EngineRefusal(
+            f"TensorFlow can't trace the model: {first_sentence(error)}",
+            hint="Call the model once in a plain script: what it says there has to be mended first",
+        ) from error
 
 
 def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Served:
@@ -160,7 +163,10 @@ def _of_function(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Se
     """Return a function, or a module that can be called, for its own signature or the example."""
     model = loaded.model
     if not callable(model):
-        raise EngineRefusal(f"the model can't be called: it is of type {type(model).__name__}")
+        raise EngineRefusal(
+            f"the model is of type {type(model).__name__}, which can't be called",
+            hint="Return a Keras model, a tf.function or a tf.Module with __call__",
+        )
     given = getattr(model, "input_signature", None)
     if given is None:
         given = getattr(model.__call__, "input_signature", None)
@@ -205,7 +211,10 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     arrays = [tensorflow.convert_to_tensor(item) for item in tensorflow.nest.flatten(structure)]
     names = loaded.names or _distinct(["input"] * len(arrays))
     if len(names) != len(arrays):
-        raise EngineRefusal(f"{len(names)} names are given for {len(arrays)} example inputs")
+        raise EngineRefusal(
+            f"{len(names)} names are given for {len(arrays)} example inputs",
+            hint="Give each example input one name in 'names'",
+        )
     specs = []
     for name, array in zip(names, arrays, strict=True):
         opened = (loaded.dynamic or {}).get(name, {0: "batch"} if batched else {})
@@ -219,7 +228,10 @@ def _renamed(loaded: LoadedSource, made: Served) -> Served:
     inputs, outputs = loaded.names, loaded.outputs
     for given, own, kind in ((inputs, made.inputs, "inputs"), (outputs, made.outputs, "outputs")):
         if given is not None and len(given) != len(own):
-            raise EngineRefusal(f"{len(given)} names are given for {len(own)} {kind}")
+            raise EngineRefusal(
+                f"{len(given)} names are given for {len(own)} {kind}",
+                hint=f"Give each of the {kind} one name",
+            )
     return Served(
         function=made.function,
         owner=made.owner,

@@ -252,7 +252,9 @@ class CausalModel(Eager):
             raise
         except ImportError as error:
             raise EngineRefusal(
-                f"transformers needs another package: {first_line(error)}", kind="unavailable"
+                f"transformers needs a package that is not installed: {first_line(error)}",
+                kind="unavailable",
+                hint="Install it where transformers is installed",
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
@@ -292,13 +294,19 @@ def roles(
             pasts.setdefault(part[0], {})[part[1]] = item.name
         elif item.name not in _PASSED:
             if ids:
-                raise EngineRefusal(f"{item.name!r} is no input of a model of transformers")
+                raise EngineRefusal(
+                    f"the ONNX file has the input {item.name!r}, which models of transformers lack"
+                )
             ids = item.name
     incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
     if incomplete or not ids:
-        raise EngineRefusal("keys and values of its cache are not told apart by their names")
+        raise EngineRefusal(
+            "the names of its inputs do not say which are keys and which are values of the cache"
+        )
     fed = {layer: (names["keys"], names["values"]) for layer, names in pasts.items()}
     given = [layer_of(name) for name in outputs]
     if given.count(None) != 1:
-        raise EngineRefusal("it has outputs beside logits and cache, which transformers lacks")
+        raise EngineRefusal(
+            "the ONNX file has outputs beside logits and cache, which models of transformers lack"
+        )
     return ids, fed, given

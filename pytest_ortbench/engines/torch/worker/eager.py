@@ -53,7 +53,11 @@ class Eager(Engine):
         if wanted:
             layout = getattr(torch, wanted, None)
             if not isinstance(layout, torch.memory_format):
-                raise EngineRefusal(f"PyTorch has no memory format {wanted!r}", kind="error")
+                raise EngineRefusal(
+                    f"PyTorch has no memory format {wanted!r}",
+                    kind="error",
+                    hint="Write channels_last or contiguous_format",
+                )
             self.called = self.called.to(memory_format=layout)
 
     def open(self) -> Inference:
@@ -131,7 +135,11 @@ class Eager(Engine):
             return nullcontext()
         dtype = getattr(torch, name, None)
         if dtype not in (torch.bfloat16, torch.float16):
-            raise EngineRefusal(f"autocast={name!r} is no bfloat16 and no float16", kind="error")
+            raise EngineRefusal(
+                f"the option autocast is {name!r}, not a type that PyTorch casts to",
+                kind="error",
+                hint="Write autocast=bfloat16 or autocast=float16",
+            )
         kind = torch.device(self.device).type
         cast: AbstractContextManager[Any] = torch.autocast(kind, dtype=dtype)
         return cast
@@ -145,6 +153,7 @@ class Eager(Engine):
             raise EngineRefusal(
                 f"PyTorch has no device {self.device!r} here: {first_line(error)}",
                 kind="unavailable",
+                hint="Choose another device, or install a build of PyTorch for it",
             ) from error
 
     def _program(self) -> Program:
