@@ -99,7 +99,9 @@ def first_line_of(key: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9-]*", key):
         raise UsageError(
-            f"{key!r} is no key", place="--key", hint="Use letters, digits and '-' only"
+            f"{key!r} can't tell comments apart: it has other signs than letters, digits and '-'",
+            place="--key",
+            hint="Write e.g. --key=linux",
         )
     return f"<!-- pytest-ortbench {key} -->" if key else "<!-- pytest-ortbench -->"
 

@@ -144,7 +144,7 @@ def parse_span(text: str, *, place: str) -> float:
             hint = f"Write {number}m for minutes, or {number}s for seconds"
             raise UsageError(f"{text!r} has no unit", place=place, hint=hint)
         raise UsageError(
-            f"{text!r} has the unit {unit!r}, which does not fit", place=place, hint=hint
+            f"{text!r} is written in {unit!r}, which is no unit of time", place=place, hint=hint
         )
     return sum(float(number) * _SPANS[unit] for number, unit in parts)
 

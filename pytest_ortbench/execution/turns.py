@@ -89,7 +89,8 @@ def _without_turn(case: Case, total_s: float) -> CaseResult:
     failure = Failure(
         kind="timeout",
         phase="start",
-        message=f"left out: its least does not fit into the budget of {clock_words(total_s)}",
+        message=f"not measured: its shortest measurement needs more than is left of the budget of "
+        f"{clock_words(total_s)}",
         hint=_HINT,
         tells_phase=True,
     )

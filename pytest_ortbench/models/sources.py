@@ -162,7 +162,7 @@ def read_source(source: SourceSpec, *, name: str, export: Export | None) -> Mode
         raise ModelError(source.refusal, place=source.path.name)
     if export is None:
         raise ModelError(
-            "a source is exported before it is read",
+            "this is code that makes a model, and it was not exported to ONNX yet",
             place=source.text,
             hint=f"Export it first: ortbench convert {source.text} -o net.onnx",
         )

@@ -162,9 +162,9 @@ class Against:
             return
         if self._set_already:
             raise UsageError(
-                f"the options already request {self.side.label}",
+                f"both sides would be {self.side.label}, which the other options set already",
                 place=_PLACE,
-                hint="Name the value that the baseline has",
+                hint="Name another value here: it is the side to compare with",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(

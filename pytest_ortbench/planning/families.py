@@ -160,7 +160,11 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
     if floor is not None and (
         not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)
     ):
-        raise UsageError(f"sqnr_floor is {floor!r}", place=place, hint="Write decibels, e.g. 12")
+        raise UsageError(
+            f"sqnr_floor is {floor!r}, not a number of decibels",
+            place=place,
+            hint="Write e.g. sqnr_floor = 12",
+        )
     return Member(
         spec=_rebased(file, folder), sqnr_floor_db=None if floor is None else float(floor)
     )

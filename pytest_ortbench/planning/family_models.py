@@ -192,7 +192,11 @@ def _one(
     except UsageError as error:
         raise UsageError(error.message, place=place, hint=error.hint) from error
     if len(found) != 1:
-        raise UsageError(f"{spec!r} stands for {len(found)} models", place=place, hint="Name one")
+        raise UsageError(
+            f"{spec!r} stands for {len(found)} models, but one is needed here",
+            place=place,
+            hint="Name one file",
+        )
     model = _described(found[0], describe)
     if isinstance(model, BrokenModel):
         raise model.error

@@ -118,8 +118,8 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
         return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings))
     if labels is not None:
         raise UsageError(
-            f"{str(labels)!r} labels files, and "
-            + ("none are named" if path is None else f"{str(path)!r} holds none that it could"),
+            f"{str(labels)!r} gives labels to files, but "
+            + ("no files are named" if path is None else f"{str(path)!r} has only arrays"),
             place=LABELS_PLACE,
             hint="Name a folder of JPEG, PNG or WAV files, or a text file: --ort-inputs=photos/",
         )

@@ -161,13 +161,15 @@ def _checked(
         raise UsageError(f"percentile is {changed.percentile:g}", place=place, hint="Write 99.99")
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(
-            f"block_size is {changed.block_size}",
+            f"block_size is {changed.block_size}, which ONNX Runtime has no kernels for",
             place=place,
             hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))}",
         )
     if changed.accuracy_level not in _ACCURACY_LEVELS:
         raise UsageError(
-            f"accuracy_level is {changed.accuracy_level}", place=place, hint="Write 0 to 4"
+            f"accuracy_level is {changed.accuracy_level}, but levels go from 0 to 4",
+            place=place,
+            hint="Write one of them",
         )
     if changed.activation_type == "int8" and changed.weight_type == "uint8":
         raise UsageError(

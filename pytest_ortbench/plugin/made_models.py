@@ -170,7 +170,11 @@ class MadeModels:
         """The plan; where a test is run again, with the cases that it had before."""
         if not plan.entries:
             reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
-            raise UsageError(f"there is nothing to measure: {reasons}", place=self._place)
+            raise UsageError(
+                f"every case of the model was left out: {reasons}",
+                place=self._place,
+                hint="Ask for a provider or precision that can run it",
+            )
         entries = []
         for entry in plan.entries:
             earlier = self._bench.planned.get(entry.case.key)

@@ -132,7 +132,9 @@ def _one_of(known: tuple[str, ...], written: OptionText) -> str:
     chosen = parse_choices(written.last, known, place=written.place)
     if len(chosen) > 1:
         raise UsageError(
-            f"{written.last!r} names more than one", place=written.place, hint="Choose one of them"
+            f"{written.last!r} is a list, but the option takes one value",
+            place=written.place,
+            hint="Keep one of them",
         )
     return chosen[0]
 

@@ -116,10 +116,16 @@ def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ..
     value = table.get(key, ())
     if isinstance(value, str):
         raise UsageError(
-            f"{key} is one string", place=place, hint="Write a list of strings: no shell splits it"
+            f"{key} is one text, but a list is needed, since no shell splits it",
+            place=place,
+            hint=f'Write {key} = ["…", "…"]',
         )
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a list of strings")
+        raise UsageError(
+            f"{key} is {value!r}, not a list of texts",
+            place=place,
+            hint=f'Write {key} = ["…", "…"]',
+        )
     if key in table and (not value or not value[0]):
         raise UsageError(f"{key} is empty", place=place, hint=_EXAMPLE)
     return tuple(value)

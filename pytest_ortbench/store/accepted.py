@@ -118,7 +118,7 @@ def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
 def _unsafe(path: Path) -> OrtbenchError:
     """The file is never written so that it would not read back as what is meant."""
     return OrtbenchError(
-        "the layout of the file can't be changed safely",
+        "the file is written in a way that an entry can't be added to without changing others",
         place=str(path),
         hint="Write each entry as a table [[accepted]] of its own, or edit it by hand",
     )
@@ -270,7 +270,9 @@ def _share(table: dict[str, object], place: str) -> float | None:
         return None
     if not isinstance(value, str):
         raise UsageError(
-            f"'worse_by' is {value!r}", place=place, hint='Write a share as text: worse_by = "8%"'
+            f"'worse_by' is {value!r}, not a text with a share",
+            place=place,
+            hint='Write worse_by = "8%"',
         )
     return parse_share(value, place=place)
 

@@ -142,13 +142,13 @@ def _chosen(types: dict[str, str], loaded: LoadedSource) -> dict[str, str]:
     for name, kind in dict(loaded.settings.get("types", {})).items():
         if name not in types:
             raise EngineRefusal(
-                f"'types' names the input {name!r}, which it does not have",
+                f"'types' of the source names {name!r}, which is no input of the model",
                 kind="error",
                 hint=did_you_mean(str(name), types),
             )
         if kind not in TYPES:
             raise EngineRefusal(
-                f"'types' gives {name!r} the type {kind!r}, which does not exist",
+                f"'types' of the source gives {name!r} the type {kind!r}, which does not exist",
                 kind="error",
                 hint=did_you_mean(str(kind), TYPES),
             )

@@ -287,7 +287,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x = 1\n[tool", "pyproject.toml: it can't be read: "),
-        ("tool.ortbench.runtimes = 1", "[tool.ortbench.runtimes] is not a table"),
+        ("tool.ortbench.runtimes = 1", "tool.ortbench.runtimes is a single value"),
         ("[tool.ortbench.runtimes]\nx = 1", "[tool.ortbench.runtimes.x]: it is 1, not a table"),
         ("[tool.ortbench.runtimes.x]", "it has neither a command to start nor packages to install"),
         ("[tool.ortbench.runtimes.current]\npython='x'", "'current' can't be the name"),
@@ -298,9 +298,9 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ),
         (
             "[tool.ortbench.runtimes.x]\ncommand='ssh h'",
-            "command is one string. Write a list of strings",
+            "command is one text, but a list is needed",
         ),
-        ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1]. Write a list of strings"),
+        ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of texts"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),
         ("[tool.ortbench.runtimes.x]\npython=3.11", "python is 3.11. Write a string"),
         ("[tool.ortbench.runtimes.x]\nrequirements='torch'", "x] requirements: 'torch' is neither"),

@@ -423,7 +423,7 @@ def test_files_are_pictures(tmp_path: Path) -> None:
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
     figure = draw_by_case(shown_run(sample_runs.one_case()).entries, LATENCY)
     assert figure is not None
-    with pytest.raises(UsageError, match="'gif' is no kind of figure"):
+    with pytest.raises(UsageError, match="can't be written as 'gif'"):
         render(figure, "gif")
 
 

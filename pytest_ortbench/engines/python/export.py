@@ -49,7 +49,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         read = (named,)
     if loaded.example is not None and not isinstance(loaded.example, Mapping):
         raise EngineRefusal(
-            f"its example inputs are a {type(loaded.example).__qualname__}, and no dictionary",
+            f"its example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
             kind="error",
             hint=_SHAPE,
         )

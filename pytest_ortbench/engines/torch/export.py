@@ -250,7 +250,7 @@ def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mappi
     unknown = [name for name in dynamic if name not in names]
     if unknown or len(names) != len(tensors):
         raise EngineRefusal(
-            f"'dynamic' names {', '.join(unknown) or 'inputs'}, and the inputs are "
+            f"'dynamic' names {', '.join(unknown) or 'inputs'}, but the inputs are "
             f"{', '.join(names) or 'without names'}",
             kind="error",
             hint=f"Name as many inputs as there are tensors ({len(tensors)}): {{'names': [...]}}",

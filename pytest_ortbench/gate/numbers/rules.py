@@ -268,7 +268,9 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             known = unit if unit in FACTORS else "1"
             amount = parse_amount(part, known, place=place)
     if share < 0 or amount < 0 or share >= 10:
-        raise UsageError(f"{text!r} is out of range", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"the margin {text!r} is out of range, which is 0 to 1000 %", place=place, hint=_EXAMPLE
+        )
     if metric == LATENCY and not share:
         raise UsageError(
             f"{text!r} leaves no margin",

@@ -18,7 +18,9 @@ def read_energy_window(written: OptionText) -> float:
     value = read_seconds(written)
     if value < _SHORTEST_WINDOW_S:
         rule = "Write 5 or more: energy counters are updated at most ten times a second"
-        raise UsageError(f"{written.last!r} is too short", place=written.place, hint=rule)
+        raise UsageError(
+            f"{written.last!r} is too short for a window of energy", place=written.place, hint=rule
+        )
     return value
 
 

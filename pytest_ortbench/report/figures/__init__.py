@@ -156,5 +156,5 @@ def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
         svg = FigureCanvasSVG(made)
         svg.print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]  # no types
     else:
-        raise UsageError(f"{ending!r} is no kind of figure", hint="Known: png, svg")
+        raise UsageError(f"a figure can't be written as {ending!r}", hint="Write .png or .svg")
     return stream.getvalue()

@@ -86,8 +86,8 @@ def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> S
         raise EngineRefusal(
             f"the SavedModel has no signature {name!r}, only: "
             f"{', '.join(sorted(signatures)) or 'none'}",
-            hint="Choose one in a function that is named as net.py:build: "
-            "return tensorflow.saved_model.load(FOLDER), None, {'signature': NAME}",
+            hint="Write a function that chooses one, such as build in net.py, and measure "
+            "net.py:build: return tensorflow.saved_model.load(FOLDER), None, {'signature': NAME}",
         )
     return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
 
