@@ -55,7 +55,7 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
         ("[plugins.acme]\nprovider = 'x'\n", "it names neither a library nor options"),
         ("[plugins.acme]\nlibrary = ''\n", "library is ''"),
         ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed'. Write a list"),
-        ("plugins = 3\n", "[plugins] is not a table"),
+        ("plugins = 3\n", "plugins is a single value"),
         ("[plugins\n", "it can't be read"),
     ],
 )
