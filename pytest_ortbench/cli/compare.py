@@ -183,7 +183,7 @@ def command(
 
     Only what may be compared is ranked: measured, accuracy passed, not emulated, with the same
     batch size, inputs and I/O mode. A gap inside the intervals is called a tie, a case that a side
-    lacks stays a hole.
+    lacks stays without a number.
 
     With --machines the columns are machines, and the answer says what each costs: per million
     items, and, with --rate and --p99, how many are needed and their cost over the years. With --mix

@@ -131,6 +131,7 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
             f"{count} ({source})" if source else f"{count}" for count, source in threads
         )
         sentences.append(f"Threads of one operator: {used}.")
+    sentences += _names(cases)
     mapped = dict.fromkeys(
         case.model.name
         for case in cases
@@ -144,6 +145,17 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
         )
     sentences += _size_questions(cases)
     return tuple(one_line(sentence) for sentence in sentences)
+
+
+def _names(cases: Sequence[Case]) -> list[str]:
+    """What the parts of a case's name are that nobody asked for."""
+    sentences = []
+    if any(case.variant.precision == "native" for case in cases):
+        sentences.append("native: the file as it is, in its own precision.")
+    labels = dict.fromkeys(case.runtime.label for case in cases)
+    if len(labels) > 1:
+        sentences.append(f"+{next(reversed(labels))} behind a name: the runtime that ran the case.")
+    return sentences
 
 
 def is_unstable_row(entry: Entry) -> bool:

@@ -134,7 +134,7 @@ def test_the_only_runtime_is_not_named_where_something_was_left_out() -> None:
 
 def test_what_numbers_include_follows_the_cases() -> None:
     device = dataclasses.replace(sample_runs.case(), io="device", sampling=Sampling(workers=1))
-    (latency, workers, threads) = legend.includes(
+    (latency, workers, threads, names) = legend.includes(
         shown_run(factory.make_run([factory.make_result(case=device)])).entries
     )
     assert latency.startswith(
@@ -144,6 +144,18 @@ def test_what_numbers_include_follows_the_cases() -> None:
         "1 fresh worker process a case; p50 is its median, with its 95 % interval widened by 5 % "
     )
     assert threads == "Threads of one operator: 2 (affinity)."
+    assert names.startswith("native: ")
+
+
+def test_the_runtime_behind_a_name_is_explained_where_there_are_several() -> None:
+    def named(*labels: str) -> list[str]:
+        cases = [factory.make_case(precision="fp32", runtime=label) for label in labels]
+        results = [factory.make_result(case=case) for case in cases]
+        return list(legend.includes(shown_run(factory.make_run(results)).entries))
+
+    one, two = named("current"), named("current", "ort120")
+    assert [sentence for sentence in two if sentence.startswith("+ort120 ")] == two[len(one) :]
+    assert len(two) == len(one) + 1
 
 
 def test_what_nobody_said_is_asked_for() -> None:

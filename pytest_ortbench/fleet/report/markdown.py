@@ -56,7 +56,7 @@ def render_comparison_markdown(view: ComparisonView) -> str:
         ],
         *(part for block in view.blocks for part in _block(block)),
         *(part for section in view.sections for part in _section(section)),
-        [f"- Hole: {markdown(text)}" for text in view.holes],
+        [f"- No number: {markdown(text)}" for text in view.holes],
         [f"- {markdown(text)}" for text in view.warnings],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

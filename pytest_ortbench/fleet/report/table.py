@@ -105,7 +105,7 @@ def render_comparison_table(
         f"clear difference from the best, {HOLE} no number, (…) a number that must not be "
         "compared; a number without × has no baseline."
     )
-    for text in (view.counts, note, *(f"hole: {hole}" for hole in view.holes), *view.warnings):
+    for text in (view.counts, note, *(f"no number: {hole}" for hole in view.holes), *view.warnings):
         console.print(plain(text), soft_wrap=not wrap)
     console.print()
     for text in (*view.aside, *view.answer):
