@@ -38,6 +38,9 @@ _LOADED_BYTES_A_S = 1e8
 #: Starts of a process that the reference takes: its own, and what the host does beside it.
 _STARTS_OF_REFERENCE = 1.5
 
+#: Starts of a process that the first worker takes for its profiled session.
+_STARTS_OF_FIRST = 0.4
+
 #: Inferences of a worker that nobody times: the first one, and those whose outputs are looked at.
 _LOOKED_AT = 4
 
@@ -125,10 +128,12 @@ class Costs:
 
     Attributes:
         start_s: Seconds of a worker until it has loaded what runs the model, by the label of its
-            runtime; of others :data:`START_S`.
+            runtime.
+        usual_start_s: The same of runtimes of which nobody knows.
     """
 
     start_s: dict[str, float] = field(default_factory=dict)
+    usual_start_s: float = START_S
     _of_case: dict[Key, _Seen] = field(default_factory=dict)
     _of_model: dict[tuple[object, ...], _Seen] = field(default_factory=dict)
 
@@ -207,7 +212,7 @@ class Costs:
             return seen
         seen = self._of_model.get(_alike(case))
         if seen is None:
-            return _guessed(case, self.start_s.get(case.runtime.label, START_S))
+            return _guessed(case, self.start_s.get(case.runtime.label, self.usual_start_s))
         more = _elements(case) / max(1, seen.elements)
         return replace(seen, inference_s=seen.inference_s * more)
 
@@ -258,7 +263,7 @@ def _guessed(case: Case, start_s: float) -> _Seen:
     return _Seen(
         reference_s=_STARTS_OF_REFERENCE * start_s + compared_s,
         start_s=start_s + load_s + _LOOKED_AT * inference_s + _yardstick_s(case),
-        first_s=compared_s,
+        first_s=_STARTS_OF_FIRST * start_s + compared_s,
         inference_s=inference_s,
         timed_share=1.0,
     )

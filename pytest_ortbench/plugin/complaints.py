@@ -12,6 +12,7 @@ import pytest
 from pytest_ortbench.core.complaint import RUN, TEST, Complaint
 
 if TYPE_CHECKING:
+    from pytest_ortbench.core.case import Key
     from pytest_ortbench.planning.matrix import Planned
 
 #: Where CI services say that the repository lies.
@@ -32,17 +33,30 @@ class Complaints:
         self._root = root
         self._name_of = name_of
         self._of_tests: dict[str, list[Complaint]] = {}
-        self._carriers: set[str] = set()
+        self._carriers: dict[str, tuple[Key, ...]] = {}
         self._of_run: list[Complaint] = []
 
     def begin(self, item: pytest.Item) -> None:
         """Forget what a test failed for in an earlier call of it."""
         self._of_tests.pop(item.nodeid, None)
-        self._carriers.discard(item.nodeid)
+        self._carriers.pop(item.nodeid, None)
 
-    def carries_gate(self, item: pytest.Item) -> None:
-        """Note a test that fails for a verdict of the gate, which the run itself tells."""
-        self._carriers.add(item.nodeid)
+    def carries_gate(self, item: pytest.Item, keys: Iterable[Key]) -> None:
+        """Note a test that fails for verdicts of the gate, which the run itself tells.
+
+        Args:
+            item: The test.
+            keys: The cases that they are about.
+        """
+        self._carriers[item.nodeid] = tuple(keys)
+
+    def gates_told(self, failed: Collection[str]) -> set[Key]:
+        """Return the cases whose verdict of the gate stands in the failure of a test.
+
+        Args:
+            failed: Ids of the tests that were reported as failed.
+        """
+        return {key for nodeid, keys in self._carriers.items() if nodeid in failed for key in keys}
 
     def note(
         self, item: pytest.Item, planned: Planned, kind: str, problems: Iterable[tuple[str, str]]

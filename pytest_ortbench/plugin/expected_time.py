@@ -28,9 +28,14 @@ _STARTS_OF_CANARY, _CPU_SECONDS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 1.5, 1.8, 4
 
 def costs_of(bench: Bench) -> Costs:
     """Return what parts of cases take here, as far as starts and earlier runs say it."""
-    # Half way to what is usual: one start in a busy or a quiet moment says little of the others.
+    # Half way to what is usual beside this load: one start in a busy or a quiet moment says little
+    # of the others.
+    usual_s = START_S * load_factor()
     seen = bench.session.launcher.start_s
-    costs = Costs(start_s={label: math.sqrt(START_S * each_s) for label, each_s in seen.items()})
+    costs = Costs(
+        start_s={label: math.sqrt(usual_s * each_s) for label, each_s in seen.items()},
+        usual_start_s=usual_s,
+    )
     if _is_stored(bench):
         for result in earlier_results(bench.options.results, bench.machine):
             costs.learn(result)

@@ -201,7 +201,7 @@ class Judging:
         """Have reports hear of what fails a test."""
         complaints = self._bench.complaints
         if verdict.problems and verdict.kind == GATE:
-            complaints.carries_gate(item)
+            complaints.carries_gate(item, [planned.case.key])
         elif verdict.problems:
             named = zip_longest(verdict.abouts, verdict.problems, fillvalue="")
             complaints.note(item, planned, verdict.kind, named)

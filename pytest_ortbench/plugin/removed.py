@@ -51,7 +51,8 @@ class RemovedItem(pytest.Item):
         judged = self._gating.judge_removal(self.removal)
         self.user_properties += gate_properties(judged[0])
         if any(result.failures for result in judged):
-            Bench.of(self.config).complaints.carries_gate(self)
+            keys = [(result.case_id, result.runtime) for result in judged]
+            Bench.of(self.config).complaints.carries_gate(self, keys)
             told = [
                 f"  {result.case_id}{result.role_note}: {why_not(finding)}"
                 for result in judged

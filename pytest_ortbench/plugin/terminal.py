@@ -19,6 +19,7 @@ from pytest_ortbench.runtimes.installed import installed
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_ortbench.core.case import Key
     from pytest_ortbench.core.run import Run
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.judges import Judges
@@ -227,7 +228,7 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
             reporter.write_line(line)
     for line in (
         *answer_lines(bench.shown, encoding=encoding),
-        *gate_lines(run, encoding=encoding),
+        *gate_lines(run, told=_gates_told(bench), encoding=encoding),
     ):
         reporter.write_line(line)
     for what, path in bench.files:
@@ -244,6 +245,13 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     if reporter.verbosity >= 0:
         for line in next_lines(bench, encoding=encoding):
             reporter.write_line(line)
+
+
+def _gates_told(bench: Bench) -> set[Key]:
+    """The cases whose verdict pytest has printed as the failure of a test."""
+    if bench.config.option.tbstyle == "no":
+        return set()
+    return bench.complaints.gates_told(bench.outcomes.failed)
 
 
 def _write_errors(bench: Bench, reporter: pytest.TerminalReporter) -> None:

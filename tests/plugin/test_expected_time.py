@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.estimate import Costs
 from pytest_ortbench.planning.matrix import Planned
+from pytest_ortbench.plugin import expected_time
 from pytest_ortbench.plugin.countdown import Countdown
 from pytest_ortbench.plugin.expected_time import (
     refuse_endless,
@@ -129,3 +130,21 @@ def test_a_case_that_comes_up_late_is_counted_once() -> None:
     once_s = countdown.left_s
     countdown.add(case, ())
     assert countdown.left_s == once_s > 5.0
+
+
+def test_starts_are_expected_to_take_as_long_as_beside_the_load_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def costs(load: float) -> Costs:
+        monkeypatch.setattr(expected_time, "load_factor", lambda: load)
+        launcher = SimpleNamespace(start_s={"current": 2.0})
+        options = SimpleNamespace(no_results=True)
+        bench: Any = SimpleNamespace(session=SimpleNamespace(launcher=launcher), options=options)
+        return expected_time.costs_of(bench)
+
+    (case,) = _cases(1, yardstick="off")
+    quiet, busy = costs(1.0), costs(4.0)
+    # Half way between one start that was seen and what is usual beside such a load.
+    assert busy.start_s["current"] == pytest.approx(2 * quiet.start_s["current"])
+    assert busy.usual_start_s == pytest.approx(4 * quiet.usual_start_s)
+    assert busy.expected(case).total_s > quiet.expected(case).total_s + 2.0

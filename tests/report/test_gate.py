@@ -115,6 +115,18 @@ def accepted_run(*states: str) -> Run:
     return replace(make_run(), gate=tuple(gates))
 
 
+def test_what_a_failed_test_has_told_is_not_printed_again() -> None:
+    run = accepted_run("expired", "expired")
+    whole, rest = gate_lines(run), gate_lines(run, told={(CASE, "r0")})
+    (told,) = run.gate[0].failures
+    assert [f"  {told}" in lines for lines in (whole, rest)] == [True, True]
+    assert len([line for line in whole if line == f"  {told}"]) == 2
+    assert len([line for line in rest if line == f"  {told}"]) == 1
+    assert [line for line in rest if line.startswith("gate ")] == [
+        line for line in whole if line.startswith("gate ")
+    ]
+
+
 def test_an_accepted_finding_has_its_reason_and_is_counted_apart() -> None:
     run = accepted_run("accepted", "expired", "accepted")
     text = "\n".join(gate_lines(run))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.metrics import SIDE_METRICS
 from pytest_ortbench.core.run import Run
@@ -42,11 +43,12 @@ def runtimes_of(run: Run) -> set[str]:
     return runtimes | {result.runtime for result in run.gate}
 
 
-def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
+def gate_lines(run: Run, *, told: Collection[Key] = (), encoding: str = "utf-8") -> list[str]:
     """Return one line a case, its reasons below; nothing without a gate.
 
     Args:
         run: Any run.
+        told: Cases whose failures the reader has seen already: of them stands the verdict.
         encoding: Of the stream that the lines go to.
     """
     if not run.gate:
@@ -55,7 +57,8 @@ def gate_lines(run: Run, *, encoding: str = "utf-8") -> list[str]:
     parts = [""]
     for result in run.gate:
         parts += lines(f"gate {name(result)} against {result.against}: {verdict_line(result)}")
-        texts = (*result.failures, *result.warnings, *accepted_texts(result), model_note(result))
+        failures = () if (result.case_id, result.runtime) in told else result.failures
+        texts = (*failures, *result.warnings, *accepted_texts(result), model_note(result))
         for text in filter(None, texts):
             parts += lines(f"  {text}")
     parts += count_lines(run.gate, runtimes_of(run))
