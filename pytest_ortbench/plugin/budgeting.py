@@ -255,7 +255,8 @@ def _standard_lines(budget: Budget, parts: Sequence[tuple[BudgetPart, float]]) -
             name = _RANKS[rank][len(fitting) > 1]
             yield (
                 f"budget: {len(fitting)} {name}: {_range([given for _, given in fitting])} each, "
-                f"for {workers} (fresh processes), each timed for {timed} after its start and warm-up"
+                f"for {workers} (fresh processes), each timed for {timed} after its start and "
+                "warm-up"
             )
 
 
