@@ -13,7 +13,7 @@ from pytest_ortbench.cli.application import application
 from pytest_ortbench.fleet.report.cards import comparison_sheet
 from pytest_ortbench.report.cards.sheet import Sheet, run_sheet
 from pytest_ortbench.report.entries import shown_run
-from pytest_ortbench.report.figures.sheet import fitting, sheet_pdf
+from pytest_ortbench.report.figures.sheet import fitting, rest_lines, sheet_pdf
 from tests.report import sample_runs
 from tests.report.fleet_views import view
 
@@ -48,6 +48,17 @@ def test_of_many_cards_each_shows_its_first_batch_size_and_the_rest_is_left_out(
     assert 3 < len(kept) < 40
     assert all(one.groups == card.groups[:1] for one in kept)
     assert pages(sheet_pdf(Sheet(title="t", facts="f", cards=tuple(many), note="n"))) == 1
+
+
+def test_below_few_cards_stands_the_whole_answer_and_how_it_was_measured() -> None:
+    sheet = run_sheet(shown_run(sample_runs.ten_cases()))
+    lines = rest_lines(sheet.rest, 600.0)
+    headings = [line for line, is_heading in lines if is_heading]
+    assert headings == [part.heading for part in sheet.rest if part.texts]
+    assert " ".join(line for line, _ in lines).count(sheet.rest[0].texts[0]) == 1
+    few = rest_lines(sheet.rest, 60.0)
+    assert 1 < len(few) <= 5
+    assert rest_lines(sheet.rest, 10.0) == []
 
 
 def test_the_command_writes_it_beside_the_run_or_where_it_is_told(tmp_path: Path) -> None:

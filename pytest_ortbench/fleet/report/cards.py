@@ -19,7 +19,7 @@ from pytest_ortbench.fleet.report.view import (
 from pytest_ortbench.report.cards.bars import Bars, BarText, draw_bars
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.cards.sentence import sentence_of
-from pytest_ortbench.report.cards.sheet import READING, Sheet
+from pytest_ortbench.report.cards.sheet import READING, Paragraphs, Sheet, whole_answer
 from pytest_ortbench.report.escape import one_line
 
 #: Models that have a card, and workloads of each; the tables have the rest.
@@ -51,13 +51,19 @@ def comparison_cards(view: ComparisonView) -> list[AnswerCard]:
 
 def comparison_sheet(view: ComparisonView) -> Sheet:
     """Gather the one printed page of a comparison."""
+    cards = tuple(comparison_cards(view))
+    limits = (*(f"No number: {text}" for text in view.holes), *view.warnings)
     return Sheet(
         title=view.title,
         facts=" · ".join(
             filter(None, (f"{len(view.runs)} runs", f"baseline {view.baseline}", view.shared))
         ),
-        cards=tuple(comparison_cards(view)),
+        cards=cards,
         note=f"{READING} {view.counts}",
+        rest=(
+            whole_answer(cards),
+            Paragraphs(heading="Limits of this comparison", texts=limits),
+        ),
     )
 
 

@@ -25,6 +25,11 @@ class Sentence:
     about: str
     parts: tuple[Part, ...]
 
+    @property
+    def text(self) -> str:
+        """The sentence as it is read."""
+        return self.about + "".join(part.text for part in self.parts)
+
 
 def sentence_of(told: Told, flags: Collection[str] = ()) -> Sentence:
     """Cut a sentence into its parts, each of them inert.

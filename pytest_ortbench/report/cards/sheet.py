@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.answers import answers
@@ -20,6 +21,14 @@ READING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paragraphs:
+    """Sentences under one heading."""
+
+    heading: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
     """One printed page.
 
@@ -28,12 +37,14 @@ class Sheet:
         facts: One line below it: when, where, with what.
         cards: Answers, the most important first; what does not fit is counted.
         note: How to read it.
+        rest: What stands below the cards for as long as there is room.
     """
 
     title: str
     facts: str
     cards: tuple[AnswerCard, ...]
     note: str
+    rest: tuple[Paragraphs, ...] = ()
 
 
 def run_sheet(shown: ShownRun) -> Sheet:
@@ -43,6 +54,8 @@ def run_sheet(shown: ShownRun) -> Sheet:
         legend.runtime_line(label, info, run.machine.host) for label, info in run.runtimes.items()
     )
     measured = sum(entry.measured for entry in shown.entries)
+    cards = tuple(answer_card(answer, ()) for answer in answers(run, shown.summaries))
+    flags = [f"{note.kind.name}: {note.sentence}" for note in legend.flag_notes(shown.entries)]
     return Sheet(
         title=one_line(f"Which provider and precision: {run.machine.host}"),
         facts=one_line(
@@ -54,6 +67,22 @@ def run_sheet(shown: ShownRun) -> Sheet:
                 )
             )
         ),
-        cards=tuple(answer_card(answer, ()) for answer in answers(run, shown.summaries)),
+        cards=cards,
         note=READING,
+        rest=(
+            whole_answer(cards),
+            Paragraphs(heading="Why a number is less sure", texts=tuple(flags)),
+            Paragraphs(
+                heading="How it was measured",
+                texts=(*legend.includes(shown.entries), f"Machine {legend.machine_line(run)}."),
+            ),
+        ),
     )
+
+
+def whole_answer(cards: Sequence[AnswerCard]) -> Paragraphs:
+    """Return the sentences that a page to look at folds."""
+    texts = dict.fromkeys(
+        told.text for card in cards for told in (*card.beside, *card.folded) if told.text
+    )
+    return Paragraphs(heading="The whole answer", texts=tuple(texts))

@@ -13,8 +13,7 @@ from matplotlib.patches import Rectangle
 
 from pytest_ortbench.report.cards.bars import Bar, Bars
 from pytest_ortbench.report.cards.card import AnswerCard
-from pytest_ortbench.report.cards.sentence import Sentence
-from pytest_ortbench.report.cards.sheet import Sheet
+from pytest_ortbench.report.cards.sheet import Paragraphs, Sheet
 from pytest_ortbench.report.figures.style import COLOURS, FAINT, GRID, INK, drawable, font
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ _HEAD, _LEAD, _GROUP, _BAR, _GAP, _FOOT = 58.0, 14.0, 13.0, 12.0, 16.0, 46.0
 _BARS_FROM, _BARS_TO = 175.0, 345.0
 #: Characters of a line of a lead, of a label, of what stands behind a bar, and of a note.
 _LEAD_CHARACTERS, _LABEL_CHARACTERS, _VALUE_CHARACTERS, _NOTE_CHARACTERS = 84, 33, 40, 125
+#: And of what stands below the cards.
+_REST_CHARACTERS = 110
 _TITLE_PT, _LEAD_PT, _TEXT_PT, _SMALL_PT = 15.0, 10.0, 8.0, 7.0
 
 _FILLS = {"best": COLOURS[2], "plain": COLOURS[5], "doubt": COLOURS[4], "faint": GRID}
@@ -83,7 +84,41 @@ def draw_sheet(sheet: Sheet) -> Figure:
     foot = _HEIGHT - _MARGIN - len(lines) * _GROUP
     for index, line in enumerate(lines):
         _write(axes, 0, foot + index * _GROUP, line, size=_SMALL_PT, colour=FAINT, limit=200)
+    if not left_out:
+        _rest(axes, top, foot - _GAP, sheet.rest)
     return made
+
+
+def rest_lines(rest: Sequence[Paragraphs], room: float) -> list[tuple[str, bool]]:
+    """Return the lines that fit into a height, whole paragraphs of them, and which are headings.
+
+    Args:
+        rest: What could be written.
+        room: Points from the first line to the last.
+    """
+    kept: list[tuple[str, bool]] = []
+    for part in rest:
+        heading = [("", False), (part.heading, True)] if kept else [(part.heading, True)]
+        for text in part.texts:
+            wrapped = [(line, False) for line in textwrap.wrap(text, _REST_CHARACTERS)]
+            if (len(kept) + len(heading) + len(wrapped)) * _BAR <= room:
+                kept += [*heading, *wrapped]
+                heading = []
+    return kept
+
+
+def _rest(axes: Axes, top: float, bottom: float, rest: Sequence[Paragraphs]) -> None:
+    """Write what there is to say beside the cards into the room that they leave."""
+    for index, (line, is_heading) in enumerate(rest_lines(rest, bottom - top)):
+        _write(
+            axes,
+            0,
+            top + index * _BAR,
+            line,
+            size=_TEXT_PT,
+            bold=is_heading,
+            limit=2 * _REST_CHARACTERS,
+        )
 
 
 def _height(card: AnswerCard) -> float:
@@ -93,11 +128,7 @@ def _height(card: AnswerCard) -> float:
 
 def _lead_lines(card: AnswerCard) -> list[str]:
     certainty = f" ({card.certainty})" if card.certainty else ""
-    return textwrap.wrap(f"{_text(card.lead)}{certainty}", _LEAD_CHARACTERS)[:3]
-
-
-def _text(sentence: Sentence) -> str:
-    return sentence.about + "".join(part.text for part in sentence.parts)
+    return textwrap.wrap(f"{card.lead.text}{certainty}", _LEAD_CHARACTERS)[:3]
 
 
 def _card(axes: Axes, top: float, card: AnswerCard) -> float:
