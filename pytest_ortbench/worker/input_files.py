@@ -117,10 +117,14 @@ def _fitting(
             hint=f"Convert it to {'text' if name == 'object' else name} first",
         )
     if shape is not None and array.shape != shape:
+        differs_in_batch = bool(shape) and array.shape[1:] == shape[1:]
         raise input_error(
             f"input {spec.name!r} needs the shape {list(shape)}, but {place} has "
             f"{list(array.shape)}",
-            hint="Set --ort-batch-sizes and --ort-dims to the sizes in the file",
+            hint=f"Write --ort-batch-sizes={array.shape[0]}, or keep as many examples as the "
+            f"batch has: numpy.save(FILE, array[:{shape[0]}])"
+            if differs_in_batch
+            else "Set --ort-batch-sizes and --ort-dims to the sizes in the file",
         )
     return np.ascontiguousarray(array).reshape(array.shape)
 

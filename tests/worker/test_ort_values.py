@@ -183,6 +183,18 @@ def test_numbers_that_the_type_lacks_are_not_rounded_silently(tmp_path: Path) ->
     assert caught.value.failure.kind == "error"
 
 
+@pytest.mark.parametrize(
+    ("shape", "advised"), [((32, 3), "--ort-batch-sizes=32"), ((2, 4), "--ort-dims")]
+)
+def test_an_array_of_other_sizes_is_told_how_it_fits(
+    shape: tuple[int, ...], advised: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(shape, np.float32))
+    with pytest.raises(WorkerError) as caught:
+        read_input(spec(FLOAT, path=str(tmp_path / "x.npy")))
+    assert advised in caught.value.failure.hint
+
+
 def test_an_older_runtime_says_what_it_can_not_make() -> None:
     class Old:
         __version__ = "1.15.0"
