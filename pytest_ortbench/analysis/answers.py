@@ -37,8 +37,10 @@ from pytest_ortbench.analysis.recommendation import (
 )
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.analysis.variant_bars import BatchBars, batch_bars
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import unit_of
@@ -102,6 +104,10 @@ class Withheld:
     error: float | None = None
 
 
+#: What gives a row rivals.
+ALL_PROVIDERS, OTHER_PRECISIONS = "--ort-providers=all", "--ort-precisions=fp32,int8-dynamic"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
     """The answer for one model at one set of sizes.
@@ -123,7 +129,8 @@ class ModelAnswer:
         asked: Number of variants that were asked for.
         precision: That of the first of them.
         provider: Likewise, as it is called in ids.
-        gated: Whether the run was made to compare with another side, not its variants.
+        untried: Options that would give it rivals, as they are written; none where the run was made
+            to compare with another side.
         runner_up: How much faster the fastest of the smallest batch size is than the next variant
             that does not tie with it.
         left_out: Label and reason of each case that could not be ranked.
@@ -147,7 +154,7 @@ class ModelAnswer:
     asked: int = 1
     precision: str = "native"
     provider: str = ""
-    gated: bool = False
+    untried: tuple[str, ...] = ()
     runner_up: Factor | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     engines: tuple[EngineAnswer, ...] = ()
@@ -165,12 +172,23 @@ def answers(run: Run, summaries: Sequence[Summary]) -> list[ModelAnswer]:
     groups: dict[tuple[object, ...], list[tuple[CaseResult, Summary]]] = {}
     for result, summary in zip(run.cases, summaries, strict=True):
         groups.setdefault(workload_of(result.case), []).append((result, summary))
-    gated = bool(run.gate)
-    return [_answer(members, runtimes=several, gated=gated) for members in groups.values()]
+    return [
+        _answer(members, runtimes=several, untried=_untried(run, members[0][0].case))
+        for members in groups.values()
+    ]
+
+
+def _untried(run: Run, case: Case) -> tuple[str, ...]:
+    """Name options that the run was called without, and that suit its model."""
+    if run.gate:
+        return ()
+    providers = () if run.options.get("providers") == "all" else (ALL_PROVIDERS,)
+    is_fp32 = precision_of(case.model) == "fp32" and "precisions" not in run.options
+    return (*providers, *((OTHER_PRECISIONS,) if is_fp32 else ()))
 
 
 def _answer(
-    members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool, gated: bool
+    members: Sequence[tuple[CaseResult, Summary]], *, runtimes: bool, untried: tuple[str, ...]
 ) -> ModelAnswer:
     candidates: list[Candidate] = []
     left_out: list[tuple[str, str]] = []
@@ -211,7 +229,7 @@ def _answer(
         asked=len({label_of(result, runtimes=runtimes, batch=False) for result, _ in members}),
         precision=case.variant.precision,
         provider=case.provider.described,
-        gated=gated,
+        untried=untried,
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
         left_out=tuple(left_out),
         engines=engine_answers(members, runtimes=runtimes),

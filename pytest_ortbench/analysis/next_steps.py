@@ -15,7 +15,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, significant
 
 #: Suggestions of one run.
 MOST = 3
@@ -112,12 +112,17 @@ def _workers(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
     if width > _WIDE and workers > sampling.workers:
         yield NextStep(
             kind="workers",
-            why=f"the interval of {result.case.case_id} spans {100 * width:.0f} % of its value",
+            why=f"the interval of {result.case.case_id} is {_width_words(width)} its value",
             options={
                 "--ort-workers": str(workers),
                 "--ort-time": f"{sampling.time_s * workers / sampling.workers:g}",
             },
         )
+
+
+def _width_words(width: float) -> str:
+    """Say how wide an interval is beside its value: ``34 % of``, ``7.3 times``."""
+    return f"{100 * width:.0f} % of" if width < 1 else f"{significant(width, 2)} times"
 
 
 def _inputs(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:

@@ -22,9 +22,6 @@ _NAMED = 3
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 90
 
-#: What makes a comparison of one row.
-COMPARE = "add --ort-providers=all --ort-precisions=fp32,int8-dynamic to compare"
-
 #: How much better the best in one respect is than another, in words.
 _SPEEDS = {"fastest": "faster", "soonest": "sooner"}
 
@@ -121,8 +118,8 @@ def as_asked(answer: ModelAnswer) -> str:
 
 
 def next_words(answer: ModelAnswer) -> str:
-    """Say what makes a comparison of one row; nothing where it is held against another side."""
-    return "" if answer.gated else f"; {COMPARE}"
+    """Say what makes a comparison of one row; nothing where nothing is left to try."""
+    return f"; add {' '.join(answer.untried)} to compare" if answer.untried else ""
 
 
 def noise_words(answer: ModelAnswer) -> str:

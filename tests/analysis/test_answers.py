@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_ortbench.analysis.answers import ModelAnswer
-from pytest_ortbench.analysis.sentences import COMPARE, sentences, with_interval
+from pytest_ortbench.analysis.answers import ALL_PROVIDERS, OTHER_PRECISIONS, ModelAnswer
+from pytest_ortbench.analysis.sentences import sentences, with_interval
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
 from tests.results_factory import make_case, make_failure, make_result, make_run
 from tests.summarised import answers_of
+
+#: What the answer about one row ends with.
+ADD = f"add {ALL_PROVIDERS} {OTHER_PRECISIONS} to compare"
 
 
 def only(*results: CaseResult) -> ModelAnswer:
@@ -251,14 +256,39 @@ def test_sentences_of_a_blurred_winner_name_the_flag():
 def test_sentences_of_a_single_case():
     (line,) = said(at("cpu", 3.0))
     assert line.startswith("mobilenet_v2: on cpu as it is: p50 3.000 ms [")
-    assert f"/s [332.6, 333.1]; {COMPARE}" in line
+    assert f"/s [332.6, 333.1]; {ADD}" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "weights", "untried"),
+    [
+        ({}, {"float": 10}, (ALL_PROVIDERS, OTHER_PRECISIONS)),
+        ({"providers": "all"}, {"float": 10}, (OTHER_PRECISIONS,)),
+        ({"providers": "cpu"}, {"float": 10}, (ALL_PROVIDERS, OTHER_PRECISIONS)),
+        ({"providers": "all", "precisions": "fp32,fp16"}, {"float": 10}, ()),
+        # A file in int8 has no lower precision that it could be compared with.
+        ({"providers": "all"}, {"int8": 10_000, "float": 10}, ()),
+    ],
+)
+def test_only_what_was_not_tried_and_suits_the_file_is_advised(
+    options: dict[str, str], weights: dict[str, int], untried: tuple[str, ...]
+) -> None:
+    result = at("cpu", 3.0)
+    ops = {"QLinearConv": 9} if "int8" in weights else {"Conv": 9}
+    model = replace(result.case.model, weight_types=weights, op_types=ops)
+    result = replace(result, case=replace(result.case, model=model))
+    (answer,) = answers_of(replace(make_run([result]), options=options))
+    assert answer.untried == untried
+    assert [
+        option for option in (ALL_PROVIDERS, OTHER_PRECISIONS) if option in sentences(answer)[0]
+    ] == [*untried]
 
 
 def test_sentences_of_several_batches_without_rivals_skip_the_fastest():
     only_one, line = said(at("cpu", 3.0), at("cpu", 20.0, batch=8))
     assert only_one == (
         "mobilenet_v2: on cpu as it is: p50 3.000 ms [2.998, 3.004] at batch 1, "
-        f"p50 20.00 ms [19.99, 20.03] at batch 8; {COMPARE}"
+        f"p50 20.00 ms [19.99, 20.03] at batch 8; {ADD}"
     )
     assert line.startswith("mobilenet_v2: highest throughput native/cpu/b8, ")
 

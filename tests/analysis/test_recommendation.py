@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_ortbench.analysis.answers import ALL_PROVIDERS, OTHER_PRECISIONS
 from pytest_ortbench.analysis.certainty import Certainty, certainty_of, doubts_of
 from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.proof import Proof, lack_words
 from pytest_ortbench.analysis.recommendation import Advice, Tie
 from pytest_ortbench.analysis.sentences import (
-    COMPARE,
     as_asked,
     noise_words,
     sentences,
@@ -351,4 +351,6 @@ def test_an_unlabelled_precision_that_is_left_by_elimination_is_withheld() -> No
 def test_one_row_says_its_number_and_what_makes_a_comparison() -> None:
     (answer,) = answers_of(make_run([at("native", 2.0)]))
     assert certainty_of(answer) is Certainty.SINGLE
-    assert headline(answer).endswith(f"{as_asked(answer)}; {COMPARE}")
+    assert headline(answer).endswith(
+        f"{as_asked(answer)}; add {ALL_PROVIDERS} {OTHER_PRECISIONS} to compare"
+    )

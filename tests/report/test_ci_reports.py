@@ -13,7 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from pytest_ortbench.analysis.sentences import COMPARE
+from pytest_ortbench.analysis.answers import ALL_PROVIDERS
 from pytest_ortbench.core.complaint import GATE, LIMIT, OUTPUTS, RUN, TEST, Complaint
 from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
@@ -163,7 +163,7 @@ def test_what_changed_stands_open_and_the_rest_is_folded() -> None:
 
 def test_without_a_gate_the_answers_stand_open() -> None:
     text = run_summary(shown_run(run_of()))
-    assert COMPARE in text[: text.index("<details>")]
+    assert ALL_PROVIDERS in text[: text.index("<details>")]
 
 
 def hostile_run(name: str, count: int = 1) -> Run:
