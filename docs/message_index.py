@@ -143,8 +143,9 @@ def kinds_blocks() -> Iterator[str]:
     )
     yield "## Flags"
     yield (
-        "A flag makes a number less sure. Those that *bar* it keep it out of rankings and gates, "
-        "those that *blur* it make gaps inside the intervals ties, those that *note* only inform."
+        "A flag makes a number less sure. One that *bars* keeps the row out of rankings and gates. "
+        "One that *blurs* leaves it there, but a difference within the intervals counts as a tie. "
+        "One that *notes* only informs."
     )
     yield _table(
         ("flag", "it", "cause", "what to do"),
