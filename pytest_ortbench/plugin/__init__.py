@@ -41,7 +41,7 @@ from pytest_ortbench.plugin.model_files import (
     is_suite,
     keep_from_testmon,
     note_passed_over,
-    refuse_absent,
+    refuse_missing_files,
     refuse_uncollected,
 )
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for, refuse_misspelt
@@ -155,7 +155,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
     """Refuse a misspelt model file before pytest does, which names no other."""
-    refuse_absent(session.config)
+    refuse_missing_files(session.config)
 
 
 @pytest.hookimpl(wrapper=True)

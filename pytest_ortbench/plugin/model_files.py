@@ -171,7 +171,7 @@ def holds_named(folder: Path, config: pytest.Config) -> bool:
     return any(folder in path.parents for path in named)
 
 
-def refuse_absent(config: pytest.Config) -> None:
+def refuse_missing_files(config: pytest.Config) -> None:
     """Refuse model files that were named and are not there, before pytest does without a hint.
 
     Raises:
@@ -198,9 +198,9 @@ def _is_like_model_file(path: Path, config: pytest.Config) -> bool:
     """Whether a path ends as a model file does, or nearly so where it can't be a module."""
     if is_model_file(path) or config.option.pyargs:
         return is_model_file(path)
-    from pytest_ortbench.core.errors import nearest
+    from difflib import get_close_matches
 
-    return bool(nearest(path.suffix, SUFFIXES, cutoff=0.75))
+    return bool(get_close_matches(path.suffix.lower(), SUFFIXES, cutoff=0.75))
 
 
 def refuse_uncollected(config: pytest.Config) -> None:

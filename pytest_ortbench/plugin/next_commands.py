@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.analysis.next_steps import NextStep, next_steps
 from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.complaint import LIMIT
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.plugin.options import ROWS
 from pytest_ortbench.report.escape import encodable
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.case import Key
     from pytest_ortbench.plugin.bench import Bench
 
-#: What metrics begin with that a profile by node explains.
-_SPEEDS = ("latency", "throughput")
+#: Metrics that a profile by node explains.
+_SPEEDS = frozenset(name for name in METRICS if name.partition("_")[0] in ("latency", "throughput"))
 
 
 def next_lines(bench: Bench, *, encoding: str) -> list[str]:
@@ -67,7 +68,7 @@ def _too_slow(bench: Bench) -> set[Key]:
     names = {
         complaint.case
         for complaint in bench.complaints.told(bench.outcomes.failed)
-        if complaint.kind == LIMIT and complaint.about.startswith(_SPEEDS)
+        if complaint.kind == LIMIT and complaint.about in _SPEEDS
     }
     return {key for key, planned in bench.planned.items() if bench.name_of(planned) in names}
 

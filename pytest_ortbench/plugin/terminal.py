@@ -13,6 +13,7 @@ from pytest_ortbench.plugin.budgeting import plan_lines, spent_line
 from pytest_ortbench.plugin.expected_time import time_words
 from pytest_ortbench.plugin.marked_tests import is_chosen_by_marker
 from pytest_ortbench.plugin.missing_extras import missing_extras
+from pytest_ortbench.plugin.next_commands import next_lines
 from pytest_ortbench.plugin.option_sources import is_asked_for_now
 from pytest_ortbench.runtimes.installed import installed
 
@@ -196,7 +197,6 @@ def _write_annotations(bench: Bench, reporter: pytest.TerminalReporter) -> None:
 
 def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> None:
     from pytest_ortbench.gate.report.lines import gate_lines
-    from pytest_ortbench.plugin.next_commands import next_lines
     from pytest_ortbench.report.answer_bars import bar_lines
     from pytest_ortbench.report.answers import answer_lines
     from pytest_ortbench.report.blocks import block_lines, detail_lines
