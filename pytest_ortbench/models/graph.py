@@ -146,7 +146,7 @@ def _told_by_graph(
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
         plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
         why = class_and_line(error)
-        note = f"the graph can't be followed, so inputs are drawn by their types: {why}"
+        note = f"the graph can't be followed, so inputs get random values of their types: {why}"
         return _ToldByGraph(inputs=plain, implied_dims={}, notes=(note,))
     told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
     return _ToldByGraph(inputs=told, implied_dims=hinted.implied_dims)

@@ -344,7 +344,7 @@ def model_line(group: ModelGroup) -> str:
             parts.append(f"accuracy on {counted(max(compared), 'input set')}")
     beside = dict.fromkeys(name for case in cases for name in case.drawn_beside_files)
     if beside:
-        parts.append(f"accuracy with drawn {', '.join(beside)}")
+        parts.append(f"accuracy with random {', '.join(beside)}")
     if all_on_drawn_inputs(group.entries):
         parts.append(f"accuracy on {DRAWN_INPUTS}")
     return one_line(", ".join(parts))

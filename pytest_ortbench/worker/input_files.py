@@ -49,7 +49,7 @@ def read_input(spec: InputSpec) -> object:
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
     raise case_error(
         f"input {spec.name!r} has the type {spec.type!r}, which can't be read from a file",
-        hint="Leave it out of --ort-inputs: values are drawn for it",
+        hint="Leave it out of --ort-inputs: random values are fed to it",
     )
 
 

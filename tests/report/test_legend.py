@@ -284,7 +284,7 @@ def test_inputs_that_are_drawn_beside_real_ones_are_named() -> None:
     assert case.drawn_beside_files == ()
     run = factory.make_run([factory.make_result(case=fed)])
     assert legend.model_line(by_model(shown_run(run).entries)[0]).endswith(
-        "accuracy with drawn state"
+        "accuracy with random state"
     )
 
 

@@ -52,7 +52,7 @@ def input_difference(pair: Pair) -> str:
         )
         if before == after:
             before, after = (
-                "from a file" if side[name].path else "drawn"
+                "from a file" if side[name].path else "random"
                 for side in (baseline_inputs, contender_inputs)
             )
         if before != after:

@@ -396,7 +396,7 @@ def _workload_difference(before: Case, after: Case) -> str:
 def _input_difference(before: Case, after: Case) -> str:
     """The first input whose values come from elsewhere, or from a file that held other ones."""
     sides = (
-        {spec.name: _values(case, spec.path) if spec.path else "drawn" for spec in case.inputs}
+        {spec.name: _values(case, spec.path) if spec.path else "random" for spec in case.inputs}
         for case in (before, after)
     )
     return _difference("values of input", *sides)

@@ -120,7 +120,7 @@ def _accuracy(accuracy: Accuracy, *, drawn: bool, beside: Sequence[str] = ()) ->
     sets = f"{accuracy.samples} input set{'s' if accuracy.samples != 1 else ''}"
     inputs = f" ({DRAWN_INPUTS})" if drawn else ""
     if beside:
-        inputs = f" (drawn: {', '.join(beside)})"
+        inputs = f" (random: {', '.join(beside)})"
     facts = [f"accuracy: {sets}{inputs} against {accuracy.reference}"]
     if accuracy.repeatable is False:
         facts.append(f"not repeatable: {accuracy.repeat_note}")
