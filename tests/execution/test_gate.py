@@ -451,7 +451,7 @@ def test_labels_judge_the_contender_before_the_floor_of_its_precision():
     [
         ({"shape": (2, 8)}, "input x: tensor(float) [1, 8] → tensor(float) [2, 8]"),
         ({"type": "tensor(float16)"}, "input x: tensor(float) [1, 8] → tensor(float16) [1, 8]"),
-        ({"path": "photos.npz"}, "input x: drawn → from a file"),
+        ({"path": "photos.npz"}, "input x: random → from a file"),
         ({"name": "y"}, "input x: tensor(float) [1, 8] → none"),
         ({"hint": ValueHint(kind="ones")}, ""),
     ],

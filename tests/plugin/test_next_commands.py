@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from pytest_ortbench.analysis import next_steps
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.run import Run
-from pytest_ortbench.plugin.next_commands import arguments_with, in_shell, pytest_words
+from pytest_ortbench.plugin.next_commands import arguments_with, pytest_words
 from pytest_ortbench.store.documents import load
 
 from .conftest import QUICK

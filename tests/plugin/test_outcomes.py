@@ -100,6 +100,8 @@ def test_a_limit_that_is_exceeded_fails_with_value_interval_and_limit(
         [r"mlp/native/cpu/b1: limits exceeded", r"\s+latency_p50 is .* \[.*\].*<= 1.* ns.*"]
     )
     result.stdout.no_fnmatch_line("*model_size is*")
+    first_command = result.outlines[result.outlines.index("next:") + 2]
+    assert "profile mlp/native/cpu/b1 --run=" in first_command
 
 
 def test_a_limit_on_p99_brings_its_samples(
