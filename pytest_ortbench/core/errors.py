@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: A longer message shows its two ends: what was written may be of any length.
 _LONGEST = 1000
+#: Known words beyond the first number are not all named: so many of them are.
+_MOST_NAMED, _FEW_NAMED = 24, 8
 
 
 class OrtbenchError(Exception):
@@ -104,7 +106,9 @@ def class_and_line(error: BaseException) -> str:
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
-    """Return ``Did you mean 'x'?`` for the nearest known word, or the list of known words.
+    """Return ``Did you mean 'x'?`` for the nearest known word, or the known words, if few.
+
+    Of many those are named that are least unlike what was written.
 
     Args:
         value: What was written.
@@ -116,6 +120,9 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
     if near:
         return f"Did you mean {near!r}? {more}".rstrip()
     listed = "Known: " + ", ".join(words) if words else "None are known"
+    if len(words) > _MOST_NAMED:
+        least_unlike = difflib.get_close_matches(value, words, n=_FEW_NAMED, cutoff=0.0)
+        listed = f"Known: {', '.join(least_unlike)} and {len(words) - _FEW_NAMED} more"
     return f"{listed}. {more}" if more else listed
 
 

@@ -371,9 +371,9 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
     folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
     names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
     if names:
-        near = nearest(path.name, names)
-        if near:
-            return f"Did you mean {names[near]!r}?"
+        neighbour = nearest(path.name, names)
+        if neighbour:
+            return f"Did you mean {names[neighbour]!r}?"
         return f"There is: {', '.join(names.values())}"
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
 

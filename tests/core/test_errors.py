@@ -40,3 +40,13 @@ def test_a_further_sentence_is_a_sentence_of_its_own() -> None:
 )
 def test_all_known_words_are_listed_once(value: str, hint: str) -> None:
     assert near_and_known(value, ["report", "strict"]) == hint
+
+
+def test_of_many_known_words_a_few_are_named() -> None:
+    words = [f"latency_p{number}" for number in range(10, 60)] + ["p50", "p90"]
+    hint = did_you_mean("p42", words)
+    assert hint.count(",") == 7
+    assert "p50" in hint.replace(",", "").split()
+    assert "44" in hint.split()
+    few = did_you_mean("q", ["abc", "def"])
+    assert few == "Known: abc, def"
