@@ -2,6 +2,7 @@
 
     python benchmarks/yardstick_trials.py --resume [--runs 40] [--seconds 3] [--file FILE]
     python benchmarks/yardstick_trials.py --table
+    python benchmarks/yardstick_trials.py --verdicts
 
 A run is one case by the standard pass: three fresh processes whose blocks take turns with a
 yardstick. Three models at one thread and at two come in random order, again and again, and each run
@@ -10,6 +11,9 @@ at any time; ``--resume`` goes on, and what is more than half an hour apart coun
 occasion. Printed are the differences of all pairs of runs (larger ÷ smaller − 1): their median, and
 what 95 % of them stay below; how many runs carry a flag; how often an interval covers the median of
 all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others.
+
+``--verdicts`` counts what stored runs say of each run, as ``ortbench gate --self-test --stored``
+does, and what ``ortbench trend`` finds in each case as it is, and with +10 % from two thirds on.
 """
 
 from __future__ import annotations
@@ -31,11 +35,22 @@ from typing import Any
 
 from paired_cases import bench
 
+from pytest_ortbench.analysis.between_processes import BETWEEN_RATIOS, BETWEEN_RUNS, over_runs
+from pytest_ortbench.analysis.history import change_points
 from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_latency
 from pytest_ortbench.analysis.samples import median_latency
+from pytest_ortbench.cli.terminal import table as tabulate
 from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
-from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES
+from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES, Yardstick
 from pytest_ortbench.execution import standard
+from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
+from pytest_ortbench.gate.report.stored_self_test import (
+    CASE_HEADER,
+    VERDICT_HEADER,
+    case_rows,
+    stored_sentences,
+    verdict_rows,
+)
 from pytest_ortbench.yardstick.measuring.turns import spread_evenly
 
 FILE = Path(__file__).parents[1] / "results" / "yardstick" / "trials.jsonl"
@@ -57,6 +72,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--resume", action="store_true", help="go on with the file")
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--verdicts", action="store_true", help="what stored runs say of each")
     parser.add_argument("--flagged", action="store_true", help="compare flagged runs, too")
     parser.add_argument("--runs", type=int, default=40, help="of each case, on this occasion")
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, over three processes")
@@ -64,6 +80,9 @@ def main() -> int:
     parser.add_argument("--file", type=Path, default=FILE)
     args = parser.parse_args()
     earlier = read(args.file)
+    if args.verdicts:
+        print(verdicts(earlier))
+        return 0
     if not args.table:
         if earlier and not args.resume:
             sys.exit(f"{args.file} holds {len(earlier)} runs: add --resume, or name another --file")
@@ -114,6 +133,7 @@ def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
     run |= {
         "onnxruntime": measured[0].runtime.version,
         "p50_ns": [p50.value_ns, p50.low_ns, p50.high_ns],
+        "on_shared_machine": measured[0].samples.on_shared_machine,
         "relative": [relative.value, relative.low, relative.high, relative.estimator]
         if isinstance(relative, RelativeLatency)
         else relative.cause,
@@ -203,10 +223,97 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
             continue
         for name, estimate in ESTIMATES.items():
             lines.append(f"  {name:24}{differences(list(map(estimate, kept)))}")
-        lines.append(f"  {'interval of p50':24}{covered(run['p50_ns'] for run in kept)}")
-        relative = [run["relative"] for run in kept if not isinstance(run["relative"], str)]
+        lines.append(f"  {'interval of p50':24}{covered(map(p50_of, kept))}")
+        relative = [ratio_of(run) for run in kept if not isinstance(run["relative"], str)]
         lines.append(f"  {'interval of the ratio':24}{covered(relative)}")
     return "\n".join(lines)
+
+
+def p50_of(run: Run) -> Sequence[float]:
+    """Return p50 with its interval."""
+    return _over_runs(run, run["p50_ns"], BETWEEN_RUNS)
+
+
+def ratio_of(run: Run) -> Sequence[float]:
+    """Return the ratio with its interval."""
+    return _over_runs(run, run["relative"][:3], BETWEEN_RATIOS)
+
+
+def _over_runs(run: Run, number: Sequence[float], between_runs: float) -> Sequence[float]:
+    """Widen what was stored, on shared machines, before intervals knew that runs differ."""
+    value, low, high = number
+    if "on_shared_machine" in run or low is None:
+        return number
+    return (value, *over_runs(value, (low, high), between_runs))
+
+
+def verdicts(runs: Sequence[Run]) -> str:
+    """Return what stored runs say of the runs of a file, and what a trend finds in them."""
+    trials = [stored_trial(run) for run in runs]
+    if not trials:
+        return "no run yet"
+    lines = [
+        tabulate(verdict_rows(trials), header=VERDICT_HEADER),
+        tabulate(case_rows(trials), header=CASE_HEADER),
+        *stored_sentences(trials),
+    ]
+    for case in sorted({trial.case for trial in trials}):
+        ratios = [
+            trial.relative.value
+            for trial in trials
+            if trial.case == case and trial.relative is not None
+        ]
+        changed = len(ratios) * 2 // 3
+        slower = [ratio * (1.1 if at >= changed else 1) for at, ratio in enumerate(ratios)]
+        found = [[step.index for step in change_points(values)] for values in (ratios, slower)]
+        lines.append(
+            f"trend of {case[0]}, {case[1]} threads, {len(ratios)} runs: steps at {found[0]}; "
+            f"with +10 % from run {changed} on at {found[1]}"
+        )
+    return "\n".join(lines)
+
+
+def stored_trial(run: Run) -> StoredTrial:
+    """Return a line of the file as a trial of the self-test of stored comparisons."""
+    trial = StoredTrial(
+        model=run["model"],
+        threads=run["threads"] or 0,
+        flags=tuple(run["flags"]),
+        load=run["load"][0],
+        wall_s=run["wall_s"],
+        at=run["at"],
+    )
+    if run["status"] != "measured":
+        return replace(trial, cause=run["status"])
+    if isinstance(run["relative"], str):
+        return replace(trial, cause=run["relative"])
+    value, low, high, estimator = run["relative"]
+    estimate = ratio_of_floors if estimator == "floors" else ratio_of_blocks
+    launches = run["launches"]
+    identity = launches[0]["yardstick"].split()
+    name, digest, library, version, kernels, threads, _ = identity
+    cpus = [median(launch["cpus"][side] for launch in launches) for side in (0, 1)]
+    return replace(
+        trial,
+        relative=RelativeLatency(
+            yardstick=Yardstick(
+                name=name,
+                digest=digest,
+                library=library,
+                version=version,
+                kernels=kernels,
+                threads=int(threads),
+            ),
+            estimator=estimator,
+            ratios=tuple(map(estimate, launches)),
+            value=value,
+            low=low,
+            high=high,
+            best_s=None,
+            model_cpus=cpus[0],
+            yardstick_cpus=cpus[1],
+        ),
+    )
 
 
 def occasions(runs: Sequence[Run]) -> int:

@@ -15,8 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
+from pytest_ortbench.analysis.between_processes import (
+    BETWEEN_RATIOS,
+    OfProcess,
+    over_processes,
+)
 from pytest_ortbench.analysis.order import interval_ranks, nearest_rank
+from pytest_ortbench.analysis.samples import between_runs
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
 
@@ -115,7 +120,8 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
     estimator = _estimator(yardstick, model_cpus)
     estimate = _floors if estimator == "floors" else _blocks
     own = [estimate(turns) for turns in workers]
-    low, high = over_processes(own)
+    samples = [measurement.samples for measurement in result.measurements]
+    low, high = over_processes(own, between_runs=between_runs(samples, BETWEEN_RATIOS))
     best = [turns.best_ns for turns in workers if turns.best_ns is not None]
     return RelativeLatency(
         yardstick=yardstick,

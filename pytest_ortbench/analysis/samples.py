@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
+from pytest_ortbench.analysis.between_processes import BETWEEN_RUNS, OfProcess, over_processes
 from pytest_ortbench.analysis.order import (
     interval_ranks,
     nearest_rank,
@@ -255,7 +255,17 @@ def median_latency(workers: Sequence[Samples]) -> OrderStatistic:
     ]
     if len(own) < len(workers):
         return replace(pooled_percentile(workers, 50), value_ns=value)
-    return _statistic(50, value, over_processes(own))
+    return _statistic(50, value, over_processes(own, between_runs=between_runs(workers)))
+
+
+def between_runs(workers: Sequence[Samples], on_shared: float = BETWEEN_RUNS) -> float:
+    """Return by how much runs differ beside their processes: not at all on a machine of one's own.
+
+    Args:
+        workers: Samples of each worker.
+        on_shared: What it is on a shared machine.
+    """
+    return on_shared if any(samples.on_shared_machine for samples in workers) else 0.0
 
 
 def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderStatistic:
@@ -265,7 +275,8 @@ def _pooled(pool: _Pool, workers: Sequence[Samples], percent: float) -> OrderSta
         return OrderStatistic(percent=percent, value_ns=value)
     ends = [value, *map(pool.at_rank, ranks)]
     own = [OfProcess.alone(statistic_of(samples, percent).value_ns) for samples in workers]
-    return _statistic(percent, value, over_processes(own, (min(ends), max(ends))))
+    also = (min(ends), max(ends))
+    return _statistic(percent, value, over_processes(own, also, between_runs=between_runs(workers)))
 
 
 def _statistic(percent: float, value_ns: int, ends: tuple[float, float]) -> OrderStatistic:

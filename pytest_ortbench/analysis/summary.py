@@ -14,6 +14,7 @@ from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
 from pytest_ortbench.analysis.relative_latency import NoRelativeLatency, relative_latency
 from pytest_ortbench.analysis.samples import (
+    between_runs,
     elapsed_ns,
     median_latency,
     pooled_percentiles,
@@ -195,7 +196,7 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
     own = [mean for mean in map(_mean, workers) if mean is not None]
     low = high = None
     if len(own) == len(workers):
-        low, high = over_processes(own, (value, value))
+        low, high = over_processes(own, (value, value), between_runs=between_runs(workers))
     collector.add("latency_mean", value, low=low, high=high, samples=count)
     collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
 
@@ -246,7 +247,11 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         wall_s = sum(samples.wall_ns for samples in workers) * 1e-9
         rate = batch * count / wall_s if wall_s else None
         if rate:
-            low, high = over_processes([OfProcess.alone(alone) for alone in rates], (rate, rate))
+            low, high = over_processes(
+                [OfProcess.alone(alone) for alone in rates],
+                (rate, rate),
+                between_runs=between_runs(workers),
+            )
     else:
         if mean.low is not None and mean.high is not None and mean.low > 0:
             low, high = batch / mean.high, batch / mean.low

@@ -18,10 +18,12 @@ from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
-from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.measuring.stored_self_test import stored_trials
+from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog, TrialLog
 from pytest_ortbench.gate.numbers.acceptance import mends
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
@@ -33,6 +35,13 @@ from pytest_ortbench.gate.report.self_test import (
     model_rows,
     self_test_rows,
     self_test_sentences,
+)
+from pytest_ortbench.gate.report.stored_self_test import (
+    CASE_HEADER,
+    VERDICT_HEADER,
+    case_rows,
+    stored_sentences,
+    verdict_rows,
 )
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.models.widened import write_widened
@@ -48,6 +57,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.gate.measuring.self_test import SelfTest
     from pytest_ortbench.gate.measuring.trial_log import TrialLog
     from pytest_ortbench.gate.numbers.self_test import Trial
+    from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
 
 #: Small, middling and large, as far as two CPUs go.
 _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
@@ -59,6 +69,7 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
         "ortbench gate baseline/run.json latest '--limits=peak_rss:5%,placement:>=95%'",
         "ortbench gate --self-test --minutes=30 --resume",
         "ortbench gate --self-test --threads=2 --resume --file=self-test.jsonl",
+        "ortbench gate --self-test --stored --minutes=60 --resume",
     )
 )
 @click.argument("runs", metavar="[BASELINE CONTENDER]", nargs=-1)
@@ -76,6 +87,12 @@ _MODELS = ("zoo:silero-vad", "builtin:mobilenet_v2", "zoo:nudenet-320n")
 )
 @results_option
 @click.option("--self-test", is_flag=True, help="Run gates on sides whose difference is known.")
+@click.option(
+    "--stored",
+    is_flag=True,
+    help="With --self-test: measure the same code again and again, and judge each run by the "
+    "others, as --ort-baseline does.",
+)
 @click.option(
     "--minutes",
     type=FiniteRange(min=0),
@@ -105,6 +122,7 @@ def command(
     accepted: Path | None,
     results: Path,
     self_test: bool,
+    stored: bool,
     minutes: float,
     resume: bool,
     models: tuple[str, ...],
@@ -116,11 +134,21 @@ def command(
     Status, memory, size, placement and accuracy are gated always; latency only where both runs are
     of the same dedicated machine and their recorded noise allows the margin. To decide about
     latency on a shared machine, measure both sides in one run: pytest --ort-against=SIDE.
+
+    The self-test counts how often verdicts on this machine are right; with --stored, those on a run
+    and stored ones.
     """
     if self_test:
         if runs:
             raise UsageError("--self-test takes no runs", hint="Leave them out")
-        return _self_test(minutes, resume, models or _MODELS, threads, file)
+        of_kind = _stored_self_test if stored else _self_test
+        return of_kind(minutes, resume, models or _MODELS, threads, file)
+    if stored:
+        raise UsageError(
+            "--stored says which self-test is made, and none is",
+            place="gate",
+            hint="Write: ortbench gate --self-test --stored",
+        )
     if len(runs) != 2:
         raise UsageError(
             f"two runs are compared, but {len(runs)} were given",
@@ -199,6 +227,66 @@ def _self_test(
         say(sentence)
     say(f"stored: {log.path}")
     return ExitCode.FINE
+
+
+def _stored_self_test(
+    minutes: float, resume: bool, models: Sequence[str], threads: int | None, file: Path | None
+) -> int:
+    log = StoredTrialLog.of(fingerprint()) if file is None else StoredTrialLog(file)
+    trials = list(log.read()) if resume else []
+    if minutes:
+        _measure_for(minutes, models, threads, log, trials)
+    if not trials:
+        warn("ortbench: no run was finished; use more --minutes")
+        return ExitCode.NOTHING
+    say(table(verdict_rows(trials), header=VERDICT_HEADER))
+    say("")
+    say(table(case_rows(trials), header=CASE_HEADER))
+    say("")
+    for sentence in stored_sentences(trials):
+        say(sentence)
+    say(f"stored: {log.path}")
+    return ExitCode.FINE
+
+
+def _measure_for(
+    minutes: float,
+    models: Sequence[str],
+    threads: int | None,
+    log: StoredTrialLog,
+    trials: list[StoredTrial],
+) -> None:
+    """Measure for so long, on top of the runs that there are; each is on disk at once."""
+    until = time.monotonic() + 60 * minutes
+    with (
+        OwnFolder("self-test") as folder,
+        Session(Path.cwd(), notify=warn) as session,
+    ):
+        made = stored_trials(
+            _cases(session, models, threads),
+            session.launcher,
+            folder,
+            until=until,
+            version=VERSION,
+            seed=len(trials),
+        )
+        try:
+            for trial in made:
+                log.append(trial)
+                trials.append(trial)
+                warn(_run_line(trial))
+        except WorkerError as error:
+            warn(f"ortbench: {error}")
+        except KeyboardInterrupt:
+            warn("stopped; the runs so far are stored")
+
+
+def _run_line(trial: StoredTrial) -> str:
+    ratio = trial.relative
+    said = f"no ratio ({trial.cause})" if ratio is None else f"ratio {ratio.value:.4g}"
+    flags = f" {' '.join(trial.flags)}" if trial.flags else ""
+    threads = counted(trial.threads, "thread") if trial.threads else "all threads"
+    return f"{trial.model}, {threads}: {said}, {trial.wall_s:.0f} s, load {trial.load:.1f}{flags}"
 
 
 def _try_for(

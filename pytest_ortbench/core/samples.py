@@ -99,6 +99,8 @@ class Samples:
         clock_pair_ns: Cost of a pair of clock readings.
         requests: What each request took, where requests were timed; spread evenly over all where
             they have more tokens than are kept.
+        on_shared_machine: Whether they were taken on the CPUs of a virtual machine, or on a share
+            of CPUs, whose speed changes from minute to minute and no counter tells.
     """
 
     count: int
@@ -118,3 +120,4 @@ class Samples:
     throttled_ns: int | None = None
     clock_pair_ns: int = 0
     requests: tuple[GeneratedRequest, ...] = ()
+    on_shared_machine: bool = False

@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import cache
 from pathlib import Path
 
 from pytest_ortbench.analysis.samples import reduce_blocks
@@ -31,17 +32,20 @@ from pytest_ortbench.core.outcome import (
     WarmUp,
 )
 from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.run import Machine
 from pytest_ortbench.execution.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
 from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.execution.pace import FixedPace, Pacing
 from pytest_ortbench.execution.passes import without
 from pytest_ortbench.execution.time_share import TimeShare, cpus_used, typical_ns, usual_ns
+from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import CheckOutputs, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
-from pytest_ortbench.yardstick.choice import absence_of
+from pytest_ortbench.yardstick.choice import absence_of, on_own_cpus
 from pytest_ortbench.yardstick.measuring.best_known import with_best
 from pytest_ortbench.yardstick.measuring.turns import OfCase, Turns
 
@@ -187,6 +191,8 @@ def _one_worker(
         samples = reduce_blocks(
             blocks, keep=_kept(case.sampling), clock_pair_ns=opened.clock_pair_ns
         )
+        if on_own_cpus(case, opened) and machine_class(_machine()).name == SHARED:
+            samples = replace(samples, on_shared_machine=True)
         timed_ns = warm_up.total_ns + samples.wall_ns
         return Measurement(
             worker=index,
@@ -205,6 +211,12 @@ def _one_worker(
             overhead_ns=time.monotonic_ns() - began - timed_ns,
             yardstick=with_best(turns.facts(), samples),
         )
+
+
+@cache
+def _machine() -> Machine:
+    """This machine, looked at once: what it is does not change while it is up."""
+    return fingerprint()
 
 
 def _require_work(case: Case, first: OutputCheck) -> None:

@@ -16,6 +16,7 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.gate import GateResult, UnnamedModel
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.execution.canary import measure_canary
+from pytest_ortbench.gate.measuring.stored_self_test import spreads_here
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.sentences import listed
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.gate.numbers.rules import CaseRules
     from pytest_ortbench.gate.numbers.same_models import Twin, Twins
+    from pytest_ortbench.gate.numbers.stored_relative import Spread
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.bench import Bench
@@ -253,6 +255,7 @@ class StoredBaseline:
             canary=self._canary_ratio(found.run),
             twin=found.twin,
             history=self._older(planned.case, found.run),
+            spreads=self._spreads,
         )
 
     def _older(self, case: Case, than: Run) -> list[tuple[Run, CaseResult]]:
@@ -273,6 +276,10 @@ class StoredBaseline:
         if run.canary is None or machine_class(header.machine).name == "shared":
             return None  # the latency only informs on a shared machine
         return canary_ratio(run, replace(header, canary=self._canary))
+
+    @cached_property
+    def _spreads(self) -> dict[str, Spread]:
+        return spreads_here()
 
     @cached_property
     def _canary(self) -> Canary | None:

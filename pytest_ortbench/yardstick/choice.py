@@ -30,10 +30,14 @@ def absence_of(case: Case, opened: Opened) -> str:
         case: Its case, with the workers and seconds that it has.
         opened: What the worker said of itself.
     """
-    if opened.info.host not in ("", platform.node()):
-        # A container has a name of its own, and who starts it is no process of the model.
-        return "remote"
-    return expected_absence(case)
+    return "remote" if _is_elsewhere(opened) else expected_absence(case)
+
+
+def on_own_cpus(case: Case, opened: Opened) -> bool:
+    """Return whether it is the CPUs of this machine that compute, as far as is known."""
+    runtime = case.runtime
+    is_remote = _is_elsewhere(opened) or not runtime.shares_files or runtime.through_shell
+    return not is_remote and _computes_on_host(case.provider)
 
 
 def expected_absence(case: Case) -> str:
@@ -78,6 +82,11 @@ def yardstick_threads(name: str, *, threads: int, cpus: int) -> int:
         cpus: CPUs that it may use.
     """
     return max(1, min(threads, cpus)) if name == "parallel" else 1
+
+
+def _is_elsewhere(opened: Opened) -> bool:
+    """Whether a worker names another machine: a container has a name of its own, too."""
+    return opened.info.host not in ("", platform.node())
 
 
 def _computes_on_host(provider: Provider) -> bool:

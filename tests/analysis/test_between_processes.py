@@ -5,16 +5,30 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 from scipy import special
 
-from pytest_ortbench.analysis.between_processes import STUDENT, OfProcess, over_processes
+from pytest_ortbench.analysis.between_processes import (
+    BETWEEN_RATIOS,
+    BETWEEN_RUNS,
+    STUDENT,
+    OfProcess,
+    over_processes,
+)
 from pytest_ortbench.analysis.samples import pooled_percentile
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult
-from tests.results_factory import make_case, make_measurement, make_result, make_run, make_samples
+from tests.results_factory import (
+    make_case,
+    make_measurement,
+    make_result,
+    make_run,
+    make_samples,
+    make_turns,
+)
 from tests.summarised import answers_of
 
 #: Simulated cases whose interval is compared with the truth.
@@ -159,3 +173,53 @@ def test_the_p90_of_a_process_in_the_middle_is_inside_as_often_as_is_said():
 
 def test_numbers_without_ratios_have_their_range():
     assert over_processes([OfProcess.alone(value) for value in (0.0, 1.0, 2.0)]) == (0.0, 2.0)
+
+
+def test_runs_of_other_minutes_are_inside_too_where_the_machine_is_shared():
+    """The minutes of a run scatter by 2 %, its processes by 0.5 % only."""
+    draw = random.Random(3)
+
+    def hits(between_runs: float) -> float:
+        inside = []
+        for own in drawn(3, TRIALS, between=0.005):
+            minutes = math.exp(draw.gauss(0, 0.02))
+            low, high = over_processes(own, between_runs=between_runs)
+            inside.append(low * minutes <= 1 <= high * minutes)
+        return fmean(inside)
+
+    assert hits(0.0) < 0.6
+    least = 0.95 - 3.1 * math.sqrt(0.95 * 0.05 / TRIALS)
+    assert least < hits(BETWEEN_RUNS) < 0.98
+
+
+def test_an_interval_that_is_wide_already_is_hardly_wider_for_it():
+    own = [OfProcess.alone(value) for value in (0.8, 1.0, 1.25)]
+    low, high = over_processes(own)
+    shared = over_processes(own, between_runs=BETWEEN_RUNS)
+    assert low / 1.01 < shared[0] < low
+    assert high < shared[1] < 1.01 * high
+
+
+def test_what_is_not_above_zero_has_no_share_to_be_widened_by():
+    own = [OfProcess.alone(value) for value in (-1.0, 0.0, 1.0)]
+    assert over_processes(own, between_runs=0.02) == over_processes(own)
+
+
+def test_every_latency_of_a_shared_machine_says_so_and_ratios_less():
+    turns = [make_turns(3_000_000, spread=0.0, seed=seed) for seed in range(3)]
+    alone = make_result(turns=turns, median_ns=3_000_000)
+    shared = replace(
+        alone,
+        measurements=tuple(
+            replace(each, samples=replace(each.samples, on_shared_machine=True))
+            for each in alone.measurements
+        ),
+    )
+    before, after = (summarise(result).quantities for result in (alone, shared))
+    for name in ("latency_p50", "latency_p90", "latency_mean", "throughput"):
+        assert after[name].value == before[name].value
+        assert after[name].low < before[name].low
+        assert after[name].high >= before[name].value * math.exp(OWN * BETWEEN_RUNS) * 0.999, name
+    ratio = after["latency_relative"]
+    assert ratio.high / ratio.value == pytest.approx(math.exp(OWN * BETWEEN_RATIOS), rel=1e-3)
+    assert before["latency_relative"].high == pytest.approx(ratio.value)

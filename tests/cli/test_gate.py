@@ -5,13 +5,22 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_latency
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import SCHEMA_VERSION, Machine
-from pytest_ortbench.gate.measuring.trial_log import TrialLog
+from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog, TrialLog
 from pytest_ortbench.gate.numbers.self_test import Trial
-from tests.results_factory import make_case, make_measurement, make_memory, make_result, make_run
+from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
+from tests.results_factory import (
+    make_case,
+    make_measurement,
+    make_memory,
+    make_result,
+    make_run,
+    make_turns,
+)
 
 BEFORE = make_run([make_result()], run_id="20260102T030405Z-a-0001")
 
@@ -203,3 +212,59 @@ def test_no_minutes_count_the_trials_that_there_are_and_make_none(tool, tmp_path
     ended = tool(*call)
     assert ended.code == ExitCode.NOTHING
     assert "--minutes" in ended.err
+
+
+def stored_trial(value: float, model: str = "m") -> StoredTrial:
+    ratio = relative_latency(make_result(turns=[make_turns(spread=0.0)] * 3))
+    assert isinstance(ratio, RelativeLatency)
+    return StoredTrial(
+        model=model,
+        threads=2,
+        relative=dataclasses.replace(ratio, value=value, low=value, high=value, ratios=(value,)),
+    )
+
+
+def test_the_stored_self_test_accumulates_runs_and_judges_each_by_the_others(
+    tool, monkeypatch, tmp_path
+):
+    path = tmp_path / "kept" / "runs.jsonl"
+    monkeypatch.setattr("pytest_ortbench.cli.gate._cases", lambda *_: [make_case()] * 2)
+    measured = []
+
+    def run(cases, launcher, scratch, *, until, version, seed):
+        measured.append((len(cases), seed))
+        yield stored_trial(6.0)
+        yield stored_trial(6.0 + 0.01 * seed)
+        raise WorkerError(Failure(kind="crash", phase="measure", message="it died"))
+
+    monkeypatch.setattr("pytest_ortbench.cli.gate.stored_trials", run)
+    ask = ("gate", "--self-test", "--stored", "--minutes=1", f"--file={path}")
+    assert tool(*ask).code == 0
+    ended = tool(*ask, "--resume")
+    assert measured == [(2, 0), (2, 2)]
+    assert "it died" in ended.err
+    kept = StoredTrialLog(path).read()
+    assert [one.relative.value for one in kept] == [6.0, 6.0, 6.0, 6.02]
+    # The first table: by both ways the three slowdowns, of four runs each.
+    rows = [line.split() for line in ended.out.splitlines()[2:8]]
+    assert [sum(map(int, row[4:9])) for row in rows] == [4] * 6
+    counted = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={path}")
+    assert counted.out == ended.out
+    assert len(measured) == 2
+
+
+def test_stored_alone_and_a_stored_self_test_of_nothing_are_told(tool, tmp_path):
+    assert tool("gate", "--stored").code == 2
+    none = tmp_path / "none.jsonl"
+    ended = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={none}")
+    assert ended.code == ExitCode.NOTHING
+
+
+def test_a_stored_trial_that_can_not_be_one_is_an_error_with_its_line(tool, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    log = StoredTrialLog(path)
+    log.append(stored_trial(6.0))
+    good = path.read_bytes()
+    path.write_bytes(good.replace(b'"value":6.0', b'"value":-6.0') + good)
+    wrong = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={path}")
+    assert (wrong.code, wrong.error.place) == (2, f"{path}, line 1")

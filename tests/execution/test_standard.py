@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
+from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.execution import standard
 from pytest_ortbench.schema.case_questions import ProfilePlacement
 from tests.results_factory import make_case
@@ -268,3 +269,21 @@ def test_a_file_that_changed_fails_the_case_whenever_it_is_found_out(
     result = measure(make_case(), FakeLauncher(lambda *_: 1e6), tmp_path)
     assert (result.status, result.failure) == ("error", failure)
     assert (result.measurements, result.placement, result.accuracy) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("virtual", "provider", "is_shared"),
+    [("KVM", "cpu", True), (NO_HYPERVISOR, "cpu", False), ("KVM", "cuda", False)],
+)
+def test_samples_say_whether_the_machine_is_shared(
+    virtual: str,
+    provider: str,
+    is_shared: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(host="vm", stable={"virtualisation": virtual, "cpu_quota": NO_QUOTA})
+    monkeypatch.setattr(standard, "_machine", lambda: machine)
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    result = measure(make_case(provider=provider), launcher, tmp_path)
+    assert [each.samples.on_shared_machine for each in result.measurements] == [is_shared] * 3

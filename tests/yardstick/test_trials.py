@@ -79,3 +79,30 @@ def test_how_often_an_interval_covers(trials: ModuleType) -> None:
     runs = [[10, 9, 11], [10, 9, 11], [13, 12, 14], [10, None, None]]
     assert trials.coverage(runs) == (2, 3)
     assert trials.coverage([[10, None, None]]) == (0, 0)
+
+
+def test_what_stored_runs_say_of_the_runs_and_where_a_trend_steps(trials: ModuleType) -> None:
+    runs = [line(trials, seed, slower=1 + 0.2 * (seed % 2)) for seed in range(24)]
+    text = trials.verdicts(runs)
+    by_nearest = [row.split() for row in text.splitlines() if row.startswith("nearest runs")]
+    # Slower, inconclusive, same, faster, incomparable, for +0, +10 and +20 %.
+    assert [sum(map(int, row[4:9])) for row in by_nearest] == [24] * 3
+    assert [int(row[4]) for row in by_nearest] == [0, 24, 24]
+    trend = text.splitlines()[-1]
+    assert trend.endswith("24 runs: steps at []; with +10 % from run 16 on at [16]")
+
+
+def test_a_run_without_a_ratio_is_a_trial_with_its_cause(trials: ModuleType) -> None:
+    failed = trials.line_of(make_result(status="crash"), load=(0.0, 0.0))
+    alone = trials.line_of(make_result(), load=(0.0, 0.0))
+    causes = [trials.stored_trial(run).cause for run in (failed, alone)]
+    assert causes == ["crash", "absence"]
+
+
+def test_intervals_that_knew_nothing_of_other_runs_are_widened(trials: ModuleType) -> None:
+    now = {"p50_ns": [100, 99, 101], "on_shared_machine": True}
+    before = {"p50_ns": [100, 99, 101]}
+    assert trials.p50_of(now) == [100, 99, 101]
+    _, low, high = trials.p50_of(before)
+    assert (low, high) == pytest.approx((96.0, 104.1), abs=0.1)
+    assert trials.p50_of({"p50_ns": [100, None, None]}) == [100, None, None]

@@ -10,6 +10,11 @@ from typing import Any
 from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.judgements import barring_words, flag_names
 from pytest_ortbench.analysis.proof import Proof, needed_proof
+from pytest_ortbench.analysis.relative_latency import (
+    NoRelativeLatency,
+    RelativeLatency,
+    relative_latency,
+)
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import ROLES, WORKLOAD_KNOBS, Case, role_note
@@ -100,6 +105,7 @@ class CaseFacts:
         needs: What it needs before it may be preferred to another precision: real inputs or
             labels; ``None`` for nothing.
         on_calibration: Whether it was compared on the inputs that it was calibrated on.
+        relative: Its latency against a yardstick; ``None`` where there is none.
     """
 
     case_id: str
@@ -134,6 +140,7 @@ class CaseFacts:
     drawn_inputs: bool = False
     needs: Proof | None = None
     on_calibration: bool = False
+    relative: RelativeLatency | None = None
 
     @property
     def role_note(self) -> str:
@@ -309,8 +316,16 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         drawn_inputs=summary.on_drawn_inputs,
         needs=needed_proof(summary),
         on_calibration=case.variant.on_calibration,
+        relative=_relative(result),
         **of_passes,
     )
+
+
+def _relative(result: CaseResult) -> RelativeLatency | None:
+    if result.status != "measured":
+        return None
+    relative = relative_latency(result)
+    return None if isinstance(relative, NoRelativeLatency) else relative
 
 
 def _contents(case: Case) -> str:

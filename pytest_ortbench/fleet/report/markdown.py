@@ -56,6 +56,7 @@ def render_comparison_markdown(view: ComparisonView) -> str:
         ],
         *(part for block in view.blocks for part in _block(block)),
         *(part for section in view.sections for part in _section(section)),
+        *(_block(view.by_yardstick) if view.by_yardstick else []),
         [f"- No number: {markdown(text)}" for text in view.holes],
         [f"- {markdown(text)}" for text in view.warnings],
     ]

@@ -92,7 +92,7 @@ def render_comparison_table(
         left_out = len(section.matrix.rows) - rows if rows else 0
         if left_out > 0:
             console.print(plain(f"and {left_out} more rows; --rows=0 shows them"), style="dim")
-    for block in view.blocks:
+    for block in (*view.blocks, *filter(None, [view.by_yardstick])):
         console.print()
         console.print(plain(block.heading), style="bold")
         for columns in _bands(block, max(width, 60)):

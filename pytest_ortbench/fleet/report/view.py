@@ -14,7 +14,9 @@ from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
 from pytest_ortbench.fleet.numbers.evenness import are_cells_even, are_sides_even
 from pytest_ortbench.fleet.numbers.facts import RunFacts
+from pytest_ortbench.fleet.numbers.machine_share import machine_shares
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
+from pytest_ortbench.fleet.numbers.ratios import Ratio
 from pytest_ortbench.fleet.numbers.sentences import best_overall, conclusions, warnings
 from pytest_ortbench.fleet.numbers.sides import AXES, choose_axis, lay_out_sides
 from pytest_ortbench.fleet.numbers.words import metric_words
@@ -25,6 +27,9 @@ from pytest_ortbench.report.escape import one_line
 HOLE = "·"
 #: Different reasons of holes that are spelt out.
 REASONS = 8
+
+#: Axes on which machines differ, or the minutes of one, and the metric that a yardstick is of.
+_OF_MACHINES = (("machine", "latency_p50"), ("time", "latency_p50"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,7 @@ class ComparisonView:
         aside: What else to know, beside the answer: before it in a terminal, where the last line is
             read first, and behind it elsewhere.
         cards: The answer about a purchase, where it is about one: before all else on a page.
+        by_yardstick: What of the differences is the machine's; ``None`` where no yardstick tells.
     """
 
     title: str
@@ -94,6 +100,7 @@ class ComparisonView:
     blocks: tuple[Insert, ...] = ()
     aside: tuple[Told, ...] = ()
     cards: tuple[AnswerCard, ...] = ()
+    by_yardstick: Insert | None = None
 
     @property
     def main(self) -> Matrix:
@@ -219,6 +226,44 @@ def build_view(
         ),
         holes=_holes(cases),
         runs=tuple(runs),
+        by_yardstick=_by_yardstick(cases) if (chosen, metric) in _OF_MACHINES else None,
+    )
+
+
+def _by_yardstick(matrix: Matrix) -> Insert | None:
+    """Write what of the differences is the machine's."""
+    shares = machine_shares(matrix)
+    if not shares:
+        return None
+    sentences = [
+        "Each side took turns with the same other work, a yardstick. Machine: how much longer that "
+        "took, other work and slow minutes included. Left: what the model took more or less of it, "
+        "with its 95 % interval; as seen = machine × left.",
+    ]
+    kernels = sorted({name or "none" for share in shares for name in share.kernels})
+    if len(kernels) > 1:
+        sentences.append(
+            "The library behind the yardstick chose other kernels on other machines: "
+            f"{', '.join(map(one_line, kernels))}."
+        )
+    return Insert(
+        key="by-yardstick",
+        heading="What of it is the machine",
+        sentences=tuple(sentences),
+        # The first column of an insert is a mark.
+        headings=("", "case", "side", "as seen", "machine", "left"),
+        rows=tuple(
+            (
+                "",
+                one_line(f"{share.row.model} {share.row.label}"),
+                one_line(matrix.sides[share.side].label),
+                ratio_text(share.seen),
+                f"×{significant(share.machine)}",
+                ratio_text(share.left),
+            )
+            for share in shares
+        ),
+        right=frozenset({3, 4, 5}),
     )
 
 
@@ -307,9 +352,11 @@ def _number(quantity: Quantity | None, factor: float, name: str) -> str:
 
 
 def _ratio(cell: Cell) -> str:
-    ratio = cell.ratio
-    if ratio is None:
-        return ""
+    return "" if cell.ratio is None else ratio_text(cell.ratio)
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """Write a ratio with its interval: ``×0.561 [0.538, 0.585]``."""
     if ratio.low is None or ratio.high is None:
         return f"×{significant(ratio.value)}"
     digits = digits_for(ratio.value, ratio.low, ratio.high)
@@ -328,11 +375,7 @@ def overall_text(matrix: Matrix, index: int) -> str:
         return "1 (baseline)"
     if ratio is None:
         return HOLE
-    digits = digits_for(ratio.value, ratio.low, ratio.high)
-    text = f"×{significant(ratio.value, digits)}"
-    if ratio.low is None or ratio.high is None:
-        return text
-    return f"{text} [{significant(ratio.low, digits)}, {significant(ratio.high, digits)}]"
+    return ratio_text(ratio)
 
 
 def counted_text(matrix: Matrix, index: int) -> str:

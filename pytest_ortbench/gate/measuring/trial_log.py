@@ -1,4 +1,4 @@
-"""Trials of the gate's self-test: one line each, kept by machine in the user's state folder."""
+"""Trials of the gate's self-tests: one line each, kept by machine in the user's state folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 
 import msgspec
 import platformdirs
@@ -14,10 +14,14 @@ import platformdirs
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.numbers.self_test import Trial
+from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
+
+T = TypeVar("T")
+L = TypeVar("L", bound="_Log[Any]")
 
 
-class TrialLog:
-    """The calibration of one machine.
+class _Log(Generic[T]):
+    """Trials of one kind.
 
     Attributes:
         path: The file; it need not exist yet.
@@ -26,16 +30,19 @@ class TrialLog:
         path: Where the trials lie.
     """
 
+    _folder: ClassVar[str]
+    _row: type[T]
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def of(cls, machine: Machine, folder: Path | None = None) -> TrialLog:
+    def of(cls: type[L], machine: Machine, folder: Path | None = None) -> L:
         """Return the log of a machine, told by its stable facts."""
-        root = folder or Path(platformdirs.user_state_dir("ortbench")) / "gate-self-test"
+        root = folder or Path(platformdirs.user_state_dir("ortbench")) / cls._folder
         return cls(root / f"{_digest(machine.stable)}.jsonl")
 
-    def read(self) -> tuple[Trial, ...]:
+    def read(self) -> tuple[T, ...]:
         """Return all trials, the oldest first; a torn last line is left out.
 
         Raises:
@@ -54,7 +61,7 @@ class TrialLog:
             if not line.strip():
                 continue
             try:
-                trials.append(msgspec.json.decode(line, type=Trial))
+                trials.append(msgspec.json.decode(line, type=self._row))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if number == len(lines):
                     continue
@@ -63,7 +70,7 @@ class TrialLog:
                 raise DocumentError(str(error), place=place, hint=hint) from error
         return tuple(trials)
 
-    def append(self, trial: Trial) -> None:
+    def append(self, trial: T) -> None:
         """Add a trial.
 
         Raises:
@@ -78,6 +85,20 @@ class TrialLog:
             raise DocumentError(
                 f"the file can't be written: {error.strerror}", place=str(self.path)
             ) from error
+
+
+class TrialLog(_Log[Trial]):
+    """The calibration of one machine: what two sides of one run resolve there."""
+
+    _folder = "gate-self-test"
+    _row = Trial
+
+
+class StoredTrialLog(_Log[StoredTrial]):
+    """Runs of the same code on one machine: how far they differ there."""
+
+    _folder = "stored-self-test"
+    _row = StoredTrial
 
 
 def _drop_torn_line(file: BinaryIO) -> None:

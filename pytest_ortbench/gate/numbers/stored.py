@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from types import MappingProxyType
 
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
@@ -49,11 +50,12 @@ from pytest_ortbench.gate.numbers.rules import (
 )
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import interval_text, latency_finding
-from pytest_ortbench.gate.numbers.stored_relative import relative_contrast
+from pytest_ortbench.gate.numbers.stored_relative import (
+    STORED_MARGIN,
+    Spread,
+    relative_contrast,
+)
 from pytest_ortbench.gate.numbers.verdict import machine_class
-
-#: Smallest slowdown between two runs that matters where nothing else is said.
-STORED_MARGIN = 0.05
 
 #: Characters of a digest that a message shows.
 _DIGITS = 12
@@ -119,6 +121,7 @@ def gate_case(
     twin: Twin,
     canary: float | None = None,
     history: Sequence[tuple[Run, CaseResult]] = (),
+    spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> GateResult:
     """Judge one case against what a run stored of it.
 
@@ -133,6 +136,8 @@ def gate_case(
             and then latency decides nothing.
         history: Older runs than the baseline, and what they have of the case. Those that compare
             with it say how far runs of the same model differ.
+        spreads: By how much runs of the same code differ on this machine, by what their ratio to a
+            yardstick is made of, as far as its self-test knows.
     """
     old, new = before.result.case, after.result.case
     fed, labelled = _input_difference(old, new), _label_difference(old, new)
@@ -155,7 +160,9 @@ def gate_case(
     if hindrance is None:
         turns = _taken_in_turns(before.result, after.result)
         if not isinstance(turns, Hindrance):
-            contrast = _ratio_contrast(turns, before.result, history, baseline, rules)
+            contrast = _ratio_contrast(
+                turns, before.result, history, baseline, rules, spreads=spreads
+            )
             result = replace(result, contrasts=(contrast,))
             turns = Hindrance(
                 cause="shared",
@@ -291,6 +298,8 @@ def _ratio_contrast(
     history: Sequence[tuple[Run, CaseResult]],
     baseline: Run,
     rules: CaseRules,
+    *,
+    spreads: Mapping[str, Spread],
 ) -> ContrastVerdict:
     """Hold the ratio to the yardstick against that of the baseline, and of what compares with it.
 
@@ -306,7 +315,8 @@ def _ratio_contrast(
         if ratio is not None
     ]
     margin, asked = _margin(rules), rules.margin is not None
-    return relative_contrast([old, *older], new, margin, asked=asked)
+    spread = spreads.get(new.estimator)
+    return relative_contrast([old, *older], new, margin, asked=asked, spread=spread)
 
 
 def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency | None:

@@ -1,24 +1,47 @@
 """What stored runs say of a latency through the yardstick that took turns with the model in each.
 
 One run gives one number, the ratio of the model to the yardstick, which often differs between runs
-of the same code by less than the latency itself does. By how much at best is :data:`SPREAD`, and
-several stored runs of one case say it of this case: both are pooled, as a prior of :data:`PRIOR`
-degrees of freedom and a sample. A shared machine has states in which the ratio is another one for
-minutes, so what is said here informs, and fails nothing.
+of the same code by less than the latency itself does. By how much says the machine's self-test, or
+where it has none :data:`SPREAD`, which is what it is at best; and several stored runs of one case
+say it of this case: both are pooled, as a prior of so many degrees of freedom and a sample. A
+shared machine has states in which the ratio is another one for minutes, so what is said here
+informs, and fails nothing.
 
 ``slower`` asks for a ratio that is beyond the margin, and for a one-sided error of
 :data:`ALPHA`. ``same`` rules out a slowdown of the margin. Where no margin was asked for, it is
-that of the stored gate, or what so many runs resolve, if that is more: ``same`` then says less.
+that of the stored gate, or what so many runs resolve, if that is more: ``same`` then says less, but
+never less than :data:`MOST_TOLERATED`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
 
 from pytest_ortbench.analysis.relative_latency import RelativeLatency
 from pytest_ortbench.core.gate import ContrastVerdict
+
+#: Smallest slowdown between two runs that matters where nothing else is said.
+STORED_MARGIN = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """By how much the ratios of runs of the same code differ.
+
+    Attributes:
+        deviation: Standard deviation of the logarithm of a run's ratio.
+        degrees: Degrees of freedom that it is known with.
+        largest: How far a run was above the middle of others at most, as a logarithm: as much is
+            never called slower.
+    """
+
+    deviation: float
+    degrees: int
+    largest: float = 0.0
+
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
 #: same code in a calm hour, by what the ratio is made of; ``docs/concepts/yardstick.md`` has more.
@@ -39,11 +62,19 @@ _FOUND = NormalDist().inv_cdf(0.9)
 #: In how many of a hundred comparisons of equal code the margin lets ``same`` be said.
 _SAME_PERCENT = 85
 
+#: What runs resolve widens the margin to this at most: ``same`` always rules out as much.
+MOST_TOLERATED = 0.20
+
 STATISTIC = "relative"
 
 
 def relative_contrast(
-    history: Sequence[RelativeLatency], now: RelativeLatency, margin: float, *, asked: bool
+    history: Sequence[RelativeLatency],
+    now: RelativeLatency,
+    margin: float,
+    *,
+    asked: bool,
+    spread: Spread | None = None,
 ) -> ContrastVerdict:
     """Judge a ratio by those of stored runs.
 
@@ -52,6 +83,8 @@ def relative_contrast(
         now: The ratio of this run.
         margin: Smallest slowdown that matters.
         asked: Whether somebody asked for this margin. Then ``same`` rules out no other one.
+        spread: By how much runs of the same code differ on this machine; ``None`` if that is not
+            known.
 
     Returns:
         The verdict, with the margin that it holds for. ``detectable`` is the smallest slowdown
@@ -59,11 +92,14 @@ def relative_contrast(
     """
     before = [math.log(ratio.value) for ratio in history]
     effect = math.log(now.value) - median(before)
-    degrees, deviation = _deviation(before, history, now)
+    if spread is None:
+        spread = Spread(deviation=SPREAD[now.estimator], degrees=PRIOR)
+    degrees, deviation = _deviation(before, history, now, spread)
     error = deviation * math.sqrt(1 + 1 / len(before))
-    reach = student(1 - ALPHA, degrees) * error
+    reach = max(student(1 - ALPHA, degrees) * error, _seen(spread, len(before)))
     low, high = math.expm1(effect - reach), math.expm1(effect + reach)
-    tolerated = margin if asked else max(margin, _resolved(now.estimator, len(before)))
+    resolved = min(_resolved(spread, len(before)), MOST_TOLERATED)
+    tolerated = margin if asked else max(margin, resolved)
     verdict, holds_for = "inconclusive", margin
     if low > 0 and math.expm1(effect) >= margin:
         verdict = "slower"
@@ -84,13 +120,19 @@ def relative_contrast(
     )
 
 
-def _resolved(estimator: str, runs: int) -> float:
+def _resolved(spread: Spread, runs: int) -> float:
     """The margin that so many stored runs allow, whatever these runs scatter.
 
     A noisy run must not widen what it is held to.
     """
-    deviations = student(1 - ALPHA, PRIOR) + NormalDist().inv_cdf(_SAME_PERCENT / 100)
-    return math.expm1(deviations * SPREAD[estimator] * math.sqrt(1 + 1 / runs))
+    error = spread.deviation * math.sqrt(1 + 1 / runs)
+    reach = max(student(1 - ALPHA, spread.degrees) * error, _seen(spread, runs))
+    return math.expm1(reach + NormalDist().inv_cdf(_SAME_PERCENT / 100) * error)
+
+
+def _seen(spread: Spread, runs: int) -> float:
+    """How far a run of the same code was above others, and their middle may be off besides."""
+    return spread.largest and spread.largest + spread.deviation / math.sqrt(runs)
 
 
 def student(share: float, degrees: float) -> float:
@@ -112,13 +154,16 @@ def student(share: float, degrees: float) -> float:
 
 
 def _deviation(
-    before: Sequence[float], history: Sequence[RelativeLatency], now: RelativeLatency
+    before: Sequence[float],
+    history: Sequence[RelativeLatency],
+    now: RelativeLatency,
+    spread: Spread,
 ) -> tuple[float, float]:
     """Degrees of freedom, and the deviation of a run's logarithm, never below that of launches."""
     launches = min(len(ratio.ratios) for ratio in (*history, now))
-    known = SPREAD[now.estimator] * math.sqrt(max(1.0, _LAUNCHES / launches))
-    squares = PRIOR * known**2
-    degrees = PRIOR + len(before) - 1
+    known = spread.deviation * math.sqrt(max(1.0, _LAUNCHES / launches))
+    squares = spread.degrees * known**2
+    degrees = spread.degrees + len(before) - 1
     if len(before) > 1:
         mean = fmean(before)
         squares += sum((value - mean) ** 2 for value in before)

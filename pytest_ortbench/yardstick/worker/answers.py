@@ -6,6 +6,7 @@ import gc
 import threading
 import time
 from array import array
+from collections.abc import Callable
 from typing import cast
 
 from pytest_ortbench.core.errors import WorkerError
@@ -16,7 +17,6 @@ from pytest_ortbench.schema.yardstick_questions import PrepareYardstick, TimeYar
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.yardstick.worker.workloads import (
     WORKLOADS,
-    MatrixProduct,
     MemoryPass,
     Unit,
     digest_of_work,
@@ -37,7 +37,7 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
         library, version, kernels = _numpy()
     else:
         library, version, kernels = _behind_numpy()
-    state.kept[_KEPT] = _Crew(workload, question.threads)
+    state.kept[_KEPT] = Crew(workload.unit, question.threads)
     # Nothing is collected inside a block: a unit makes no objects that refer to each other.
     gc.collect()
     gc.disable()
@@ -53,7 +53,7 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
 
 def time_units(question: TimeYardstick, state: WorkerState) -> Block:
     """Time a block; its CPU time is that of the untimed units, too, as its wall time is."""
-    crew = cast("_Crew", state.kept[_KEPT])
+    crew = cast("Crew", state.kept[_KEPT])
     cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
     durations = crew.time(question.units, question.untimed)
     wall_ns = time.perf_counter_ns() - wall_before
@@ -61,20 +61,20 @@ def time_units(question: TimeYardstick, state: WorkerState) -> Block:
     return Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=cpu_ns)
 
 
-class _Crew:
+class Crew:
     """The calling thread and helpers that sleep between blocks, each with units of its own.
 
     They meet at the end of a block only. A library with threads of its own lets them meet inside
     each product, and wait by spinning: beside another busy process a block of 2 ms takes 200 ms.
 
     Args:
-        workload: What each of them does, on data of its own.
+        made: Makes what each of them does, on data of its own.
         threads: How many there are, the calling one included.
     """
 
-    def __init__(self, workload: MatrixProduct | MemoryPass, threads: int) -> None:
-        self._own = workload.unit()
-        self._helpers = [_Helper(workload.unit()) for _ in range(threads - 1)]
+    def __init__(self, made: Callable[[], Unit], threads: int) -> None:
+        self._own = made()
+        self._helpers = [_Helper(made()) for _ in range(threads - 1)]
 
     def time(self, units: int, untimed: int) -> tuple[int, ...]:
         """Do a block, and return what each unit took: that of the thread that took longest for it.

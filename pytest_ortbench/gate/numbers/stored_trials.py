@@ -1,0 +1,269 @@
+"""How often a stored run says the right thing of a latency: runs of one code, judged by each other.
+
+Every run of a case is a trial. It is judged by others of its case, which measured the same code: so
+each ``slower`` is a false alarm. The same ratio multiplied by 1.1 or 1.2 is a run that is slower by
+so much. What is known of how far runs differ comes from all trials but the one that is judged, as
+it does where a stored baseline is compared on this machine (:func:`spread_of`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from pytest_ortbench.analysis.order import proportion_interval
+from pytest_ortbench.analysis.relative_latency import (
+    NoRelativeLatency,
+    RelativeLatency,
+    mismatch,
+    relative_latency,
+)
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.gate.numbers.stored_relative import (
+    SPREAD,
+    STORED_MARGIN,
+    Spread,
+    relative_contrast,
+)
+
+#: By how much a run is made slower, by calculation.
+SLOWDOWNS = (0.0, 0.10, 0.20)
+
+#: Runs that one is judged by at most, as many as a baseline has.
+MOST_RUNS = 10
+
+#: Fewer degrees of freedom say less than what is known of machines in general.
+FEWEST_DEGREES = 10
+
+#: Ways to choose the runs that one is judged by: those nearest in time on either side, and those
+#: before it, as a real baseline has them.
+LEAVE_ONE_OUT, HISTORY = "nearest runs", "earlier runs"
+WAYS = (LEAVE_ONE_OUT, HISTORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrial:
+    """One run of one case.
+
+    Attributes:
+        model: Name of the model.
+        threads: Intra-op threads asked for; 0: as many as the machine has cores.
+        relative: Its latency against a yardstick; ``None`` where there is none.
+        cause: Why there is none, as :class:`NoRelativeLatency` says it, or the status of the case;
+            empty if there is one.
+        flags: Names of its flags.
+        load: Load average before it.
+        wall_s: Seconds that it took.
+        at: UTC, ISO 8601.
+        version: Version of this package.
+    """
+
+    model: str
+    threads: int
+    relative: RelativeLatency | None = None
+    cause: str = ""
+    flags: tuple[str, ...] = ()
+    load: float = 0.0
+    wall_s: float = 0.0
+    at: str = ""
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a ratio that can't be one: trials are read from files."""
+        ratio = self.relative
+        if ratio is None:
+            return
+        numbers = (ratio.value, ratio.low, ratio.high, *ratio.ratios)
+        if not ratio.ratios or not all(0 < number < math.inf for number in numbers):
+            raise ValueError("a ratio is a number above 0")
+        if ratio.estimator not in SPREAD:
+            raise ValueError(f"{ratio.estimator!r} is none of {', '.join(SPREAD)}")
+
+    @property
+    def case(self) -> tuple[str, int]:
+        """What its runs share: model and threads."""
+        return self.model, self.threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTally:
+    """Verdicts on runs of one slowdown. Intervals are exact (Clopper–Pearson), 95 %.
+
+    Attributes:
+        way: How the runs were chosen that they were judged by, one of :data:`WAYS`.
+        slowdown: By how much the runs were made slower.
+        verdicts: How many of each; ``incomparable`` are those without any run to be judged by.
+        slower_low: Lower end of the interval of the share called slower, of those that compare.
+        slower_high: Upper end, likewise.
+    """
+
+    way: str
+    slowdown: float
+    verdicts: Mapping[str, int]
+    slower_low: float
+    slower_high: float
+
+    @property
+    def judged(self) -> int:
+        """How many could be judged."""
+        return sum(self.verdicts.values()) - self.verdicts.get("incomparable", 0)
+
+
+def trial_of(result: CaseResult, *, load: float, at: str, version: str) -> StoredTrial:
+    """Return what a trial keeps of a run.
+
+    Args:
+        result: What was measured.
+        load: Load average before it.
+        at: When, UTC, ISO 8601.
+        version: Of this package.
+    """
+    trial = StoredTrial(
+        model=result.case.model.name,
+        threads=result.case.session.intra_op_num_threads or 0,
+        flags=tuple(flag.name for flag in result.flags),
+        load=load,
+        wall_s=round(result.wall_s, 2),
+        at=at,
+        version=version,
+    )
+    if result.status != "measured":
+        return replace(trial, cause=result.status)
+    relative = relative_latency(result)
+    if isinstance(relative, NoRelativeLatency):
+        return replace(trial, cause=relative.cause)
+    return replace(trial, relative=relative)
+
+
+def spread_of(trials: Iterable[StoredTrial]) -> dict[str, Spread]:
+    """Return by how much runs of the same code differ here, by what their ratio is made of.
+
+    All cases are pooled. An estimator of which too few runs are known is left out.
+    """
+    values: dict[tuple[str, str, int, str], list[float]] = {}
+    for trial in trials:
+        ratio = trial.relative
+        if ratio is not None:
+            group = (ratio.estimator, *trial.case, ratio.yardstick.identity)
+            values.setdefault(group, []).append(math.log(ratio.value))
+    squares: dict[str, float] = {}
+    degrees: Counter[str] = Counter()
+    largest: dict[str, float] = {}
+    for (name, *_), of_case in values.items():
+        if len(of_case) > 1:
+            middle = fmean(of_case)
+            apart = sum((value - middle) ** 2 for value in of_case)
+            squares[name] = squares.get(name, 0.0) + apart
+            degrees[name] += len(of_case) - 1
+            largest[name] = max(largest.get(name, 0.0), _farthest(of_case))
+    return {
+        name: Spread(
+            deviation=math.sqrt(squares[name] / degrees[name]),
+            degrees=degrees[name],
+            largest=largest[name],
+        )
+        for name in squares
+        if degrees[name] >= FEWEST_DEGREES
+    }
+
+
+def tallies(
+    trials: Sequence[StoredTrial], case: tuple[str, int] | None = None
+) -> list[StoredTally]:
+    """Return the verdicts on trials, for each way and slowdown.
+
+    Args:
+        trials: All of them, in the order of time.
+        case: Which of them are judged; ``None`` for all.
+    """
+    judged = [
+        (index, spread_of([*trials[:index], *trials[index + 1 :]]))
+        for index, trial in enumerate(trials)
+        if case in (None, trial.case)
+    ]
+    return [
+        _tally(
+            way,
+            slowdown,
+            Counter(
+                verdict_on(index, trials, spreads, slowdown=slowdown, way=way)
+                for index, spreads in judged
+            ),
+        )
+        for way in WAYS
+        for slowdown in SLOWDOWNS
+    ]
+
+
+def _tally(way: str, slowdown: float, verdicts: Counter[str]) -> StoredTally:
+    judged = verdicts.total() - verdicts["incomparable"]
+    low, high = proportion_interval(verdicts["slower"], judged) if judged else (0.0, 1.0)
+    return StoredTally(
+        way=way,
+        slowdown=slowdown,
+        verdicts={verdict: count for verdict, count in verdicts.items() if count},
+        slower_low=low,
+        slower_high=high,
+    )
+
+
+def verdict_on(
+    index: int,
+    trials: Sequence[StoredTrial],
+    spreads: Mapping[str, Spread],
+    *,
+    slowdown: float,
+    way: str,
+) -> str:
+    """Return what the stored runs say of one trial that is made slower by so much.
+
+    Args:
+        index: Which one it is.
+        trials: All of them, in the order of time.
+        spreads: By how much runs differ, by estimator.
+        slowdown: By how much it is made slower.
+        way: One of :data:`WAYS`.
+    """
+    now = trials[index].relative
+    if now is None:
+        return "incomparable"
+    others = sorted(
+        (number for number in range(len(trials)) if number != index),
+        key=lambda number: abs(number - index),
+    )
+    if way == HISTORY:
+        others = [number for number in others if number < index]
+    history = [
+        ratio
+        for number in others
+        for ratio in [trials[number].relative]
+        if trials[number].case == trials[index].case
+        and ratio is not None
+        and mismatch(ratio, now) is None
+    ][:MOST_RUNS]
+    if not history:
+        return "incomparable"
+    spread = spreads.get(now.estimator)
+    slower = slowed(now, slowdown)
+    return relative_contrast(history, slower, STORED_MARGIN, asked=False, spread=spread).verdict
+
+
+def slowed(ratio: RelativeLatency, slowdown: float) -> RelativeLatency:
+    """Return a ratio as that of a model which takes so much longer."""
+    factor = 1 + slowdown
+    return replace(
+        ratio,
+        ratios=tuple(factor * of_launch for of_launch in ratio.ratios),
+        value=factor * ratio.value,
+        low=factor * ratio.low,
+        high=factor * ratio.high,
+    )
+
+
+def _farthest(logarithms: Sequence[float]) -> float:
+    """How far the one farthest above the middle of the others is from it."""
+    ordered = sorted(logarithms)
+    return ordered[-1] - median(ordered[:-1])
