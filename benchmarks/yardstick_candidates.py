@@ -93,7 +93,12 @@ class Candidate:
     @property
     def process(self) -> tuple[int, bool]:
         """What candidates that share a process have in common."""
-        return self.blas_threads, self.work.endswith("apart")
+        return self.blas_threads, self.is_apart
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its threads bind themselves to CPUs of their own."""
+        return self.work.endswith("apart")
 
 
 #: By the threads of the model.
@@ -343,8 +348,9 @@ def launch(model: ModelSide, sides: dict[Candidate, Side]) -> Line:
 
     def add(candidate: Candidate, next_to: int) -> None:
         side = sides[candidate]
-        cpus = {ThreadFacts.of(model.pid).cpu} if candidate.beside else everywhere
-        os.sched_setaffinity(side.pid, cpus)
+        if not candidate.is_apart:
+            cpus = {ThreadFacts.of(model.pid).cpu} if candidate.beside else everywhere
+            os.sched_setaffinity(side.pid, cpus)
         durations, blocks = side.time(candidate), others[candidate.name]
         blocks["mean_ns"].append(_mean(durations))
         blocks["low_ns"].append(min(durations))

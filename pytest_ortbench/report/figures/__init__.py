@@ -26,6 +26,7 @@ from pytest_ortbench.report.figures.dots import LATENCY, MEMORY, THROUGHPUT, dra
 from pytest_ortbench.report.figures.scaling import scaling
 from pytest_ortbench.report.figures.slo import Slo
 from pytest_ortbench.report.figures.timeline import timeline
+from pytest_ortbench.report.figures.turns import turns
 
 #: Draws the entries of a run; gives ``None`` where it has nothing for the figure.
 _Draw = Callable[[Sequence[Entry]], "Figure | None"]
@@ -44,6 +45,7 @@ _STANDARD: dict[str, _Draw] = {
     "latency": _of_inferences(lambda shown: draw_by_case(shown, LATENCY)),
     "distribution": _of_inferences(distribution),
     "timeline": _of_inferences(timeline),
+    "turns": _of_inferences(turns),
     "throughput": _of_inferences(lambda shown: draw_by_case(shown, THROUGHPUT)),
     "batch": _of_inferences(batches),
     "scaling": _of_inferences(scaling),
@@ -55,6 +57,7 @@ _DESCRIPTIONS: dict[str, str] = {
     "latency": "Latency p50 of each case with its interval, by model",
     "distribution": "Distribution of the latencies of the fastest cases, by model",
     "timeline": "Latencies in the order in which they were measured, warm-up shaded",
+    "turns": "Blocks of the model and of its yardstick in turns, each against its own median",
     "throughput": "Items per second of each case, by model",
     "batch": "Latency against batch size, and throughput against latency, by model",
     "scaling": "Throughput against threads, callers or sessions, and its share of the ideal",
