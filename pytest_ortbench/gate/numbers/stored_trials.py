@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from statistics import fmean, median
 
 from pytest_ortbench.analysis.order import proportion_interval
@@ -38,10 +39,14 @@ MOST_RUNS = 10
 #: Fewer degrees of freedom say less than what is known of machines in general.
 FEWEST_DEGREES = 10
 
-#: Ways to choose the runs that one is judged by: those nearest in time on either side, and those
-#: before it, as a real baseline has them.
-LEAVE_ONE_OUT, HISTORY = "nearest runs", "earlier runs"
-WAYS = (LEAVE_ONE_OUT, HISTORY)
+
+class Way(Enum):
+    """How the runs are chosen that one is judged by."""
+
+    #: Those nearest in time, before and after it.
+    NEAREST = "nearest"
+    #: The latest before it, as a real baseline has them.
+    EARLIER = "earlier"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,14 +98,14 @@ class StoredTally:
     """Verdicts on runs of one slowdown. Intervals are exact (Clopper–Pearson), 95 %.
 
     Attributes:
-        way: How the runs were chosen that they were judged by, one of :data:`WAYS`.
+        way: How the runs were chosen that they were judged by.
         slowdown: By how much the runs were made slower.
         verdicts: How many of each; ``incomparable`` are those without any run to be judged by.
         slower_low: Lower end of the interval of the share called slower, of those that compare.
         slower_high: Upper end, likewise.
     """
 
-    way: str
+    way: Way
     slowdown: float
     verdicts: Mapping[str, int]
     slower_low: float
@@ -193,12 +198,12 @@ def tallies(
                 for index, spreads in judged
             ),
         )
-        for way in WAYS
+        for way in Way
         for slowdown in SLOWDOWNS
     ]
 
 
-def _tally(way: str, slowdown: float, verdicts: Counter[str]) -> StoredTally:
+def _tally(way: Way, slowdown: float, verdicts: Counter[str]) -> StoredTally:
     judged = verdicts.total() - verdicts["incomparable"]
     low, high = proportion_interval(verdicts["slower"], judged) if judged else (0.0, 1.0)
     return StoredTally(
@@ -216,7 +221,7 @@ def verdict_on(
     spreads: Mapping[str, Spread],
     *,
     slowdown: float,
-    way: str,
+    way: Way,
 ) -> str:
     """Return what the stored runs say of one trial that is made slower by so much.
 
@@ -225,7 +230,7 @@ def verdict_on(
         trials: All of them, in the order of time.
         spreads: By how much runs differ, by estimator.
         slowdown: By how much it is made slower.
-        way: One of :data:`WAYS`.
+        way: How the runs are chosen that it is judged by.
     """
     now = trials[index].relative
     if now is None:
@@ -234,7 +239,7 @@ def verdict_on(
         (number for number in range(len(trials)) if number != index),
         key=lambda number: abs(number - index),
     )
-    if way == HISTORY:
+    if way is Way.EARLIER:
         others = [number for number in others if number < index]
     history = [
         ratio

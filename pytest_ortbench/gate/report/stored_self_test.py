@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.stored_trials import (
-    HISTORY,
     StoredTally,
     StoredTrial,
+    Way,
     spread_of,
     tallies,
 )
@@ -24,7 +24,7 @@ CASE_HEADER = ["model", "threads", "runs", "flagged", "made slower", *VERDICTS]
 def verdict_rows(trials: Sequence[StoredTrial]) -> list[list[str]]:
     """Return one row a way to choose the stored runs, and slowdown."""
     return [
-        [tallied.way, _slowdown(tallied), *_counts(tallied), _share(tallied)]
+        [f"{tallied.way.value} runs", _slowdown(tallied), *_counts(tallied), _share(tallied)]
         for tallied in tallies(trials)
     ]
 
@@ -46,7 +46,7 @@ def case_rows(trials: Sequence[StoredTrial]) -> list[list[str]]:
                 *_counts(tallied),
             ]
             for tallied in tallies(trials, case)
-            if tallied.way == HISTORY
+            if tallied.way is Way.EARLIER
         ]
     return rows
 

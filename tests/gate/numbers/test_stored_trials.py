@@ -18,10 +18,9 @@ from pytest_ortbench.gate.numbers.stored_relative import (
     relative_contrast,
 )
 from pytest_ortbench.gate.numbers.stored_trials import (
-    HISTORY,
-    LEAVE_ONE_OUT,
     StoredTally,
     StoredTrial,
+    Way,
     spread_of,
     tallies,
     trial_of,
@@ -53,15 +52,15 @@ def wandering(count: int, deviation: float, *, seed: int = 0) -> list[StoredTria
     return [trial(6 * math.exp(deviation * draw.gauss(0, 1))) for _ in range(count)]
 
 
-def tally_of(trials: Sequence[StoredTrial], way: str, slowdown: float) -> StoredTally:
+def tally_of(trials: Sequence[StoredTrial], way: Way, slowdown: float) -> StoredTally:
     (found,) = (
         tallied for tallied in tallies(trials) if (tallied.way, tallied.slowdown) == (way, slowdown)
     )
     return found
 
 
-@pytest.mark.parametrize("way", [LEAVE_ONE_OUT, HISTORY])
-def test_calm_runs_are_told_apart_from_slower_ones(way: str) -> None:
+@pytest.mark.parametrize("way", [Way.NEAREST, Way.EARLIER])
+def test_calm_runs_are_told_apart_from_slower_ones(way: Way) -> None:
     trials = wandering(60, 0.01)
     equal, slower = tally_of(trials, way, 0.0), tally_of(trials, way, 0.10)
     assert equal.verdicts.get("slower", 0) <= 1
@@ -70,13 +69,13 @@ def test_calm_runs_are_told_apart_from_slower_ones(way: str) -> None:
     assert slower.verdicts.get("same", 0) == 0
     assert slower.slower_low > 0.85
     # The first run has none before it.
-    assert equal.verdicts.get("incomparable", 0) == (way == HISTORY)
-    assert equal.judged == 60 - (way == HISTORY)
+    assert equal.verdicts.get("incomparable", 0) == (way is Way.EARLIER)
+    assert equal.judged == 60 - (way is Way.EARLIER)
 
 
 def test_runs_that_differ_much_are_called_neither_slower_nor_same() -> None:
     trials = wandering(60, 0.20)
-    equal, slower = (tally_of(trials, HISTORY, by) for by in (0.0, 0.20))
+    equal, slower = (tally_of(trials, Way.EARLIER, by) for by in (0.0, 0.20))
     assert equal.verdicts.get("slower", 0) <= 1
     assert slower.verdicts.get("same", 0) == 0
     assert slower.verdicts["inconclusive"] >= 50
@@ -85,14 +84,14 @@ def test_runs_that_differ_much_are_called_neither_slower_nor_same() -> None:
 def test_a_state_that_the_machine_was_seen_in_is_no_slowdown() -> None:
     """One run in ten of the same code takes half as long again."""
     states = [trial(9.0 if index % 10 == 5 else 6 + 0.001 * index) for index in range(60)]
-    assert tally_of(states, LEAVE_ONE_OUT, 0.0).verdicts.get("slower", 0) == 0
+    assert tally_of(states, Way.NEAREST, 0.0).verdicts.get("slower", 0) == 0
     assert spread_of(states)["floors"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
 
 
 def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
     trials = [trial(6.0), trial(None), trial(6.0)]
-    assert tally_of(trials, LEAVE_ONE_OUT, 0.0).verdicts["incomparable"] == 1
-    assert verdict_on(1, trials, {}, slowdown=0.0, way=LEAVE_ONE_OUT) == "incomparable"
+    assert tally_of(trials, Way.NEAREST, 0.0).verdicts["incomparable"] == 1
+    assert verdict_on(1, trials, {}, slowdown=0.0, way=Way.NEAREST) == "incomparable"
     nobody = tallies([trial(None)])
     assert {tallied.judged for tallied in nobody} == {0}
     assert {(tallied.slower_low, tallied.slower_high) for tallied in nobody} == {(0.0, 1.0)}
@@ -101,14 +100,14 @@ def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
 def test_another_case_or_estimator_serves_nobody() -> None:
     other = [trial(6.0), trial(9.0, model="other"), trial(9.0, estimator="blocks")]
     for index in range(3):
-        verdict = verdict_on(index, other, {}, slowdown=0.0, way=LEAVE_ONE_OUT)
+        verdict = verdict_on(index, other, {}, slowdown=0.0, way=Way.NEAREST)
         assert verdict == "incomparable"
 
 
 def test_no_more_stored_runs_are_used_than_a_baseline_has() -> None:
     trials = [trial(9.0)] * 30 + [trial(6.0)] * 11
     spreads = {"floors": Spread(deviation=0.01, degrees=20)}
-    assert verdict_on(40, trials, spreads, slowdown=0.0, way=HISTORY) == "same"
+    assert verdict_on(40, trials, spreads, slowdown=0.0, way=Way.EARLIER) == "same"
 
 
 def test_the_spread_is_pooled_over_cases_and_needs_ten_degrees_of_freedom() -> None:
