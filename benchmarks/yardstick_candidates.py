@@ -56,7 +56,7 @@ LAUNCHES, ROUNDS = 3, 16
 _MODEL_NS, _SETTLING_NS = 12_000_000, 1_500_000
 #: The shorter block is that of the product as it is.
 _SHORT_NS, _LONG_NS = 1_700_000, 12_000_000
-_WARM_UP_S, _OPEN_S = 0.6, 60.0
+_WARM_UP_S, _OPEN_S = 0.6, 300.0
 _DRAWS = 4000
 #: A launch is slow if its floor is above the lower quartile of all by so much.
 _SLOW = 1.25
