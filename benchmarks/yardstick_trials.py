@@ -47,7 +47,7 @@ from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
 from pytest_ortbench.gate.report.stored_self_test import (
     CASE_HEADER,
     VERDICT_HEADER,
-    case_rows,
+    rows_by_case,
     stored_sentences,
     verdict_rows,
 )
@@ -254,7 +254,7 @@ def verdicts(runs: Sequence[Run]) -> str:
         return "no run yet"
     lines = [
         tabulate(verdict_rows(trials), header=VERDICT_HEADER),
-        tabulate(case_rows(trials), header=CASE_HEADER),
+        tabulate(rows_by_case(trials), header=CASE_HEADER),
         *stored_sentences(trials),
     ]
     for case in sorted({trial.case for trial in trials}):

@@ -39,7 +39,7 @@ from pytest_ortbench.gate.report.self_test import (
 from pytest_ortbench.gate.report.stored_self_test import (
     CASE_HEADER,
     VERDICT_HEADER,
-    case_rows,
+    rows_by_case,
     stored_sentences,
     verdict_rows,
 )
@@ -241,7 +241,7 @@ def _stored_self_test(
         return ExitCode.NOTHING
     say(table(verdict_rows(trials), header=VERDICT_HEADER))
     say("")
-    say(table(case_rows(trials), header=CASE_HEADER))
+    say(table(rows_by_case(trials), header=CASE_HEADER))
     say("")
     for sentence in stored_sentences(trials):
         say(sentence)

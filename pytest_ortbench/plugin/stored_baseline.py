@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
     from pytest_ortbench.gate.numbers.rules import CaseRules
     from pytest_ortbench.gate.numbers.same_models import Twin, Twins
-    from pytest_ortbench.gate.numbers.stored_relative import Spread
+    from pytest_ortbench.gate.numbers.stored_relative import RunSpread
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.bench import Bench
@@ -278,7 +278,7 @@ class StoredBaseline:
         return canary_ratio(run, replace(header, canary=self._canary))
 
     @cached_property
-    def _spreads(self) -> dict[str, Spread]:
+    def _spreads(self) -> dict[str, RunSpread]:
         return spreads_here()
 
     @cached_property

@@ -13,8 +13,8 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog
-from pytest_ortbench.gate.numbers.stored_relative import Spread
-from pytest_ortbench.gate.numbers.stored_trials import StoredTrial, spread_of, trial_of
+from pytest_ortbench.gate.numbers.stored_relative import RunSpread
+from pytest_ortbench.gate.numbers.stored_trials import StoredTrial, run_spreads, trial_of
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine import fingerprint
 
@@ -49,12 +49,12 @@ def stored_trials(
             yield trial_of(result, load=round(load, 2), at=at, version=version)
 
 
-def spreads_here() -> dict[str, Spread]:
+def spreads_here() -> dict[str, RunSpread]:
     """Return by how much runs of the same code differ on this machine, as far as it was tried.
 
     A log that can't be read says nothing.
     """
     try:
-        return spread_of(StoredTrialLog.of(fingerprint()).read())
+        return run_spreads(StoredTrialLog.of(fingerprint()).read())
     except DocumentError:
         return {}

@@ -52,7 +52,7 @@ from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import interval_text, latency_finding
 from pytest_ortbench.gate.numbers.stored_relative import (
     STORED_MARGIN,
-    Spread,
+    RunSpread,
     relative_contrast,
 )
 from pytest_ortbench.gate.numbers.verdict import machine_class
@@ -121,7 +121,7 @@ def gate_case(
     twin: Twin,
     canary: float | None = None,
     history: Sequence[tuple[Run, CaseResult]] = (),
-    spreads: Mapping[str, Spread] = MappingProxyType({}),
+    spreads: Mapping[str, RunSpread] = MappingProxyType({}),
 ) -> GateResult:
     """Judge one case against what a run stored of it.
 
@@ -299,7 +299,7 @@ def _ratio_contrast(
     baseline: Run,
     rules: CaseRules,
     *,
-    spreads: Mapping[str, Spread],
+    spreads: Mapping[str, RunSpread],
 ) -> ContrastVerdict:
     """Hold the ratio to the yardstick against that of the baseline, and of what compares with it.
 

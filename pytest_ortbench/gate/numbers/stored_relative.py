@@ -28,7 +28,7 @@ STORED_MARGIN = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class RunSpread:
     """By how much the ratios of runs of the same code differ.
 
     Attributes:
@@ -74,7 +74,7 @@ def relative_contrast(
     margin: float,
     *,
     asked: bool,
-    spread: Spread | None = None,
+    spread: RunSpread | None = None,
 ) -> ContrastVerdict:
     """Judge a ratio by those of stored runs.
 
@@ -93,7 +93,7 @@ def relative_contrast(
     before = [math.log(ratio.value) for ratio in history]
     effect = math.log(now.value) - median(before)
     if spread is None:
-        spread = Spread(deviation=SPREAD[now.estimator], degrees=PRIOR)
+        spread = RunSpread(deviation=SPREAD[now.estimator], degrees=PRIOR)
     degrees, deviation = _deviation(before, history, now, spread)
     error = deviation * math.sqrt(1 + 1 / len(before))
     reach = max(student(1 - ALPHA, degrees) * error, _seen(spread, len(before)))
@@ -120,7 +120,7 @@ def relative_contrast(
     )
 
 
-def _resolved(spread: Spread, runs: int) -> float:
+def _resolved(spread: RunSpread, runs: int) -> float:
     """The margin that so many stored runs allow, whatever these runs scatter.
 
     A noisy run must not widen what it is held to.
@@ -130,7 +130,7 @@ def _resolved(spread: Spread, runs: int) -> float:
     return math.expm1(reach + NormalDist().inv_cdf(_SAME_PERCENT / 100) * error)
 
 
-def _seen(spread: Spread, runs: int) -> float:
+def _seen(spread: RunSpread, runs: int) -> float:
     """How far a run of the same code was above others, and their middle may be off besides."""
     return spread.largest and spread.largest + spread.deviation / math.sqrt(runs)
 
@@ -157,7 +157,7 @@ def _deviation(
     before: Sequence[float],
     history: Sequence[RelativeLatency],
     now: RelativeLatency,
-    spread: Spread,
+    spread: RunSpread,
 ) -> tuple[float, float]:
     """Degrees of freedom, and the deviation of a run's logarithm, never below that of launches."""
     launches = min(len(ratio.ratios) for ratio in (*history, now))

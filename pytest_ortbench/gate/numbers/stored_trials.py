@@ -3,7 +3,7 @@
 Every run of a case is a trial. It is judged by others of its case, which measured the same code: so
 each ``slower`` is a false alarm. The same ratio multiplied by 1.1 or 1.2 is a run that is slower by
 so much. What is known of how far runs differ comes from all trials but the one that is judged, as
-it does where a stored baseline is compared on this machine (:func:`spread_of`).
+it does where a stored baseline is compared on this machine (:func:`run_spreads`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.gate.numbers.stored_relative import (
     SPREAD,
     STORED_MARGIN,
-    Spread,
+    RunSpread,
     relative_contrast,
 )
 
@@ -143,7 +143,7 @@ def trial_of(result: CaseResult, *, load: float, at: str, version: str) -> Store
     return replace(trial, relative=relative)
 
 
-def spread_of(trials: Iterable[StoredTrial]) -> dict[str, Spread]:
+def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
     """Return by how much runs of the same code differ here, by what their ratio is made of.
 
     All cases are pooled. An estimator of which too few runs are known is left out.
@@ -165,7 +165,7 @@ def spread_of(trials: Iterable[StoredTrial]) -> dict[str, Spread]:
             degrees[name] += len(of_case) - 1
             largest[name] = max(largest.get(name, 0.0), _farthest(of_case))
     return {
-        name: Spread(
+        name: RunSpread(
             deviation=math.sqrt(squares[name] / degrees[name]),
             degrees=degrees[name],
             largest=largest[name],
@@ -185,7 +185,7 @@ def tallies(
         case: Which of them are judged; ``None`` for all.
     """
     judged = [
-        (index, spread_of([*trials[:index], *trials[index + 1 :]]))
+        (index, run_spreads([*trials[:index], *trials[index + 1 :]]))
         for index, trial in enumerate(trials)
         if case in (None, trial.case)
     ]
@@ -218,7 +218,7 @@ def _tally(way: Way, slowdown: float, verdicts: Counter[str]) -> StoredTally:
 def verdict_on(
     index: int,
     trials: Sequence[StoredTrial],
-    spreads: Mapping[str, Spread],
+    spreads: Mapping[str, RunSpread],
     *,
     slowdown: float,
     way: Way,
@@ -252,11 +252,11 @@ def verdict_on(
     if not history:
         return "incomparable"
     spread = spreads.get(now.estimator)
-    slower = slowed(now, slowdown)
+    slower = made_slower(now, slowdown)
     return relative_contrast(history, slower, STORED_MARGIN, asked=False, spread=spread).verdict
 
 
-def slowed(ratio: RelativeLatency, slowdown: float) -> RelativeLatency:
+def made_slower(ratio: RelativeLatency, slowdown: float) -> RelativeLatency:
     """Return a ratio as that of a model which takes so much longer."""
     factor = 1 + slowdown
     return replace(

@@ -11,7 +11,7 @@ from pytest_ortbench.gate.numbers.stored_trials import (
     StoredTally,
     StoredTrial,
     Way,
-    spread_of,
+    run_spreads,
     tallies,
 )
 
@@ -29,7 +29,7 @@ def verdict_rows(trials: Sequence[StoredTrial]) -> list[list[str]]:
     ]
 
 
-def case_rows(trials: Sequence[StoredTrial]) -> list[list[str]]:
+def rows_by_case(trials: Sequence[StoredTrial]) -> list[list[str]]:
     """Return one row a model, number of threads and slowdown, judged by the runs before."""
     rows = []
     for case in sorted({trial.case for trial in trials}):
@@ -64,7 +64,7 @@ def stored_sentences(trials: Sequence[StoredTrial]) -> list[str]:
         "same code, so every 'slower' is a false alarm. What is known of how far runs differ "
         "comes from all runs but the one that is judged",
     ]
-    for estimator, spread in sorted(spread_of(trials).items()):
+    for estimator, spread in sorted(run_spreads(trials).items()):
         lines.append(
             f"ratios of {estimator}: two runs of the same code differ with a standard deviation "
             f"of {_percent(math.expm1(spread.deviation))} ({spread.degrees} degrees of freedom), "

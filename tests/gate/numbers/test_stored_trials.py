@@ -14,14 +14,14 @@ from pytest_ortbench.core.outcome import Flag, YardstickTurns
 from pytest_ortbench.gate.numbers.stored_relative import (
     SPREAD,
     STORED_MARGIN,
-    Spread,
+    RunSpread,
     relative_contrast,
 )
 from pytest_ortbench.gate.numbers.stored_trials import (
     StoredTally,
     StoredTrial,
     Way,
-    spread_of,
+    run_spreads,
     tallies,
     trial_of,
     verdict_on,
@@ -85,7 +85,7 @@ def test_a_state_that_the_machine_was_seen_in_is_no_slowdown() -> None:
     """One run in ten of the same code takes half as long again."""
     states = [trial(9.0 if index % 10 == 5 else 6 + 0.001 * index) for index in range(60)]
     assert tally_of(states, Way.NEAREST, 0.0).verdicts.get("slower", 0) == 0
-    assert spread_of(states)["floors"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
+    assert run_spreads(states)["floors"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
 
 
 def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
@@ -106,15 +106,15 @@ def test_another_case_or_estimator_serves_nobody() -> None:
 
 def test_no_more_stored_runs_are_used_than_a_baseline_has() -> None:
     trials = [trial(9.0)] * 30 + [trial(6.0)] * 11
-    spreads = {"floors": Spread(deviation=0.01, degrees=20)}
+    spreads = {"floors": RunSpread(deviation=0.01, degrees=20)}
     assert verdict_on(40, trials, spreads, slowdown=0.0, way=Way.EARLIER) == "same"
 
 
 def test_the_spread_is_pooled_over_cases_and_needs_ten_degrees_of_freedom() -> None:
     few = [trial(6.0 * (1 + 0.02 * (index % 2))) for index in range(6)]
     other = [dataclasses.replace(trial(60.0), model="other") for _ in range(6)]
-    assert spread_of(few) == {}
-    pooled = spread_of([*few, *other])["floors"]
+    assert run_spreads(few) == {}
+    pooled = run_spreads([*few, *other])["floors"]
     half = math.log(1.02) / 2
     assert pooled.degrees == 10
     assert pooled.deviation == pytest.approx(math.sqrt(6 * half**2 / 10))
@@ -126,14 +126,14 @@ def test_a_machine_that_is_known_to_wander_resolves_less() -> None:
     assert slower is not None
     assert before is not None
 
-    def verdict(spread: Spread | None) -> tuple[str, float]:
+    def verdict(spread: RunSpread | None) -> tuple[str, float]:
         found = relative_contrast([before], slower, STORED_MARGIN, asked=False, spread=spread)
         return found.verdict, found.margin
 
     assert verdict(None)[0] == "slower"
-    assert verdict(Spread(deviation=SPREAD["floors"], degrees=10))[0] == "slower"
-    assert verdict(Spread(deviation=0.03, degrees=20))[0] == "inconclusive"
-    seen = Spread(deviation=0.001, degrees=40, largest=math.log(1.3))
+    assert verdict(RunSpread(deviation=SPREAD["floors"], degrees=10))[0] == "slower"
+    assert verdict(RunSpread(deviation=0.03, degrees=20))[0] == "inconclusive"
+    seen = RunSpread(deviation=0.001, degrees=40, largest=math.log(1.3))
     assert verdict(seen)[0] != "slower"
 
 
