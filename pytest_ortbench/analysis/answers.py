@@ -116,7 +116,8 @@ class ModelAnswer:
         model: Name of the model.
         dims: Sizes of its symbolic dimensions, where they form an axis.
         io: ``end-to-end`` or ``device``.
-        workload: Knobs that are part of the workload: ``{"workload": "decode"}``.
+        workload: What is part of the workload, knobs and whether it is done over the network:
+            ``{"workload": "decode"}``.
         speed: What the metric is called that ranks.
         ranked: Number of cases that could be ranked.
         fastest: One a batch size, smallest batch first.
@@ -214,7 +215,10 @@ def _answer(
         model=case.model.name,
         dims=case.dims,
         io=case.io,
-        workload={name: case.knobs[name] for name in SEPARATING_KNOBS if name in case.knobs},
+        workload={
+            **{name: case.knobs[name] for name in SEPARATING_KNOBS if name in case.knobs},
+            **({"where": "over the network"} if case.provider.is_endpoint else {}),
+        },
         speed="p50" if unit is None else unit.speed[1],
         ranked=len(candidates),
         fastest=fastest,

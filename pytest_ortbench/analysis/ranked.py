@@ -51,7 +51,8 @@ class Factor:
 def workload_of(case: Case) -> tuple[object, ...]:
     """What must agree for two cases to be ranked with each other, the batch apart."""
     knobs = [(name, case.knobs.get(name)) for name in SEPARATING_KNOBS]
-    return (case.model.name, tuple(sorted(case.dims.items())), case.io, *knobs)
+    where = "over the network" if case.provider.is_endpoint else "in this process"
+    return (case.model.name, tuple(sorted(case.dims.items())), case.io, where, *knobs)
 
 
 def why_not_ranked(summary: Summary) -> str:

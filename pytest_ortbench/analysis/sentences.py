@@ -88,7 +88,7 @@ def name_of(answer: ModelAnswer) -> str:
     """Return what every sentence of an answer starts with: ``bert (seq 128, decode)``."""
     details = [f"{name} {size}" for name, size in answer.dims.items()]
     details += [
-        value if name == "workload" else f"{name} {value}"
+        value if name in ("workload", "where") else f"{name} {value}"
         for name, value in answer.workload.items()
         if name != "io"
     ]

@@ -39,6 +39,17 @@ _ABSENT = {
 }
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
+#: Metrics that a process reads of itself.
+_OF_THE_PROCESS = (
+    "cpu_per_inference",
+    "cpu_utilisation",
+    "import_time",
+    "session_create",
+    "first_inference",
+    "ready_time",
+    "warmup",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -144,6 +155,8 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         for entry in PASSES:
             if entry.add_numbers and not entry.keeps_numbers:
                 entry.load(entry.add_numbers)(collector, result)
+        if result.case.provider.is_endpoint:
+            _drop_those_of_the_client(collector)
     medians = tuple(statistic_of(samples, 50).value_ns * 1e-9 for samples in workers)
     return Summary(
         case=result.case,
@@ -266,6 +279,13 @@ def _add_rates(collector: Collector, workers: Sequence[Samples], case: Case) -> 
         reason="CPU time was not read",
         samples=count,
     )
+
+
+def _drop_those_of_the_client(collector: Collector) -> None:
+    """Drop what the process says of itself where it only asked a service."""
+    for name in _OF_THE_PROCESS:
+        collector.quantities.pop(name, None)
+    collector.reject(_OF_THE_PROCESS, "a service runs the model, and only its client was seen")
 
 
 def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) -> None:

@@ -27,13 +27,12 @@ def engine_states() -> tuple[ProviderState, ...]:
 
 
 def _state(alias: str, kind: EngineKind) -> ProviderState:
-    role = "framework" if kind.is_framework else "engine"
     versions = {name: _version_of(name) for name in kind.distributions}
     if all(versions.values()):
         packages = ", ".join(f"{name} {installed}" for name, installed in versions.items())
-        reason = f"{role}: {packages or 'needs no other package'}"
+        reason = f"{kind.role}: {packages or 'needs no other package'}"
         return ProviderState(alias=alias, state="installed", reason=reason)
-    return ProviderState(alias=alias, state="absent", reason=f"{role}: {kind.supply}")
+    return ProviderState(alias=alias, state="absent", reason=f"{kind.role}: {kind.supply}")
 
 
 def _version_of(distribution: str) -> str:

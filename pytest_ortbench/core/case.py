@@ -26,8 +26,9 @@ WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions
 
 
 #: What runs a model: a session of ONNX Runtime on an execution provider; another engine, on the
-#: same file; the framework that it was exported from, on its source.
-ROLES = ("provider", "engine", "framework")
+#: same file; the framework that it was exported from, on its source; a service, whatever runs in
+#: it, that is asked over a network.
+ROLES = ("provider", "engine", "framework", "endpoint")
 
 
 def role_note(role: str) -> str:
@@ -36,6 +37,8 @@ def role_note(role: str) -> str:
     Args:
         role: One of :data:`ROLES`.
     """
+    if role == "endpoint":
+        return " (over the network)"
     return "" if role == ROLES[0] else f" ({role})"
 
 
@@ -71,11 +74,18 @@ class Provider:
         return self.role == "provider"
 
     @property
+    def is_endpoint(self) -> bool:
+        """Whether a service is asked, of which only answers and times are known."""
+        return self.role == "endpoint"
+
+    @property
     def computes_on_host(self) -> bool:
         """Whether nothing but the CPUs of the machine computes.
 
         An engine or a framework that was given no device is taken to compute there.
         """
+        if self.is_endpoint:
+            return False
         if self.is_execution_provider:
             return self.name == CPU
         return self.device.lower() in ("", "cpu")

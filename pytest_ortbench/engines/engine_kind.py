@@ -20,9 +20,11 @@ class EngineKind:
         target: Its class, a :class:`~pytest_ortbench.engines.seam.Engine`, as ``module:Class``;
             imported by the process that measures.
         is_framework: Whether it runs what the model was exported from, and not its ONNX file.
+        is_endpoint: Whether it runs nothing itself, and asks a service over a network.
         distributions: Packages that bring it, as ``pip install`` takes them.
         source: Where it comes from if not from such a package, or what else it needs.
         takes_device: Whether a device may stand behind a colon: ``torch:cuda``.
+        devices: All that may stand there, where they are known; empty where the library decides.
         options: What it takes as ``--ort-provider-option=ALIAS.KEY=VALUE``: keys, and what each
             does in one line.
         runs: Frameworks whose models it runs, by alias; of a framework that has an exporter, also
@@ -52,9 +54,11 @@ class EngineKind:
     title: str
     target: str
     is_framework: bool = False
+    is_endpoint: bool = False
     distributions: tuple[str, ...] = ()
     source: str = ""
     takes_device: bool = False
+    devices: tuple[str, ...] = ()
     options: dict[str, str] = field(default_factory=dict)
     runs: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -75,6 +79,13 @@ class EngineKind:
             framework: Its alias.
         """
         return framework in self.runs or (bool(self.exporter) and framework == self.alias)
+
+    @property
+    def role(self) -> str:
+        """What it is among :data:`~pytest_ortbench.core.case.ROLES`."""
+        if self.is_endpoint:
+            return "endpoint"
+        return "framework" if self.is_framework else "engine"
 
     @property
     def supply(self) -> str:

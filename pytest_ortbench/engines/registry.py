@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 #: Alias of each engine. Its folder is called so, with underscores; its :class:`EngineKind` is
 #: ``ENGINE`` in ``declaration``.
 ALIASES = (
+    "endpoint",
     "iree",
     "jax",
     "lightgbm",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.source import Source
 
 #: Runs one inference: arrays of numpy by the names of the inputs, to arrays in the order of the
@@ -37,8 +38,8 @@ class EngineRefusal(Exception):
     """An engine can't run a model as asked; the case becomes a row that says why.
 
     Attributes:
-        kind: ``unsupported`` (operator, type, shape), ``unavailable`` (library, device) or
-            ``error``.
+        kind: ``unsupported`` (operator, type, shape), ``unavailable`` (library, device, service),
+            ``timeout`` or ``error``.
         hint: The next step, empty where none is known.
 
     Args:
@@ -124,6 +125,25 @@ class InnerValue:
     value: Any
 
 
+class Sender(ABC):
+    """Sends requests of one kind as they arrive, many at a time, to what answers in its own time.
+
+    It is for engines that ask others: no caller has to wait for an answer.
+    """
+
+    @abstractmethod
+    def send(self, done: Callable[[], None]) -> None:
+        """Send one request without waiting.
+
+        Args:
+            done: Called once, from another thread, when the request was answered or has failed.
+        """
+
+    @abstractmethod
+    def close(self) -> Exchanges:
+        """End, once every request is done, and return what became of all."""
+
+
 class Engine(ABC):
     """Runs one model in place of a session of ONNX Runtime.
 
@@ -195,6 +215,25 @@ class Engine(ABC):
             Nothing for an engine that can't tell.
         """
         return ()
+
+    def sender(  # most engines have callers
+        self,
+        feeds: Mapping[str, Any],  # noqa: ARG002
+        *,
+        timeout_s: float,  # noqa: ARG002
+        percents: Sequence[float],  # noqa: ARG002
+        holds_failures: bool,  # noqa: ARG002
+    ) -> Sender | None:
+        """Return what sends requests as they arrive; ``None`` for an engine that callers call.
+
+        Args:
+            feeds: What each request feeds, by the names of the inputs.
+            timeout_s: After which a request has failed.
+            percents: Percentiles of what it finds out.
+            holds_failures: Whether a request that failed is done only when this time is over, as
+                one whose answer never came.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:

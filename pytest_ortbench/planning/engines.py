@@ -20,6 +20,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engines.registry import engine_kind
+from pytest_ortbench.planning.endpoints import endpoint_refusal
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.transformers_sources import why_no_folder
 
@@ -203,7 +204,9 @@ def provider_refusal(case: Case) -> Failure | None:
 
 def _engine_refusal(case: Case) -> Failure | None:
     """Return what was asked that only a session of ONNX Runtime has; ``None`` for nothing."""
-    unfit = _framework_refusal(case) if case.provider.role == "framework" else None
+    refusals = {"framework": _framework_refusal, "endpoint": endpoint_refusal}
+    refusal = refusals.get(case.provider.role)
+    unfit = None if refusal is None else refusal(case)
     if unfit is not None:
         return unfit
     title, session = case.provider.name, case.session

@@ -26,6 +26,7 @@ from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
+from pytest_ortbench.planning.endpoints import refuse_several, with_endpoint
 from pytest_ortbench.planning.engines import engines_lacking, may_use_genai
 from pytest_ortbench.planning.exports import EXPORTS_FOLDER, Exports
 from pytest_ortbench.planning.families import families
@@ -102,6 +103,7 @@ class Planner:
         Raises:
             UsageError: if a specification or a provider option can't be understood.
         """
+        request = with_endpoint(request)
         self._candidates.check(request.provider_options)
         self._custom_ops = request.custom_ops
         self._exports = self._exports_with(request.exporter)
@@ -109,6 +111,7 @@ class Planner:
             resolved = self._made(request)
         else:
             resolved = self._resolve(request.models, originals or {})
+        refuse_several(resolved.models, request)
         targets, skips = self._expand(request.providers)
         readable = [model for model in resolved.models if isinstance(model, Model)]
         if may_use_genai(readable, request):

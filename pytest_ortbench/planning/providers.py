@@ -115,8 +115,13 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
         raise UsageError(
             f"{kind.alias} does not take the device {device!r}", place=place, hint=kind.alias
         )
-    role = "framework" if kind.is_framework else "engine"
-    return Provider(alias=kind.alias, name=kind.title, device=device, role=role)
+    if kind.devices and device and device not in kind.devices:
+        raise UsageError(
+            f"{device!r} is not what can stand behind {kind.alias}",
+            place=place,
+            hint=did_you_mean(device, kind.devices),
+        )
+    return Provider(alias=kind.alias, name=kind.title, device=device, role=kind.role)
 
 
 def is_known(spec: str, aliases: Mapping[str, str]) -> bool:

@@ -56,6 +56,8 @@ class PlanRequest:
         prompt_tokens: Lengths of their prompts; empty: a documented one.
         new_tokens: Numbers of tokens that they write; likewise.
         depths: Numbers of tokens in the cache before the prompt; empty: none.
+        endpoint: Address of a service that runs the model; empty for none.
+        endpoint_encodings: How tensors are written to it; empty: as it says of itself.
     """
 
     models: tuple[str, ...]
@@ -88,6 +90,8 @@ class PlanRequest:
     prompt_tokens: tuple[int, ...] = ()
     new_tokens: tuple[int, ...] = ()
     depths: tuple[int, ...] = ()
+    endpoint: str = ""
+    endpoint_encodings: tuple[str, ...] = ()
 
     @classmethod
     def of_options(

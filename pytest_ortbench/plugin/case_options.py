@@ -35,6 +35,27 @@ class CaseOptions:
         to="request.providers",
         keyword=Keyword(help="execution providers", takes="texts"),
     )
+    endpoint: str = option(
+        "",
+        flag="--ort-endpoint",
+        metavar="URL",
+        help="also measure the model behind a service, over the network: "
+        "http://HOST:PORT/v2/models/NAME/infer (Open Inference Protocol); with --ort-load under "
+        "load",
+        reader="pytest_ortbench.planning.endpoints:read_endpoint",
+        to="request.endpoint",
+    )
+    endpoint_encodings: tuple[str, ...] = option(
+        (),
+        flag="--ort-endpoint-encoding",
+        kind="list",
+        metavar="HOW",
+        help="how tensors are written to the endpoint: binary, json, or both, each measured "
+        "(default: binary where the service says that it takes it)",
+        reader="pytest_ortbench.planning.endpoints:read_encodings",
+        rule="pytest_ortbench.planning.endpoints:refuse_without_endpoint",
+        to="request.endpoint_encodings",
+    )
     precisions: tuple[str, ...] = option(
         ("native",),
         flag="--ort-precisions",

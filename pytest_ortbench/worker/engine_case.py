@@ -29,10 +29,11 @@ from pytest_ortbench.engines.seam import (
     EngineTensor,
     Inference,
     InnerValue,
+    Sender,
 )
 from pytest_ortbench.worker.engine_cache import cache_key
 from pytest_ortbench.worker.measured import Enter, MeasuredCase
-from pytest_ortbench.worker.memory import give_back_free_memory
+from pytest_ortbench.worker.memory import NoSource, ResidentSource, give_back_free_memory
 from pytest_ortbench.worker.runtime import distributions
 
 if TYPE_CHECKING:
@@ -118,6 +119,23 @@ class EngineCase(MeasuredCase):
         self._asked(engine.build)
         self._asked(engine.compile)
         return self._called(self._asked(engine.open))
+
+    def sender(
+        self, *, timeout_s: float, percents: Sequence[float], holds_failures: bool
+    ) -> Sender | None:
+        """Return what sends requests as they arrive, for an engine that asks others."""
+        return self._asked(
+            lambda: self._engine.sender(
+                self.feeds, timeout_s=timeout_s, percents=percents, holds_failures=holds_failures
+            ),
+            phase="load",
+        )
+
+    def memory_source(self) -> ResidentSource:
+        """Return where memory is read; that of a service is not that of this process."""
+        if self._kind.is_endpoint:
+            return NoSource("the memory of a service is not that of its client")
+        return super().memory_source()
 
     def inner_values(self, feeds: Mapping[str, object]) -> Sequence[InnerValue]:
         """Run one inference, and return what each part of the model gave."""

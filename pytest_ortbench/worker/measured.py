@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
+from pytest_ortbench.engines.seam import Sender
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import has_numeric_outputs, output_device_of
 from pytest_ortbench.worker.callers import Callers
@@ -30,7 +31,12 @@ from pytest_ortbench.worker.device_wait import device_wait
 from pytest_ortbench.worker.engine_cache import with_cache
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
-from pytest_ortbench.worker.memory import MemoryWatch, best_source, give_back_free_memory
+from pytest_ortbench.worker.memory import (
+    MemoryWatch,
+    ResidentSource,
+    best_source,
+    give_back_free_memory,
+)
 from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
@@ -115,7 +121,7 @@ class MeasuredCase:
         self.device.note_context()
         gc.collect()
         give_back_free_memory()
-        self.watch = MemoryWatch(best_source())
+        self.watch = MemoryWatch(self.memory_source())
         session_ns = self._create()
         self.session_bytes = self.watch.peak_rise()
         self.after_session_bytes = self.watch.rise()
@@ -132,6 +138,10 @@ class MeasuredCase:
             first_inference_ns=first_ns,
             cache=self._cache,
         )
+
+    def memory_source(self) -> ResidentSource:
+        """Return where the resident memory of the case is read."""
+        return best_source()
 
     def _import(self) -> int:
         """Import what measures, and return the nanoseconds that it took."""
@@ -247,6 +257,19 @@ class MeasuredCase:
             for session in [self.live(), *self.others]
             for _ in range(self.case.concurrency)
         ]
+
+    def sender(
+        self, *, timeout_s: float, percents: Sequence[float], holds_failures: bool
+    ) -> Sender | None:
+        """Return what sends requests as they arrive; ``None`` where callers run inferences.
+
+        Args:
+            timeout_s: After which a request has failed.
+            percents: Percentiles of what it finds out.
+            holds_failures: Whether a request that failed is done only when this time is over.
+        """
+        del timeout_s, percents, holds_failures
+        return None
 
     def live_loop(self) -> Loop:
         """Return the timed loop over all sessions and callers.

@@ -113,9 +113,15 @@ class RusageSource:
 
 
 class NoSource:
-    """Nothing here tells the resident size."""
+    """Nothing tells the resident size.
 
-    name = f"none: {sys.platform} offers neither /proc, psutil nor getrusage here"
+    Args:
+        reason: Why; empty where the system does not offer it.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        absent = f"{sys.platform} offers neither /proc, psutil nor getrusage here"
+        self.name = f"none: {reason or absent}"
 
     def read(self) -> Resident:
         """Return that nothing is known."""

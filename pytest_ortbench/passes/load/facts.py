@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.exchange import Exchanges
+
 #: Every scenario that can be asked for, and what it stands for.
 SCENARIOS: dict[str, str] = {
     "single-stream": "one query at a time, the next one when the last one returned",
@@ -88,6 +90,9 @@ class LoadTest:
         seeds: The generator's seeds by name; text, since they have 64 bits.
         version: Of the generator.
         log: Its summary, without the parameters.
+        exchanges: What the client saw, where requests went to an endpoint; ``None`` where a session
+            ran them in this process.
+        client_kept_rate: Whether the client sent requests when they arrived; ``None`` likewise.
     """
 
     rate_per_s: float | None = None
@@ -118,6 +123,8 @@ class LoadTest:
     seeds: dict[str, str] = field(default_factory=dict)
     version: str = ""
     log: str = ""
+    exchanges: Exchanges | None = None
+    client_kept_rate: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.judgements import flag_names
+from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import TPOT, TTFT, Load, LoadTest
@@ -15,6 +16,9 @@ from pytest_ortbench.report.pass_table import PassTable
 
 #: Percentiles that every table has; one that a load is judged by comes beside them.
 _PERCENTILES = (50.0, 90.0, 99.0)
+
+#: Encodings of tensors, in words.
+_ENCODINGS = {"binary": "binary tensors", "json": "JSON"}
 
 #: Field of a test that a column of times reads, and the percentile, by the column's heading.
 Times = dict[str, tuple[str, str]]
@@ -93,6 +97,8 @@ def _how(load: Load) -> str:
 
 
 def _callers(load: Load) -> str:
+    if any(test.exchanges is not None for test in load.tests):
+        return "over the network, each request sent when it arrives"
     callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
     return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
 
@@ -136,9 +142,38 @@ def _remarks(load: Load) -> list[str]:
     text = load.spec.text
     if not load.tests:
         return [f"{text} was not tested: {load.reason}"]
+    shown = load.test or load.tests[-1]
+    about = [] if shown.exchanges is None else [_about_client(text, shown.exchanges)]
     if load.spec.scenario == "peak":
-        return [_peak(load)]
-    return [] if load.valid else [f"{text} is INVALID: {_reasons(load, load.tests[0])}"]
+        return [_peak(load), *about]
+    if load.valid:
+        return about
+    return [f"{text} is INVALID: {_reasons(load, load.tests[0])}", *about]
+
+
+def _about_client(text: str, exchanges: Exchanges) -> str:
+    """Say what of a load's times is the client's, and how many requests failed."""
+    sent = f"{text}: {exchanges.protocol} with {_ENCODINGS[exchanges.encoding]} to {exchanges.url}"
+    if exchanges.failures:
+        share = 100 * exchanges.failures / exchanges.sent
+        sent += f"; {exchanges.failures} requests ({share:.2g} %) failed: {_kinds(exchanges)}"
+    cost = exchanges.cost
+    if cost.p50_ns is None or cost.p99_ns is None or cost.most_per_s is None:
+        return f"{sent}; what the client takes by itself is not known: {cost.reason}"
+    delays = [
+        f"p{percent} {format_amount(time_ns * 1e-9, 's')}"
+        for percent, time_ns in exchanges.send_delay_ns.items()
+        if percent != "90"
+    ]
+    return (
+        f"{sent}; the client takes {format_amount(cost.p50_ns * 1e-9, 's')} of it by itself "
+        f"(p99 {format_amount(cost.p99_ns * 1e-9, 's')}, to a responder that computes nothing), "
+        f"sends {_rate(cost.most_per_s)} at most, and sent {', '.join(delays)} after the arrival"
+    )
+
+
+def _kinds(exchanges: Exchanges) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(exchanges.failed.items()))
 
 
 def _peak(load: Load) -> str:

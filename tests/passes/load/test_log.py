@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from pytest_ortbench.passes.load.worker.log import (
-    percentile_ns,
     read_detail,
     read_latencies,
     read_summary,
     read_token_times,
 )
+from pytest_ortbench.worker.percentiles import percentile_ns
 
 
 def entry(key: str, value: object, *, error: bool = False, warning: bool = False) -> str:

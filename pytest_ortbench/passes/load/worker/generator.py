@@ -14,6 +14,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter_ns
 from types import ModuleType
@@ -21,17 +22,23 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.engines.seam import Sender
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.log import (
     Logged,
     TokenTimes,
-    percentile_ns,
     read_detail,
     read_latencies,
     read_summary,
     read_token_times,
 )
+from pytest_ortbench.passes.load.worker.over_network import (
+    percents_of,
+    timeout_of,
+    with_exchanges,
+)
+from pytest_ortbench.worker.percentiles import percentile_ns
 
 if TYPE_CHECKING:
     from pytest_ortbench.worker.measured import MeasuredCase
@@ -78,31 +85,55 @@ def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
     """Run one test of MLPerf's load generator; the callers are the case's own number."""
     measured.enter("load")
     try:
-        return put_under_load(measured.calls(), question)
+        sender = measured.sender(
+            timeout_s=timeout_of(question),
+            percents=percents_of(question),
+            holds_failures=question.scenario == "server",
+        )
+        return put_under_load(measured.calls(), question, sender)
     except NoGenerator as error:
         return LoadTest(reasons=(str(error),))
 
 
-def put_under_load(calls: Sequence[Callable[..., object]], asked: PutUnderLoad) -> LoadTest:
+def put_under_load(
+    calls: Sequence[Callable[..., object]], asked: PutUnderLoad, sender: Sender | None = None
+) -> LoadTest:
     """Run one test.
 
     Args:
         calls: One a caller: runs one inference to its end. Where tokens are bounded, it takes what
             is to be called at the first token, and returns what the request took.
         asked: The test.
+        sender: Sends requests in place of callers; it is closed here.
 
     Raises:
         NoGenerator: if the generator is not installed here.
         Exception: what an inference raised.
     """
+    if sender is None:
+        return _put_under_load(calls, asked, None)
+    try:
+        test = _put_under_load(calls, asked, sender)
+    finally:
+        exchanges = sender.close()
+    return with_exchanges(test, asked, exchanges)
+
+
+def _put_under_load(
+    calls: Sequence[Callable[..., object]], asked: PutUnderLoad, sender: Sender | None
+) -> LoadTest:
     generator = _generator()
     keep = Path(asked.keep_logs) if asked.keep_logs else None
     with OwnFolder("load") as scratch:
         folder = str(scratch if keep is None else keep)
         Path(folder).mkdir(parents=True, exist_ok=True)
         settings = _settings(generator, asked)
-        kind = _TokenSystem if asked.is_of_tokens else _System
-        system = kind(generator, calls, inline=asked.scenario == "single-stream")
+        system: _System
+        if sender is not None:
+            system = _SentSystem(generator, sender)
+        else:
+            kind = _TokenSystem if asked.is_of_tokens else _System
+            system = kind(generator, calls, inline=asked.scenario == "single-stream")
         traced = _expected_per_s(asked) <= _TRACED_PER_S
         try:
             _run(generator, system, settings, folder, traced=traced)
@@ -273,6 +304,33 @@ class _System:
         self._complete([response or self._response(sample, 0, 0)])
         done[0] += 1
         done[1] = perf_counter_ns()
+
+
+class _SentSystem(_System):
+    """A system that answers in its own time: each request is sent when it arrives.
+
+    Args:
+        generator: The load generator.
+        sender: Sends one request.
+    """
+
+    def __init__(self, generator: ModuleType, sender: Sender) -> None:
+        super().__init__(generator, (), inline=False)
+        self._sender = sender
+        # Answers come from one thread.
+        self._done = [[0, 0]]
+
+    def issue(self, samples: Sequence[Any]) -> None:
+        """Take a query; called by the generator's thread."""
+        if not self.first_ns:
+            self.first_ns = perf_counter_ns()
+        for sample in samples:
+            self._sender.send(partial(self._answered, sample.id))
+
+    def _answered(self, sample: int) -> None:
+        self._complete([self._response(sample, 0, 0)])
+        self._done[0][0] += 1
+        self._done[0][1] = perf_counter_ns()
 
 
 class _TokenSystem(_System):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -203,11 +203,3 @@ def read_token_times(path: Path, tokens: int) -> TokenTimes:
             elif (match := _WHOLE.search(line)) is not None and match[1] in first:
                 later[match[1]] = (int(match[2]) - first[match[1]]) // (tokens - 1)
     return TokenTimes(tuple(first[at] for at in later), tuple(later.values()))
-
-
-def percentile_ns(times_ns: Sequence[int], percent: float) -> int | None:
-    """Return a percentile as the generator reads it; ``None`` of nothing."""
-    ordered = sorted(times_ns)
-    if not ordered:
-        return None
-    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

@@ -1,0 +1,98 @@
+"""Where the requests of an endpoint go, as people write it, and the protocol that follows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urlsplit
+
+from pytest_ortbench.core.errors import UsageError
+
+#: Protocols, and how the address of each is written.
+FORMS: dict[str, str] = {
+    "v2": "http://HOST:PORT/v2/models/NAME/infer",
+}
+#: Ways of writing tensors that the Open Inference Protocol has.
+ENCODINGS = ("binary", "json")
+
+_LONGEST = 2000
+_SCHEMES = ("http", "https")
+_V2 = re.compile(r"(?P<root>.*)/v2/models/(?P<model>[^/]+)(?P<version>/versions/[^/]+)?/infer")
+_HINT = f"Write {' or '.join(FORMS.values())}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointAddress:
+    """The address of a model that a service runs.
+
+    Attributes:
+        protocol: A key of :data:`FORMS`.
+        url: What requests are sent to; without name, password or query.
+        root: What stands before the protocol's own part of it: ``http://127.0.0.1:8000``.
+        model: Name of the model at the service.
+        version: ``/versions/2`` where one is asked for, else empty.
+    """
+
+    protocol: str
+    url: str
+    root: str
+    model: str
+    version: str = ""
+
+    @property
+    def model_url(self) -> str:
+        """Where the service describes the model."""
+        return f"{self.root}/v2/models/{self.model}{self.version}"
+
+    @property
+    def server_url(self) -> str:
+        """Where the service describes itself."""
+        return f"{self.root}/v2"
+
+
+def parse_address(text: str, *, place: str) -> EndpointAddress:
+    """Read the address of an endpoint.
+
+    Args:
+        text: As written.
+        place: Where, for messages.
+
+    Raises:
+        UsageError: for what is no address of a protocol that is known, and for one with a password
+            or a query, since it would stand in documents.
+    """
+    text = text.strip()
+    parts = _split(text, place)
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise UsageError(
+            "the address holds a name, a password or a query, which a document would keep",
+            place=place,
+            hint="Write the address alone; a header goes into the environment variable "
+            "ORTBENCH_ENDPOINT_AUTHORIZATION",
+        )
+    match = _V2.fullmatch(parts.path)
+    if match is None:
+        raise UsageError(f"{text!r} is the address of no model", place=place, hint=_HINT)
+    return EndpointAddress(
+        protocol="v2",
+        url=text,
+        root=f"{parts.scheme}://{parts.netloc}{match['root']}",
+        model=match["model"],
+        version=match["version"] or "",
+    )
+
+
+def _split(text: str, place: str) -> SplitResult:
+    """Take an address apart, or refuse what is none."""
+    if len(text) > _LONGEST or not text.isascii() or re.search(r"[\s\x00-\x20\x7f\\]", text):
+        raise UsageError(
+            f"{text[:_LONGEST]!r} is not the address of an endpoint", place=place, hint=_HINT
+        )
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not an address: {error}", place=place, hint=_HINT) from None
+    if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
+        raise UsageError(f"{text!r} is not the address of an endpoint", place=place, hint=_HINT)
+    return parts

@@ -1,0 +1,1 @@
+"""A service that runs the model somewhere, asked over HTTP."""

@@ -1,0 +1,190 @@
+"""An endpoint in the place of an engine: it is asked instead of run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pytest_ortbench.core.endpoint_address import EndpointAddress, parse_address
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
+from pytest_ortbench.engines.endpoint.worker.v2_model import (
+    V2Model,
+    described_model,
+    server_name,
+    takes_binary,
+    why_another_model,
+)
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+
+T = TypeVar("T")
+
+#: A request of which no limit is known; a service that needs longer is measured under a load.
+_TIMEOUT_S = 60.0
+#: What a failed exchange makes of a case: kinds of failures by those of exchanges.
+_KINDS = {"refused": "unavailable", "timeout": "timeout"}
+#: Statuses of a service that is there, and does not answer now, or not for this model.
+_NOT_NOW = (404, 429, 503)
+
+
+class Endpoint(Engine):
+    """A model that a service runs."""
+
+    _clients: _ThreadClients | None = None
+    _model: V2Model | None = None
+    _in_force: Mapping[str, str] = {}
+
+    def load(self) -> str:
+        """Import the client, and return its version."""
+        import aiohttp  # the extra that brings it need not be there
+
+        return str(aiohttp.__version__)
+
+    def threads(self) -> int:
+        """Return one: what the service has is not known."""
+        return 1
+
+    def open(self) -> Inference:
+        """Ask the service what it is and what it takes; return what sends one request and waits."""
+        address = self._address()
+        clients = self._clients = self._clients or _ThreadClients(_TIMEOUT_S)
+        server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
+        described = _told(lambda: clients.run(lambda client: client.get(address.model_url)))
+        another = why_another_model(_told(lambda: described_model(described)), self.task)
+        if another:
+            raise EngineRefusal(
+                f"the endpoint has another model of the name {address.model!r}: {another}",
+                hint="Name the endpoint of this model, or the model of this endpoint",
+            )
+        encoding = self.task.device
+        if not encoding:
+            encoding = "binary" if server is not None and takes_binary(server) else "json"
+        model = self._model = V2Model(address, self.task, encoding)
+        self._in_force = {
+            "url": address.url,
+            "protocol": address.protocol,
+            "encoding": encoding,
+            "server": "" if server is None else server_name(server),
+        }
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            request = model.request(feeds)
+            return _told(lambda: model.outputs(clients.run(request.send)))
+
+        return infer
+
+    def sender(
+        self,
+        feeds: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        percents: Sequence[float],
+        holds_failures: bool,
+    ) -> EndpointSender:
+        """Return what sends requests as they arrive; it has answered a first one.
+
+        Raises:
+            EngineRefusal: if the endpoint does not answer that.
+        """
+        model = self._model
+        if model is None:
+            raise RuntimeError("the endpoint is not open")
+
+        def check(reply: Reply) -> None:
+            _require_finite(model.outputs(reply))
+
+        request = model.request(feeds)
+        return _told(
+            lambda: EndpointSender(
+                self._address(),
+                self._in_force["encoding"],
+                request,
+                check,
+                timeout_s=timeout_s,
+                percents=percents,
+                holds_failures=holds_failures,
+            )
+        )
+
+    def in_force(self) -> dict[str, str]:
+        """Return where requests go, how, and what the service calls itself."""
+        return {key: value for key, value in self._in_force.items() if value}
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._clients is not None:
+            self._clients.close()
+            self._clients = None
+
+    def _address(self) -> EndpointAddress:
+        return parse_address(self.task.options.get("url", ""), place="--ort-endpoint")
+
+
+class _ThreadClients:
+    """A client for each thread that asks, with an event loop that only runs while it waits.
+
+    Args:
+        timeout_s: For one exchange.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._own = threading.local()
+        self._all: list[tuple[asyncio.AbstractEventLoop, HttpClient]] = []
+
+    def run(self, work: Callable[[HttpClient], Coroutine[Any, Any, T]]) -> T:
+        """Do some work with the client of this thread, and wait for it."""
+        if not hasattr(self._own, "pair"):
+            self._own.pair = (asyncio.new_event_loop(), HttpClient(self._timeout_s))
+            self._all.append(self._own.pair)
+        loop, client = self._own.pair
+        result: T = loop.run_until_complete(work(client))
+        return result
+
+    def close(self) -> None:
+        """Close the connections of all."""
+        for loop, client in self._all:
+            loop.run_until_complete(client.close())
+            loop.close()
+        self._all.clear()
+
+
+def _told(step: Callable[[], T]) -> T:
+    """Do a step of an exchange; say what became of it where it failed.
+
+    Raises:
+        EngineRefusal: with the kind of failure that a case has then.
+    """
+    try:
+        return step()
+    except ExchangeError as error:
+        kind = "unavailable" if error.status in _NOT_NOW else _KINDS.get(error.kind, "error")
+        raise EngineRefusal(
+            f"the endpoint gave no answer: {error}",
+            kind=kind,
+            hint="Start the service, or correct --ort-endpoint" if kind == "unavailable" else "",
+        ) from error
+
+
+def _or_none(step: Callable[[], T]) -> T | None:
+    """Do a step of an exchange that nothing depends on; ``None`` where it failed."""
+    try:
+        return step()
+    except ExchangeError:
+        return None
+
+
+def _require_finite(outputs: Sequence[Any]) -> None:
+    """Refuse an answer with NaN or infinity.
+
+    Raises:
+        ExchangeError: for the first of them.
+    """
+    import numpy as np
+
+    for values in outputs:
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise ExchangeError("invalid", "the answer holds NaN or infinity")

@@ -1,0 +1,149 @@
+"""One exchange over HTTP at a time: what is sent, what comes back, and what counts as neither.
+
+Whatever the other side sends is taken as data: no redirect is followed, no cookie kept, nothing
+unpacked, and an answer is read up to a size and for a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.serving.protocol import decode_error
+
+#: What goes into the header ``Authorization``, if it is set; it stands in no document.
+AUTHORIZATION = "ORTBENCH_ENDPOINT_AUTHORIZATION"
+#: Size of an answer of which nothing is known.
+MOST_BYTES = 256 << 20
+#: Connections at a time; what arrives beyond waits for one.
+MOST_CONNECTIONS = 512
+#: Services close what is idle for longer: gunicorn after 2 s, uvicorn after 5 s by default. A
+#: request on a connection that is just being closed would fail, and not by a fault of the service.
+_KEPT_S = 1.5
+_LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer with status 200.
+
+    Attributes:
+        body: Its bytes.
+        headers: Its headers.
+    """
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class HttpClient:
+    """Sends requests of one event loop, over connections that it keeps.
+
+    Args:
+        timeout_s: From sending to the last byte of the answer.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._session: Any = None  # made in the loop that it belongs to
+
+    async def get(self, url: str) -> Reply:
+        """Ask for what is at an address."""
+        return await self._exchange("GET", url, None, {}, MOST_BYTES)
+
+    async def post(
+        self, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
+    ) -> Reply:
+        """Send a body, and return the answer.
+
+        Raises:
+            ExchangeError: if none came that counts.
+        """
+        return await self._exchange("POST", url, body, headers, most_bytes)
+
+    async def close(self) -> None:
+        """Close all connections; safe to repeat."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> Any:
+        import aiohttp  # not everybody has it
+
+        if self._session is None:
+            authorization = os.environ.get(AUTHORIZATION, "")
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, keepalive_timeout=_KEPT_S),
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+                headers={
+                    "Accept-Encoding": "identity",
+                    **({"Authorization": authorization} if authorization else {}),
+                },
+            )
+        return self._session
+
+    async def _exchange(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        most_bytes: int,
+    ) -> Reply:
+        import aiohttp  # as above
+
+        session = self._open()
+        try:
+            async with session.request(
+                method, url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                read = await _read(response, most_bytes)
+                status, sent = response.status, response.headers
+        except (TimeoutError, asyncio.TimeoutError):
+            raise ExchangeError("timeout", f"no answer within {self._timeout_s:g} s") from None
+        except aiohttp.ClientConnectorError as error:
+            raise ExchangeError("refused", f"no connection: {_one_line(error)}") from None
+        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:
+            raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
+        except aiohttp.ServerDisconnectedError:
+            raise ExchangeError("broken", "the connection ended without an answer") from None
+        except (aiohttp.ClientError, ValueError) as error:
+            raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
+        if status != 200:
+            raise _refused(status, read)
+        return Reply(read, sent)
+
+
+async def _read(response: Any, most_bytes: int) -> bytes:
+    """Read a body, up to a size."""
+    parts, size = [], 0
+    while part := await response.content.readany():
+        size += len(part)
+        if size > most_bytes:
+            response.close()
+            raise ExchangeError("too large", f"the answer has more than {most_bytes} bytes")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _refused(status: int, body: bytes) -> ExchangeError:
+    kind = {3: "redirect", 4: "client error", 5: "server error"}.get(status // 100, "invalid")
+    text = _short(decode_error(body))
+    message = f"the service answered with status {status}"
+    return ExchangeError(kind, f"{message}: {text}" if text else message, status=status)
+
+
+def _one_line(error: Exception) -> str:
+    return _short(str(error) or type(error).__name__)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

@@ -1,0 +1,150 @@
+"""Sends the requests of a load as they arrive, from one event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from pytest_ortbench.core.endpoint_address import EndpointAddress
+from pytest_ortbench.core.exchange import ClientCost, Exchanges
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.engines.endpoint.worker.http_client import (
+    MOST_CONNECTIONS,
+    HttpClient,
+    Reply,
+)
+from pytest_ortbench.engines.endpoint.worker.own_cost import own_cost
+from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
+from pytest_ortbench.engines.seam import Sender
+from pytest_ortbench.worker.percentiles import percentiles_ns
+
+T = TypeVar("T")
+
+#: An answer may be larger than the first one, whose numbers are written with other digits.
+_LARGER, _LARGER_BYTES = 4, 65536
+
+
+class EndpointSender(Sender):
+    """Sends one request over and over, each when it arrives.
+
+    Args:
+        address: Where the endpoint is.
+        encoding: How its tensors are written.
+        request: What is sent.
+        check: Raises an ``ExchangeError`` for a reply that is no answer of the model.
+        timeout_s: After which a request has failed.
+        percents: Percentiles of its own times that it returns.
+        holds_failures: Whether a request that failed is done when this time is over.
+
+    Raises:
+        ExchangeError: if the endpoint does not answer a first request.
+    """
+
+    def __init__(
+        self,
+        address: EndpointAddress,
+        encoding: str,
+        request: SentRequest,
+        check: Callable[[Reply], None],
+        *,
+        timeout_s: float,
+        percents: Sequence[float],
+        holds_failures: bool,
+    ) -> None:
+        self._address, self._encoding, self._check = address, encoding, check
+        self._timeout_s, self._percents = timeout_s, percents
+        self._hold_ns = int(timeout_s * 1e9) if holds_failures else 0
+        self._sent = 0
+        self._failed: dict[str, int] = {}
+        self._first_failure = ""
+        self._round_trip_ns: list[int] = []
+        self._send_delay_ns: list[int] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._client = HttpClient(timeout_s)
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._free: asyncio.Semaphore
+        try:
+            self._first, self._cost = self._wait_for(self._prepared(request))
+        except BaseException:
+            self._end()
+            raise
+        most_bytes = _LARGER * len(self._first.body) + _LARGER_BYTES
+        self._request = SentRequest(
+            url=request.url, body=request.body, headers=request.headers, most_bytes=most_bytes
+        )
+
+    def send(self, done: Callable[[], None]) -> None:
+        """Send one request without waiting; ``done`` is called when it is over."""
+        self._loop.call_soon_threadsafe(self._start, time.perf_counter_ns(), done)
+
+    def close(self) -> Exchanges:
+        """Close the connections, and return what became of all requests."""
+        self._end()
+        return Exchanges(
+            url=self._address.url,
+            protocol=self._address.protocol,
+            encoding=self._encoding,
+            request_bytes=len(self._request.body),
+            answer_bytes=len(self._first.body),
+            timeout_s=self._timeout_s,
+            sent=self._sent,
+            failed=dict(self._failed),
+            first_failure=self._first_failure,
+            round_trip_ns=percentiles_ns(self._round_trip_ns, self._percents),
+            send_delay_ns=percentiles_ns(self._send_delay_ns, self._percents),
+            cost=self._cost,
+        )
+
+    async def _prepared(self, request: SentRequest) -> tuple[Reply, ClientCost]:
+        self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        first = await request.send(self._client)
+        self._check(first)
+        return first, await own_cost(request, first, self._timeout_s)
+
+    def _start(self, arrived_ns: int, done: Callable[[], None]) -> None:
+        task = self._loop.create_task(self._exchange(arrived_ns, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _exchange(self, arrived_ns: int, done: Callable[[], None]) -> None:
+        self._send_delay_ns.append(time.perf_counter_ns() - arrived_ns)
+        self._sent += 1
+        kind, message = "invalid", ""
+        try:
+            async with self._free:
+                started = time.perf_counter_ns()
+                reply = await self._request.send(self._client)
+                ended = time.perf_counter_ns()
+            # The same bytes are the same answer; others have to be looked at.
+            if reply.body != self._first.body:
+                self._check(reply)
+        except ExchangeError as error:
+            kind, message = error.kind, str(error)
+        except Exception as error:  # noqa: BLE001 - a request that nobody ends would never end
+            message = f"{type(error).__name__}: {error}"
+        else:
+            self._round_trip_ns.append(ended - started)
+            done()
+            return
+        self._failed[kind] = self._failed.get(kind, 0) + 1
+        self._first_failure = self._first_failure or message
+        left_s = (arrived_ns + self._hold_ns - time.perf_counter_ns()) * 1e-9
+        if left_s > 0:
+            await asyncio.sleep(left_s)
+        done()
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end(self) -> None:
+        if self._loop.is_closed():
+            return
+        self._wait_for(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,162 @@
+"""A model behind the Open Inference Protocol: what it takes, its requests, its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_ortbench.core.endpoint_address import EndpointAddress
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.engines.endpoint.worker.http_client import Reply
+from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
+from pytest_ortbench.serving.protocol import (
+    HEADER_LENGTH,
+    DeclaredTensor,
+    InferRequest,
+    ModelMetadata,
+    WantedOutput,
+    WireTensor,
+    decode_metadata,
+    decode_response,
+    encode_request,
+)
+from pytest_ortbench.serving.tensor_values import DATATYPE_OF, ProtocolError
+
+#: What a service that takes tensors as bytes names among its extensions.
+_BINARY = ("binary_tensor_data", "binary_tensor_data_output")
+
+
+class V2Model:
+    """The requests and answers of one model.
+
+    Args:
+        address: Where it is.
+        task: What it is fed, and what it gives.
+        encoding: One of :data:`~pytest_ortbench.core.endpoint_address.ENCODINGS`.
+
+    Raises:
+        EngineRefusal: for a type that the protocol lacks.
+    """
+
+    def __init__(self, address: EndpointAddress, task: EngineTask, encoding: str) -> None:
+        self._address = address
+        self._binary = encoding == "binary"
+        self._inputs = {tensor.name: datatype_of(tensor) for tensor in task.inputs}
+        self._outputs = {tensor.name: datatype_of(tensor) for tensor in task.outputs}
+
+    def request(self, feeds: Mapping[str, Any]) -> SentRequest:
+        """Return the request that feeds arrays by the names of the inputs."""
+        tensors = tuple(
+            WireTensor(name=name, datatype=datatype, array=feeds[name])
+            for name, datatype in self._inputs.items()
+        )
+        # Without words on it a service answers in JSON.
+        wanted = tuple(
+            WantedOutput(name=name, binary=True if self._binary else None) for name in self._outputs
+        )
+        asked = InferRequest(inputs=tensors, wanted=wanted)
+        message = encode_request(asked, binary=self._binary)
+        return SentRequest(url=self._address.url, body=message.body, headers=message.headers)
+
+    def outputs(self, reply: Reply) -> Sequence[Any]:
+        """Return the outputs of an answer, in the order of the model.
+
+        Raises:
+            ExchangeError: for what is no answer of this model.
+        """
+        told = reply.headers.get(HEADER_LENGTH)
+        if told is not None and not (told.isascii() and told.isdigit()):
+            raise ExchangeError("invalid", f"the header {HEADER_LENGTH} is no number")
+        try:
+            response = decode_response(reply.body, None if told is None else int(told))
+        except ProtocolError as error:
+            raise ExchangeError("invalid", str(error)) from None
+        tensors = {tensor.name: tensor for tensor in response.outputs}
+        for name, datatype in self._outputs.items():
+            if name not in tensors:
+                raise ExchangeError("invalid", f"the answer lacks the output {name!r}")
+            if tensors[name].datatype != datatype:
+                raise ExchangeError(
+                    "invalid",
+                    f"the output {name!r} has the type {tensors[name].datatype}, not {datatype}",
+                )
+        return [tensors[name].array for name in self._outputs]
+
+
+def datatype_of(tensor: EngineTensor) -> str:
+    """Return the protocol's name of the type of a tensor.
+
+    Raises:
+        EngineRefusal: if it has none.
+    """
+    element = tensor.type.removeprefix("tensor(").removesuffix(")")
+    if element not in DATATYPE_OF:
+        raise EngineRefusal(
+            f"the Open Inference Protocol does not have {tensor.type}, the type of {tensor.name!r}"
+        )
+    return DATATYPE_OF[element]
+
+
+def takes_binary(reply: Reply) -> bool:
+    """Return whether a service says of itself that it takes tensors as bytes."""
+    return any(name in _BINARY for name in _described(reply).get("extensions", ()))
+
+
+def server_name(reply: Reply) -> str:
+    """Return name and version of a service as it tells them; empty for nothing."""
+    told = _described(reply)
+    parts = (told.get("name"), told.get("version"))
+    return " ".join(part[:100] for part in parts if isinstance(part, str))
+
+
+def described_model(reply: Reply) -> ModelMetadata:
+    """Return what a service says of a model.
+
+    Raises:
+        ExchangeError: for what is no such thing.
+    """
+    try:
+        return decode_metadata(reply.body)
+    except ProtocolError as error:
+        raise ExchangeError("invalid", f"the description of the model: {error}") from None
+
+
+def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
+    """Return why a described model can't be that of a task; empty if it can.
+
+    A service that describes no tensors says nothing about it.
+    """
+    declared = {tensor.name: tensor for tensor in metadata.inputs}
+    if declared and set(declared) != {tensor.name for tensor in task.inputs}:
+        return (
+            f"it takes the inputs {', '.join(map(repr, declared))}, not "
+            f"{', '.join(repr(tensor.name) for tensor in task.inputs)}"
+        )
+    for tensor in task.inputs if declared else ():
+        told, fed = declared[tensor.name], tensor.shape or ()
+        if told.datatype != datatype_of(tensor):
+            return f"its input {tensor.name!r} is {told.datatype}, not {datatype_of(tensor)}"
+        if not _fits(told, fed):
+            return (
+                f"its input {tensor.name!r} has the shape {list(told.shape)}, which {list(fed)} "
+                "does not fit"
+            )
+    outputs = {tensor.name for tensor in metadata.outputs}
+    lacking = [tensor.name for tensor in task.outputs if outputs and tensor.name not in outputs]
+    return f"it has no output {lacking[0]!r}" if lacking else ""
+
+
+def _fits(told: DeclaredTensor, fed: Sequence[int]) -> bool:
+    return len(told.shape) == len(fed) and all(
+        size in (-1, own) for size, own in zip(told.shape, fed, strict=True)
+    )
+
+
+def _described(reply: Reply) -> dict[str, Any]:
+    try:
+        told = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}

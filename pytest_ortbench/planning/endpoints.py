@@ -1,0 +1,104 @@
+"""Endpoints among what runs a model: options, plans, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.endpoint_address import ENCODINGS, parse_address
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.failures import case_failure
+from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.planning.axes import split_list
+from pytest_ortbench.planning.request import PlanRequest
+
+#: What it is called among providers, and the option that holds its address.
+ALIAS, URL = "endpoint", "url"
+PLACE = "--ort-endpoint"
+#: The precision of a file as it is.
+NATIVE = "native"
+
+
+def read_endpoint(written: OptionText) -> str:
+    """Read the address of an endpoint."""
+    refuse_without("aiohttp", ALIAS, place=written.place)
+    return parse_address(written.last, place=written.place).url
+
+
+def read_encodings(written: OptionText) -> tuple[str, ...]:
+    """Read the ways in which tensors are written to an endpoint."""
+    names = tuple(dict.fromkeys(split_list(written.texts, place=written.place)))
+    for name in names:
+        if name not in ENCODINGS:
+            raise UsageError(
+                f"{name!r} is not a way of writing tensors",
+                place=written.place,
+                hint=did_you_mean(name, ENCODINGS),
+            )
+    return names
+
+
+def refuse_without_endpoint(*, value: tuple[str, ...], place: str, endpoint: str) -> None:
+    """Refuse encodings for no endpoint."""
+    if value and not endpoint:
+        raise UsageError("no endpoint is named", place=place, hint=f"Add {PLACE}=URL")
+
+
+def with_endpoint(request: PlanRequest) -> PlanRequest:
+    """Return a request with its endpoint among what runs the models.
+
+    Raises:
+        UsageError: if it names two addresses.
+    """
+    if not request.endpoint:
+        return request
+    given = request.provider_options.get(ALIAS, {})
+    if given.get(URL, request.endpoint) != request.endpoint:
+        raise UsageError(
+            f"{PLACE} and the provider option {ALIAS}.{URL} name two addresses",
+            place=PLACE,
+            hint="Keep one of them",
+        )
+    named = tuple(f"{ALIAS}:{encoding}" for encoding in request.endpoint_encodings) or (ALIAS,)
+    is_named = any(spec.partition(":")[0].strip() == ALIAS for spec in request.providers)
+    providers = request.providers
+    if request.endpoint_encodings or not is_named:
+        providers = tuple(dict.fromkeys((*providers, *named)))
+    options = {**request.provider_options, ALIAS: {**given, URL: request.endpoint}}
+    return replace(request, providers=providers, provider_options=options)
+
+
+def refuse_several(models: Sequence[object], request: PlanRequest) -> None:
+    """Refuse an endpoint for several models, of which it runs one at most.
+
+    Raises:
+        UsageError: if there are several.
+    """
+    if request.endpoint and len(models) > 1:
+        raise UsageError(
+            f"the endpoint runs one model, but {len(models)} are measured",
+            place=PLACE,
+            hint="Name the model of the endpoint: --ort-models=SPEC",
+        )
+
+
+def endpoint_refusal(case: Case) -> Failure | None:
+    """Return why an endpoint can't be asked for a case; ``None`` if it can."""
+    if not case.provider.options.get(URL):
+        return case_failure(
+            "no endpoint is named", f"Name its address: {PLACE}=URL", kind="unavailable"
+        )
+    if case.variant.precision != NATIVE:
+        return case_failure(
+            f"an endpoint runs its own file, and none of precision {case.variant.precision}",
+            f"Measure {case.variant.precision} in a run without {PLACE}",
+        )
+    if case.session.intra_op_num_threads is not None:
+        return case_failure(
+            "an endpoint has threads of its own, so it has no --ort-threads",
+            f"Measure {PLACE} in a run without it",
+        )
+    return None

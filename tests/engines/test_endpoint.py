@@ -1,0 +1,303 @@
+"""The client of an endpoint: against a service written by hand, whole and broken."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from pytest_ortbench.core.exchange import Exchanges
+from pytest_ortbench.engines.endpoint.worker.asked import Endpoint
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
+from tests.engines.endpoint_server import LENGTH, Fault, Handler, Service, answer_of, serving
+
+pytestmark = pytest.mark.live
+
+X = np.array([[-1.0, 2.0, -3.0, 4.0], [0.5, -0.5, 0.0, 1e-3]], dtype=np.float32)
+Y = np.maximum(X, 0)
+#: Longer than any answer here takes, on a machine however busy.
+AGES_S = 60.0
+
+
+def endpoint(url: str, encoding: str = "", **changes: Any) -> Endpoint:
+    task: dict[str, Any] = {
+        "path": Path("m.onnx"),
+        "inputs": (EngineTensor(name="x", type="tensor(float)", shape=X.shape),),
+        "outputs": (EngineTensor(name="y", type="tensor(float)"),),
+        "threads": 1,
+        "device": encoding,
+        "options": {"url": url},
+    }
+    return Endpoint(EngineTask(**{**task, **changes}))
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def few_round_trips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the client find out in a moment what it takes by itself."""
+    monkeypatch.setattr("pytest_ortbench.engines.endpoint.worker.own_cost._SINGLE", 5)
+    monkeypatch.setattr("pytest_ortbench.engines.endpoint.worker.own_cost._MANY_S", 0.02)
+
+
+def asked_once(url: str, encoding: str = "") -> Any:
+    with closing(endpoint(url, encoding)) as engine:
+        [outputs] = engine.open()({"x": X})
+        return outputs
+
+
+@pytest.mark.parametrize(
+    ("encoding", "extensions", "is_binary"),
+    [
+        ("", ("binary_tensor_data",), True),
+        ("", (), False),
+        ("json", ("binary_tensor_data",), False),
+        ("binary", (), True),
+    ],
+)
+def test_answers_are_those_of_the_model_in_both_encodings(
+    service: Service, encoding: str, extensions: tuple[str, ...], is_binary: bool
+) -> None:
+    service.extensions = extensions
+    with closing(endpoint(service.url, encoding)) as engine:
+        infer = engine.open()
+        for feeds in ({"x": X}, {"x": 2 * X}):
+            [outputs] = infer(feeds)
+            assert outputs.dtype == np.float32
+            np.testing.assert_array_equal(outputs, np.maximum(feeds["x"], 0))
+        in_force = engine.in_force()
+    assert in_force == {
+        "url": service.url,
+        "protocol": "v2",
+        "encoding": "binary" if is_binary else "json",
+        "server": "stub 1",
+    }
+    assert [LENGTH in asked for asked in service.asked] == [is_binary, is_binary]
+
+
+def test_a_header_of_the_environment_is_sent_and_nobody_else_learns_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORTBENCH_ENDPOINT_AUTHORIZATION", "Bearer 123-secret")
+    with closing(endpoint(service.url)) as engine:
+        engine.open()({"x": X})
+        assert "123-secret" not in str(engine.in_force())
+    assert service.asked[0]["Authorization"] == "Bearer 123-secret"
+
+
+def test_variables_of_proxies_change_no_way(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1/")
+    np.testing.assert_array_equal(asked_once(service.url), Y)
+
+
+def said(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Fault:
+    def fault(handler: Handler) -> bool:
+        handler.answer(body, dict(headers or {}), status)
+        return True
+
+    return fault
+
+
+def changed(**changes: Any) -> Fault:
+    """Answer with an output of which some fields are others."""
+
+    def fault(handler: Handler) -> bool:
+        handler.answer(*answer_of(Y, binary=True, **changes))
+        return True
+
+    return fault
+
+
+def cut_off(handler: Handler) -> bool:
+    body, headers = answer_of(Y, binary=True)
+    handler.send_response(200)
+    handler.send_header(LENGTH, headers[LENGTH])
+    handler.send_header("Content-Length", str(len(body) + 100))
+    handler.end_headers()
+    handler.wfile.write(body)
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    return True
+
+
+def hung_up(handler: Handler) -> bool:
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+    return True
+
+
+def no_http(handler: Handler) -> bool:
+    handler.wfile.write(b"what?\r\n\r\n")
+    return hung_up(handler)
+
+
+def redirected(handler: Handler) -> bool:
+    handler.answer(b"", {"Location": f"{handler.path}?again"}, 307)
+    return True
+
+
+def with_nan(handler: Handler) -> bool:
+    handler.answer(*answer_of(np.where(Y > 1, np.nan, Y), binary=True))
+    return True
+
+
+#: Faults, the kind of each, and what a case comes to that meets it.
+FAULTS: dict[str, tuple[Fault, str, str]] = {
+    "400": (said(b'{"error": "no"}', 400), "client error", "error"),
+    "404": (said(b"", 404), "client error", "unavailable"),
+    "429": (said(b"", 429), "client error", "unavailable"),
+    "500": (said(b"<html>", 500), "server error", "error"),
+    "503": (said(b"", 503), "server error", "unavailable"),
+    "204": (said(b"", 204), "invalid", "error"),
+    "redirect": (redirected, "redirect", "error"),
+    "cut off": (cut_off, "broken", "error"),
+    "hung up": (hung_up, "broken", "error"),
+    "no HTTP": (no_http, "invalid", "error"),
+    "no JSON": (said(b"{"), "invalid", "error"),
+    "a list": (said(b"[1]"), "invalid", "error"),
+    "deep": (said(b"[" * 60_000), "invalid", "error"),
+    "no outputs": (said(b'{"model_name": "relu", "outputs": []}'), "invalid", "error"),
+    "another type": (changed(datatype="FP64"), "invalid", "error"),
+    "another shape": (changed(shape=[9, 9]), "invalid", "error"),
+    "a negative size": (changed(shape=[-2, -4]), "invalid", "error"),
+    "huge sizes": (changed(shape=[1 << 40, 1 << 40]), "invalid", "error"),
+    "more than there is": (
+        changed(parameters={"binary_data_size": 1 << 40}), "invalid", "error",
+    ),
+    "a wrong header": (said(b"{}", headers={LENGTH: "x"}), "invalid", "error"),
+    "another name": (changed(name="z"), "invalid", "error"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_fault_of_a_service_has_one_outcome(service: Service, name: str) -> None:
+    service.fault, _, kind = FAULTS[name]
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(service.url)
+    assert caught.value.kind == kind
+    # A redirect is not followed.
+    assert service.paths.count("/v2/models/relu/infer") == 1
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(f"http://127.0.0.1:{port}/v2/models/relu/infer")
+    assert caught.value.kind == "unavailable"
+
+
+def test_a_model_that_the_service_does_not_have(service: Service) -> None:
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(service.url.replace("relu", "gelu"))
+    assert caught.value.kind == "unavailable"
+    # It was told before anything was sent.
+    assert service.asked == []
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        [{"name": "z", "datatype": "FP32", "shape": [-1, 4]}],
+        [{"name": "x", "datatype": "FP16", "shape": [-1, 4]}],
+        [{"name": "x", "datatype": "FP32", "shape": [-1, 5]}],
+        [{"name": "x", "datatype": "FP32", "shape": [4]}],
+    ],
+)
+def test_another_model_of_that_name_is_refused_before_it_is_fed(
+    service: Service, declared: list[dict[str, Any]]
+) -> None:
+    service.declared = declared
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(service.url)
+    assert caught.value.kind == "unsupported"
+    assert service.asked == []
+
+
+def sent(
+    url: str, count: int, *, timeout_s: float = AGES_S, holds_failures: bool = False,
+    between: Callable[[int], None] = lambda _: None,
+) -> Exchanges:  # fmt: skip
+    """Send some requests, each when the last one is done."""
+    with closing(endpoint(url)) as engine:
+        engine.open()
+        sender = engine.sender(
+            {"x": X}, timeout_s=timeout_s, percents=(50.0, 99.0), holds_failures=holds_failures
+        )
+        try:
+            for number in range(count):
+                between(number)
+                done = threading.Event()
+                sender.send(done.set)
+                assert done.wait(AGES_S)
+        finally:
+            exchanges = sender.close()
+    return exchanges
+
+
+@pytest.mark.parametrize("name", [*FAULTS, "NaN"])
+def test_a_fault_under_load_is_counted_by_its_kind(service: Service, name: str) -> None:
+    fault, kind, _ = FAULTS.get(name, (with_nan, "invalid", ""))
+
+    def meet(number: int) -> None:
+        service.fault = fault if number == 1 else None
+
+    found = sent(service.url, 3, between=meet)
+    assert (found.sent, found.failed) == (3, {kind: 1})
+    assert found.first_failure
+    assert set(found.round_trip_ns) == set(found.send_delay_ns) == {"50", "99"}
+
+
+def test_an_answer_that_never_comes_fails_after_the_timeout(service: Service) -> None:
+    over = threading.Event()
+
+    def silent(_: Handler) -> bool:
+        return over.wait(AGES_S)
+
+    def meet(number: int) -> None:
+        service.fault = silent if number == 0 else None
+
+    found = sent(service.url, 2, timeout_s=1.0, between=meet)
+    over.set()
+    assert (found.sent, found.failed, found.timeout_s) == (2, {"timeout": 1}, 1.0)
+
+
+def test_an_answer_is_read_up_to_a_size(service: Service) -> None:
+    def meet(number: int) -> None:
+        service.fault = said(b" " * (1 << 20)) if number == 0 else None
+
+    assert sent(service.url, 2, between=meet).failed == {"too large": 1}
+
+
+def test_the_client_tells_what_it_takes_by_itself(service: Service) -> None:
+    found = sent(service.url, 1)
+    cost = found.cost
+    assert cost.reason == ""
+    assert cost.p50_ns is not None
+    assert cost.p99_ns is not None
+    assert 0 < cost.p50_ns <= cost.p99_ns
+    assert cost.most_per_s is not None
+    assert cost.most_per_s > 0
+    # Head and body of the first answer are what the responder sends.
+    assert found.answer_bytes == len(answer_of(Y, binary=True)[0])
+    assert found.request_bytes > X.nbytes
+
+
+def test_the_responder_ends_with_the_measuring(service: Service) -> None:
+    before = psutil.Process().children()
+    assert sent(service.url, 1).cost.reason == ""
+    assert psutil.Process().children() == before

@@ -1,0 +1,185 @@
+"""Endpoints as options and among providers: addresses, plans, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.case import SessionConfig
+from pytest_ortbench.core.endpoint_address import parse_address
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.planning.endpoints import (
+    read_encodings,
+    read_endpoint,
+    refuse_several,
+    refuse_without_endpoint,
+    with_endpoint,
+)
+from pytest_ortbench.planning.engines import provider_refusal
+from pytest_ortbench.planning.providers import parse_provider
+from pytest_ortbench.planning.request import PlanRequest
+from tests.results_factory import draw_durations, make_case, make_measurement, make_result
+
+URL = "http://127.0.0.1:8000/v2/models/det/infer"
+
+
+def written(*texts: str) -> OptionText:
+    return OptionText(texts=texts, place="--here", is_typed=True, base=Path())
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "model", "version"),
+    [
+        (URL, "http://127.0.0.1:8000", "det", ""),
+        (
+            "https://[::1]:8443/proxy/v2/models/a.b-c/versions/2/infer",
+            "https://[::1]:8443/proxy",
+            "a.b-c",
+            "/versions/2",
+        ),
+    ],
+)
+def test_an_address_says_where_the_model_is(url: str, root: str, model: str, version: str) -> None:
+    address = parse_address(f" {url} ", place="")
+    assert (address.url, address.root, address.model, address.version) == (
+        url, root, model, version,
+    )  # fmt: skip
+    assert address.model_url == f"{root}/v2/models/{model}{version}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "det",
+        "127.0.0.1:8000/v2/models/det/infer",
+        "ftp://127.0.0.1/v2/models/det/infer",
+        "file:///v2/models/det/infer",
+        "http:///v2/models/det/infer",
+        "http://127.0.0.1:0/v2/models/det/infer",
+        "http://127.0.0.1:99999/v2/models/det/infer",
+        "http://[::1/v2/models/det/infer",
+        "http://127.0.0.1:8000/v2/models//infer",
+        "http://127.0.0.1:8000/v2/models/a/b/infer",
+        "http://127.0.0.1:8000/",
+        "http://127.0.0.1:8000/v2/models/det/infer/more",
+        "http://127.0.0.1:8000/v2/models/d t/infer",
+        "http://127.0.0.1:8000/v2/models/d\tt/infer",
+        "http://127.0.0.1:8000\\@x/v2/models/det/infer",
+        "http://127.0.0.1:8000/v2/models/dät/infer",
+        f"{URL}?key=1234",
+        f"{URL}#part",
+        "http://127.0.0.1:8000/v2/models/" + "x" * 3000 + "/infer",
+    ],
+)
+def test_what_is_no_address_is_refused_at_its_place(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written(url))
+    assert caught.value.place == "--here"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("user", ["name:secret-word@", ":secret-word@", "secret-word@"])
+def test_a_password_is_refused_and_not_repeated(user: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written(URL.replace("//", f"//{user}")))
+    assert "secret-word" not in str(caught.value)
+
+
+def test_encodings_are_two() -> None:
+    assert read_encodings(written("json,binary", "json")) == ("json", "binary")
+    with pytest.raises(UsageError) as caught:
+        read_encodings(written("jsn"))
+    assert "json" in caught.value.hint
+    with pytest.raises(UsageError):
+        refuse_without_endpoint(value=("json",), place="", endpoint="")
+    refuse_without_endpoint(value=("json",), place="", endpoint=URL)
+
+
+@pytest.mark.parametrize(
+    ("providers", "encodings", "expected"),
+    [
+        (("cpu",), (), ("cpu", "endpoint")),
+        (("endpoint",), (), ("endpoint",)),
+        (("endpoint:json",), (), ("endpoint:json",)),
+        (("cpu", "xnnpack"), ("json", "binary"),
+         ("cpu", "xnnpack", "endpoint:json", "endpoint:binary")),
+    ],
+)  # fmt: skip
+def test_an_endpoint_is_measured_beside_what_else_is(
+    providers: tuple[str, ...], encodings: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    request = PlanRequest(
+        models=("m.onnx",), providers=providers, endpoint=URL, endpoint_encodings=encodings
+    )
+    planned = with_endpoint(request)
+    assert planned.providers == expected
+    assert planned.provider_options == {"endpoint": {"url": URL}}
+    assert with_endpoint(planned) == planned
+
+
+def test_without_one_nothing_changes_and_two_are_too_many() -> None:
+    request = PlanRequest(models=("m.onnx",))
+    assert with_endpoint(request) is request
+    other = {"endpoint": {"url": URL.replace("det", "seg")}}
+    with pytest.raises(UsageError):
+        with_endpoint(replace(request, endpoint=URL, provider_options=other))
+    with pytest.raises(UsageError):
+        refuse_several([1, 2], replace(request, endpoint=URL))
+    refuse_several([1, 2], request)
+
+
+def test_an_endpoint_is_what_it_is_wherever_it_is_named() -> None:
+    provider = parse_provider("endpoint:binary")
+    assert (provider.role, provider.label) == ("endpoint", "endpoint:binary")
+    assert not provider.is_execution_provider
+    assert not provider.computes_on_host
+    assert provider.described != provider.label
+    with pytest.raises(UsageError):
+        parse_provider("endpoint:grpc")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, None),
+        ({"concurrency": 4}, None),
+        ({"options": {}}, "unavailable"),
+        ({"precision": "fp16"}, "unsupported"),
+        ({"session": SessionConfig(intra_op_num_threads=1)}, "unsupported"),
+        ({"io": "device"}, "unsupported"),
+        ({"call": "async"}, "unsupported"),
+    ],
+)
+def test_what_a_service_decides_for_itself_is_refused(
+    changes: dict[str, Any], kind: str | None
+) -> None:
+    provider = replace(parse_provider("endpoint"), options=changes.pop("options", {"url": URL}))
+    case = make_case()
+    variant = replace(case.variant, precision=changes.pop("precision", "native"), recipe={})
+    refusal = provider_refusal(replace(case, variant=variant, provider=provider, **changes))
+    assert (refusal and refusal.kind) == kind
+
+
+def test_what_the_client_takes_is_not_told_as_what_the_service_takes() -> None:
+    case = make_case()
+    measurement = make_measurement(draw_durations(400, median_ns=1_000_000, spread=0.0))
+    here = summarise(make_result(case=case, measurements=[measurement]))
+    there = summarise(
+        make_result(
+            case=replace(case, provider=parse_provider("endpoint")), measurements=[measurement]
+        )
+    )
+    of_a_process = {
+        "cpu_per_inference", "cpu_utilisation", "import_time", "session_create",
+        "first_inference", "ready_time", "warmup",
+    }  # fmt: skip
+    assert of_a_process & set(there.quantities) == set()
+    assert of_a_process <= set(there.missing)
+    assert of_a_process & set(here.quantities)
+    assert there.quantities["latency_p50"] == here.quantities["latency_p50"]
