@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.endpoint_address import custom_files
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
@@ -414,6 +415,7 @@ class Case(_Named):
                 self.provider.library,
                 self.stages,
                 *self.source_files,
+                *self.endpoint_files,
                 *(
                     ("", "")
                     if self.dataset is None
@@ -428,6 +430,12 @@ class Case(_Named):
         """Paths of what a framework reads of the source; others run its export alone."""
         source = self.model.exported_from
         return () if source is None or self.provider.role != "framework" else source.files
+
+    @property
+    def endpoint_files(self) -> tuple[str, ...]:
+        """Path of the user's file that sends the requests of an endpoint, if one does."""
+        url = self.provider.options.get("url", "") if self.provider.is_endpoint else ""
+        return custom_files(url)
 
     @property
     def draws_inputs(self) -> bool:

@@ -11,13 +11,17 @@ from pytest_ortbench.core.errors import UsageError
 #: Protocols, and how the address of each is written.
 FORMS: dict[str, str] = {
     "v2": "http://HOST:PORT/v2/models/NAME/infer",
+    "custom": "custom:FILE.py:FUNCTION",
 }
 #: Ways of writing tensors that the Open Inference Protocol has.
 ENCODINGS = ("binary", "json")
+#: How a function of the user's writes them.
+OWN_ENCODING = "own"
 
 _LONGEST = 2000
 _SCHEMES = ("http", "https")
 _V2 = re.compile(r"(?P<root>.*)/v2/models/(?P<model>[^/]+)(?P<version>/versions/[^/]+)?/infer")
+_CUSTOM = re.compile(r"custom:(?P<file>[^\0\r\n]+\.py):(?P<function>[^\W\d]\w*)", re.IGNORECASE)
 _HINT = f"Write {' or '.join(FORMS.values())}"
 
 
@@ -27,17 +31,22 @@ class EndpointAddress:
 
     Attributes:
         protocol: A key of :data:`FORMS`.
-        url: What requests are sent to; without name, password or query.
+        url: What requests are sent to; without name, password or query. Of ``custom`` what the
+            user wrote.
         root: What stands before the protocol's own part of it: ``http://127.0.0.1:8000``.
         model: Name of the model at the service.
         version: ``/versions/2`` where one is asked for, else empty.
+        file: Of ``custom`` the Python file that sends requests.
+        function: Of ``custom`` its function.
     """
 
     protocol: str
     url: str
-    root: str
-    model: str
+    root: str = ""
+    model: str = ""
     version: str = ""
+    file: str = ""
+    function: str = ""
 
     @property
     def model_url(self) -> str:
@@ -62,6 +71,11 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             or a query, since it would stand in documents.
     """
     text = text.strip()
+    own = _CUSTOM.fullmatch(text)
+    if own is not None:
+        return EndpointAddress(
+            protocol="custom", url=text, file=own["file"], function=own["function"]
+        )
     parts = _split(text, place)
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise UsageError(
@@ -96,3 +110,9 @@ def _split(text: str, place: str) -> SplitResult:
     if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
         raise UsageError(f"{text!r} is not the address of an endpoint", place=place, hint=_HINT)
     return parts
+
+
+def custom_files(url: str) -> tuple[str, ...]:
+    """Return the path of the user's file that an address names; nothing for other addresses."""
+    own = _CUSTOM.fullmatch(url)
+    return () if own is None else (own["file"],)

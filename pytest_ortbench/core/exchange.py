@@ -14,6 +14,7 @@ EXCHANGE_FAILURES: dict[str, str] = {
     "server error": "the service failed (HTTP 5xx)",
     "too large": "the answer is larger than any answer to this request can be",
     "invalid": "the answer is none of the protocol, or not that of this model",
+    "raised": "the user's function that sends requests raised an error",
 }
 
 
@@ -53,6 +54,9 @@ class Exchanges:
         sent: Requests that were sent.
         failed: Those that got no answer that counts, by a key of :data:`EXCHANGE_FAILURES`.
         first_failure: What became of the first of them, in words.
+        away_s: Longest time from the sending of a request that failed to the next answer; 0 where
+            none failed.
+        came_back: Whether an answer came after the last request that failed.
         round_trip_ns: From sending to the last byte of the answer, by percentile, of requests that
             were answered.
         send_delay_ns: From the arrival of a request at the client to its sending, by percentile.
@@ -68,6 +72,8 @@ class Exchanges:
     sent: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     first_failure: str = ""
+    away_s: float = 0.0
+    came_back: bool = True
     round_trip_ns: dict[str, int] = field(default_factory=dict)
     send_delay_ns: dict[str, int] = field(default_factory=dict)
     cost: ClientCost = field(default_factory=ClientCost)

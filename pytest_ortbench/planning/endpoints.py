@@ -24,8 +24,16 @@ NATIVE = "native"
 
 def read_endpoint(written: OptionText) -> str:
     """Read the address of an endpoint."""
-    refuse_without("aiohttp", ALIAS, place=written.place)
-    return parse_address(written.last, place=written.place).url
+    address = parse_address(written.last, place=written.place)
+    if not address.file:
+        refuse_without("aiohttp", ALIAS, place=written.place)
+        return address.url
+    path = written.base / address.file
+    if not path.is_file():
+        raise UsageError(
+            f"{address.file!r} is not a file", place=written.place, hint="Name a file that is there"
+        )
+    return f"custom:{path.resolve()}:{address.function}"
 
 
 def read_encodings(written: OptionText) -> tuple[str, ...]:
@@ -90,6 +98,11 @@ def endpoint_refusal(case: Case) -> Failure | None:
     if not case.provider.options.get(URL):
         return case_failure(
             "no endpoint is named", f"Name its address: {PLACE}=URL", kind="unavailable"
+        )
+    if case.provider.device and parse_address(case.provider.options[URL], place=PLACE).file:
+        return case_failure(
+            f"a function of yours writes tensors as it likes, and not as {case.provider.device}",
+            "Leave out --ort-endpoint-encoding",
         )
     if case.variant.precision != NATIVE:
         return case_failure(

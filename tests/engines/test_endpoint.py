@@ -259,6 +259,9 @@ def test_a_fault_under_load_is_counted_by_its_kind(service: Service, name: str) 
     found = sent(service.url, 3, between=meet)
     assert (found.sent, found.failed) == (3, {kind: 1})
     assert found.first_failure
+    # The third one was answered.
+    assert found.away_s > 0
+    assert found.came_back
     assert set(found.round_trip_ns) == set(found.send_delay_ns) == {"50", "99"}
 
 
@@ -274,6 +277,17 @@ def test_an_answer_that_never_comes_fails_after_the_timeout(service: Service) ->
     found = sent(service.url, 2, timeout_s=1.0, between=meet)
     over.set()
     assert (found.sent, found.failed, found.timeout_s) == (2, {"timeout": 1}, 1.0)
+
+
+def test_a_service_that_stays_away_is_away_to_the_end(service: Service) -> None:
+    def meet(number: int) -> None:
+        service.fault = hung_up if number else None
+
+    found = sent(service.url, 3, between=meet)
+    assert (found.failures, found.came_back) == (2, False)
+    service.fault = None
+    whole = sent(service.url, 2)
+    assert (whole.failures, whole.away_s, whole.came_back) == (0, 0.0, True)
 
 
 def test_an_answer_is_read_up_to_a_size(service: Service) -> None:
@@ -301,3 +315,68 @@ def test_the_responder_ends_with_the_measuring(service: Service) -> None:
     before = psutil.Process().children()
     assert sent(service.url, 1).cost.reason == ""
     assert psutil.Process().children() == before
+
+
+CUSTOM = """
+import asyncio
+import numpy as np
+
+def by_name(feeds):
+    return {"y": np.maximum(feeds["x"], 0)}
+
+def in_order(feeds):
+    return [np.maximum(feeds["x"], 0)]
+
+async def later(feeds):
+    await asyncio.sleep(0)
+    return by_name(feeds)
+
+async def never(feeds):
+    await asyncio.sleep(600)
+
+def raising(feeds):
+    raise ValueError("out of luck")
+
+def another(feeds):
+    return {"z": feeds["x"]}
+
+def double(feeds):
+    return [feeds["x"].astype("float64")]
+
+def nothing(feeds):
+    return None
+
+value = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    (tmp_path / "own.py").write_text(CUSTOM)
+    return f"custom:{tmp_path / 'own.py'}"
+
+
+@pytest.mark.parametrize("function", ["by_name", "in_order", "later"])
+def test_a_function_of_the_users_sends_and_returns_outputs(own: str, function: str) -> None:
+    np.testing.assert_array_equal(asked_once(f"{own}:{function}"), Y)
+    found = sent(f"{own}:{function}", 3)
+    assert (found.sent, found.failed, found.protocol, found.encoding) == (3, {}, "custom", "own")
+    assert (found.request_bytes, found.answer_bytes) == (X.nbytes, Y.nbytes)
+    # Nothing stands in for what it sends to.
+    assert (found.cost.p50_ns, found.cost.most_per_s) == (None, None)
+    assert found.cost.reason
+
+
+@pytest.mark.parametrize("function", ["raising", "another", "double", "nothing", "value", "absent"])
+def test_a_function_that_gives_no_answer_says_so_once(own: str, function: str) -> None:
+    with pytest.raises(EngineRefusal) as caught:
+        asked_once(f"{own}:{function}")
+    assert caught.value.kind == "error"
+
+
+def test_a_function_that_does_not_return_is_given_up(own: str) -> None:
+    with closing(endpoint(f"{own}:never")) as engine:
+        engine.open()
+        with pytest.raises(EngineRefusal) as caught:
+            engine.sender({"x": X}, timeout_s=0.5, percents=(50.0,), holds_failures=False)
+    assert caught.value.kind == "timeout"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pytest_ortbench.core.endpoint_address import ENCODINGS, FORMS
+from pytest_ortbench.core.endpoint_address import ENCODINGS, FORMS, OWN_ENCODING
 from pytest_ortbench.core.exchange import EXCHANGE_FAILURES, Exchanges
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound, Numbers, Words
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (Exchanges, "protocol"): Words(FORMS),
-    (Exchanges, "encoding"): Words(ENCODINGS),
+    (Exchanges, "encoding"): Words((*ENCODINGS, OWN_ENCODING)),
     (LoadSpec, "percent"): Numbers(0, 100),
     (LoadTest, "stride"): FROM_ONE,
 }
@@ -38,6 +38,8 @@ def _exchanges(exchanges: Exchanges) -> Iterator[tuple[str, str]]:
     for kind in exchanges.failed:
         if kind not in EXCHANGE_FAILURES:
             yield "failed", f"{kind[:40]!r} is no kind of failure"
+    if not exchanges.failures and (exchanges.away_s or not exchanges.came_back):
+        yield "away_s", "must be 0, and came_back true: no request failed"
     if exchanges.failures > exchanges.sent:
         yield "failed", f"must be {exchanges.sent} together at most, as many as were sent"
 

@@ -18,7 +18,7 @@ from pytest_ortbench.report.pass_table import PassTable
 _PERCENTILES = (50.0, 90.0, 99.0)
 
 #: Encodings of tensors, in words.
-_ENCODINGS = {"binary": "binary tensors", "json": "JSON"}
+_ENCODINGS = {"binary": "binary tensors", "json": "JSON", "own": "a function of yours"}
 
 #: Field of a test that a column of times reads, and the percentile, by the column's heading.
 Times = dict[str, tuple[str, str]]
@@ -157,6 +157,8 @@ def _about_client(text: str, exchanges: Exchanges) -> str:
     if exchanges.failures:
         share = 100 * exchanges.failures / exchanges.sent
         sent += f"; {exchanges.failures} requests ({share:.2g} %) failed: {_kinds(exchanges)}"
+        away = format_amount(exchanges.away_s, "s")
+        sent += f", away for {away}" if exchanges.came_back else f", away for {away} to the end"
     cost = exchanges.cost
     if cost.p50_ns is None or cost.p99_ns is None or cost.most_per_s is None:
         return f"{sent}; what the client takes by itself is not known: {cost.reason}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from pytest_ortbench.core.endpoint_address import EndpointAddress, parse_address
+from pytest_ortbench.core.endpoint_address import OWN_ENCODING, EndpointAddress, parse_address
+from pytest_ortbench.engines.endpoint.worker.custom_model import CustomModel
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
+from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
 from pytest_ortbench.engines.endpoint.worker.v2_model import (
     V2Model,
     described_model,
@@ -18,7 +20,7 @@ from pytest_ortbench.engines.endpoint.worker.v2_model import (
     takes_binary,
     why_another_model,
 )
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, EngineTask, Inference
 
 T = TypeVar("T")
 
@@ -30,15 +32,34 @@ _KINDS = {"refused": "unavailable", "timeout": "timeout"}
 _NOT_NOW = (404, 429, 503)
 
 
+class AskedModel(Protocol):
+    """The requests of a model that is asked for answers, and these."""
+
+    def request(self, feeds: Mapping[str, Any]) -> SentRequest:
+        """Return the request that feeds arrays by the names of the inputs."""
+
+    def outputs(self, reply: Reply) -> Sequence[Any]:
+        """Return the outputs of an answer, in the order of the model.
+
+        Raises:
+            ExchangeError: for what is no answer of this model.
+        """
+
+
 class Endpoint(Engine):
     """A model that a service runs."""
 
     _clients: _ThreadClients | None = None
-    _model: V2Model | None = None
-    _in_force: Mapping[str, str] = {}
+    _model: AskedModel | None = None
+
+    def __init__(self, task: EngineTask) -> None:
+        super().__init__(task)
+        self._in_force: dict[str, str] = {}
 
     def load(self) -> str:
-        """Import the client, and return its version."""
+        """Import the client, and return its version; a function of the user's has its own."""
+        if self._address().protocol == "custom":
+            return ""
         import aiohttp  # the extra that brings it need not be there
 
         return str(aiohttp.__version__)
@@ -51,9 +72,30 @@ class Endpoint(Engine):
         """Ask the service what it is and what it takes; return what sends one request and waits."""
         address = self._address()
         clients = self._clients = self._clients or _ThreadClients(_TIMEOUT_S)
+        asked: AskedModel
+        if address.protocol == "custom":
+            asked = CustomModel(address, self.task)
+            self._in_force = {"encoding": OWN_ENCODING}
+        else:
+            asked = self._described(address, clients)
+        self._model = asked
+        self._in_force |= {"url": address.url, "protocol": address.protocol}
+
+        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
+            request = asked.request(feeds)
+            return _told(lambda: asked.outputs(clients.run(request.send)))
+
+        return infer
+
+    def _described(self, address: EndpointAddress, clients: _ThreadClients) -> V2Model:
+        """Return the model of a service that says what it takes.
+
+        Raises:
+            EngineRefusal: if it is not there, or another one.
+        """
         server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
-        described = _told(lambda: clients.run(lambda client: client.get(address.model_url)))
-        another = why_another_model(_told(lambda: described_model(described)), self.task)
+        reply = _told(lambda: clients.run(lambda client: client.get(address.model_url)))
+        another = why_another_model(_told(lambda: described_model(reply)), self.task)
         if another:
             raise EngineRefusal(
                 f"the endpoint has another model of the name {address.model!r}: {another}",
@@ -62,19 +104,9 @@ class Endpoint(Engine):
         encoding = self.task.device
         if not encoding:
             encoding = "binary" if server is not None and takes_binary(server) else "json"
-        model = self._model = V2Model(address, self.task, encoding)
-        self._in_force = {
-            "url": address.url,
-            "protocol": address.protocol,
-            "encoding": encoding,
-            "server": "" if server is None else server_name(server),
-        }
-
-        def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
-            request = model.request(feeds)
-            return _told(lambda: model.outputs(clients.run(request.send)))
-
-        return infer
+        name = "" if server is None else server_name(server)
+        self._in_force = {"encoding": encoding, **({"server": name} if name else {})}
+        return V2Model(address, self.task, encoding)
 
     def sender(
         self,
@@ -111,7 +143,7 @@ class Endpoint(Engine):
 
     def in_force(self) -> dict[str, str]:
         """Return where requests go, how, and what the service calls itself."""
-        return {key: value for key, value in self._in_force.items() if value}
+        return dict(self._in_force)
 
     def close(self) -> None:
         """Close the connections."""

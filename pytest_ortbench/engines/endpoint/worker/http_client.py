@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,21 +34,26 @@ class Reply:
     Attributes:
         body: Its bytes.
         headers: Its headers.
+        outputs: What a function of the user's returned; ``None`` where HTTP brought the bytes.
     """
 
     body: bytes
     headers: Mapping[str, str]
+    outputs: Sequence[Any] | None = None
 
 
 class HttpClient:
     """Sends requests of one event loop, over connections that it keeps.
 
-    Args:
+    Attributes:
         timeout_s: From sending to the last byte of the answer.
+
+    Args:
+        timeout_s: As above.
     """
 
     def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._session: Any = None  # made in the loop that it belongs to
 
     async def get(self, url: str) -> Reply:
@@ -78,7 +83,7 @@ class HttpClient:
             authorization = os.environ.get(AUTHORIZATION, "")
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, keepalive_timeout=_KEPT_S),
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+                timeout=aiohttp.ClientTimeout(total=self.timeout_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
@@ -107,7 +112,7 @@ class HttpClient:
                 read = await _read(response, most_bytes)
                 status, sent = response.status, response.headers
         except (TimeoutError, asyncio.TimeoutError):
-            raise ExchangeError("timeout", f"no answer within {self._timeout_s:g} s") from None
+            raise ExchangeError("timeout", f"no answer within {self.timeout_s:g} s") from None
         except aiohttp.ClientConnectorError as error:
             raise ExchangeError("refused", f"no connection: {_one_line(error)}") from None
         except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:

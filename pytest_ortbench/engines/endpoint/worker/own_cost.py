@@ -14,7 +14,7 @@ from pytest_ortbench.core.exchange import ClientCost
 from pytest_ortbench.engines.endpoint.worker import responder
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
-from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
+from pytest_ortbench.engines.endpoint.worker.sent_request import HttpRequest, SentRequest
 from pytest_ortbench.worker.percentiles import percentile_ns
 
 #: Round trips one at a time, and seconds at most for them.
@@ -36,6 +36,8 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
         reply: What the endpoint answered to it.
         timeout_s: For a round trip.
     """
+    if not isinstance(request, HttpRequest):
+        return ClientCost(reason="a function of the user's sends the requests")
     try:
         with _responding(_answer(reply)) as port:
             client = HttpClient(timeout_s)
@@ -47,7 +49,7 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
         return ClientCost(reason=f"the responder did not answer: {error}")
 
 
-async def _measured(client: HttpClient, request: SentRequest) -> ClientCost:
+async def _measured(client: HttpClient, request: HttpRequest) -> ClientCost:
     for _ in range(_WARM):
         await request.send(client)
     took: list[int] = []
@@ -65,7 +67,7 @@ async def _measured(client: HttpClient, request: SentRequest) -> ClientCost:
     )
 
 
-async def _many(client: HttpClient, request: SentRequest) -> tuple[int, float]:
+async def _many(client: HttpClient, request: HttpRequest) -> tuple[int, float]:
     """Send with many in flight, and return how many were answered in how many seconds."""
     sent = 0
     started = time.perf_counter()

@@ -23,8 +23,29 @@ from pytest_ortbench.worker.percentiles import percentiles_ns
 
 T = TypeVar("T")
 
-#: An answer may be larger than the first one, whose numbers are written with other digits.
-_LARGER, _LARGER_BYTES = 4, 65536
+
+class _Away:
+    """Follows how long a service was away: from a request that failed to the next answer."""
+
+    def __init__(self) -> None:
+        self._since: int | None = None
+        self._longest_ns = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._since is None
+
+    def failed(self, sent_ns: int) -> None:
+        self._since = sent_ns if self._since is None else min(self._since, sent_ns)
+
+    def answered(self, sent_ns: int, ended_ns: int) -> None:
+        """Note an answer; one to a request from before says nothing of the time since."""
+        if self._since is not None and sent_ns > self._since:
+            self._longest_ns = max(self._longest_ns, ended_ns - self._since)
+            self._since = None
+
+    def longest_ns(self, now_ns: int) -> int:
+        return max(self._longest_ns, 0 if self._since is None else now_ns - self._since)
 
 
 class EndpointSender(Sender):
@@ -60,6 +81,7 @@ class EndpointSender(Sender):
         self._sent = 0
         self._failed: dict[str, int] = {}
         self._first_failure = ""
+        self._away = _Away()
         self._round_trip_ns: list[int] = []
         self._send_delay_ns: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,10 +95,7 @@ class EndpointSender(Sender):
         except BaseException:
             self._end()
             raise
-        most_bytes = _LARGER * len(self._first.body) + _LARGER_BYTES
-        self._request = SentRequest(
-            url=request.url, body=request.body, headers=request.headers, most_bytes=most_bytes
-        )
+        self._request = request.after(self._first)
 
     def send(self, done: Callable[[], None]) -> None:
         """Send one request without waiting; ``done`` is called when it is over."""
@@ -89,12 +108,14 @@ class EndpointSender(Sender):
             url=self._address.url,
             protocol=self._address.protocol,
             encoding=self._encoding,
-            request_bytes=len(self._request.body),
+            request_bytes=self._request.size_bytes,
             answer_bytes=len(self._first.body),
             timeout_s=self._timeout_s,
             sent=self._sent,
             failed=dict(self._failed),
             first_failure=self._first_failure,
+            away_s=self._away.longest_ns(time.perf_counter_ns()) * 1e-9,
+            came_back=self._away.is_over,
             round_trip_ns=percentiles_ns(self._round_trip_ns, self._percents),
             send_delay_ns=percentiles_ns(self._send_delay_ns, self._percents),
             cost=self._cost,
@@ -115,6 +136,7 @@ class EndpointSender(Sender):
         self._send_delay_ns.append(time.perf_counter_ns() - arrived_ns)
         self._sent += 1
         kind, message = "invalid", ""
+        started = time.perf_counter_ns()
         try:
             async with self._free:
                 started = time.perf_counter_ns()
@@ -129,8 +151,10 @@ class EndpointSender(Sender):
             message = f"{type(error).__name__}: {error}"
         else:
             self._round_trip_ns.append(ended - started)
+            self._away.answered(started, ended)
             done()
             return
+        self._away.failed(started)
         self._failed[kind] = self._failed.get(kind, 0) + 1
         self._first_failure = self._first_failure or message
         left_s = (arrived_ns + self._hold_ns - time.perf_counter_ns()) * 1e-9

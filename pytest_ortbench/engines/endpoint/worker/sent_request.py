@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pytest_ortbench.engines.endpoint.worker.http_client import MOST_BYTES, HttpClient, Reply
 
+#: An answer may be larger than the first one, whose numbers are written with other digits.
+_LARGER, _LARGER_BYTES = 4, 65536
+
+
+class SentRequest(Protocol):
+    """What is sent, and how."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of its body."""
+
+    async def send(self, client: HttpClient) -> Reply:
+        """Send it, and return the answer.
+
+        Raises:
+            ExchangeError: if none came that counts.
+        """
+
+    def after(self, reply: Reply) -> SentRequest:
+        """Return the same request, with what a first answer tells of later ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentRequest:
-    """What is sent, and where.
+class HttpRequest:
+    """What is sent over HTTP, and where.
 
     Attributes:
         url: Where.
@@ -24,9 +46,18 @@ class SentRequest:
     headers: Mapping[str, str]
     most_bytes: int = MOST_BYTES
 
-    def at(self, url: str) -> SentRequest:
+    @property
+    def size_bytes(self) -> int:
+        """Size of its body."""
+        return len(self.body)
+
+    def at(self, url: str) -> HttpRequest:
         """Return the same request to another address."""
         return replace(self, url=url)
+
+    def after(self, reply: Reply) -> HttpRequest:
+        """Return the same request, whose answers are not much larger than a first one."""
+        return replace(self, most_bytes=_LARGER * len(reply.body) + _LARGER_BYTES)
 
     async def send(self, client: HttpClient) -> Reply:
         """Send it, and return the answer.

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_ortbench.core.endpoint_address import EndpointAddress
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import Reply
-from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
+from pytest_ortbench.engines.endpoint.worker.sent_request import HttpRequest
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
 from pytest_ortbench.serving.protocol import (
     HEADER_LENGTH,
@@ -46,7 +46,7 @@ class V2Model:
         self._inputs = {tensor.name: datatype_of(tensor) for tensor in task.inputs}
         self._outputs = {tensor.name: datatype_of(tensor) for tensor in task.outputs}
 
-    def request(self, feeds: Mapping[str, Any]) -> SentRequest:
+    def request(self, feeds: Mapping[str, Any]) -> HttpRequest:
         """Return the request that feeds arrays by the names of the inputs."""
         tensors = tuple(
             WireTensor(name=name, datatype=datatype, array=feeds[name])
@@ -58,7 +58,7 @@ class V2Model:
         )
         asked = InferRequest(inputs=tensors, wanted=wanted)
         message = encode_request(asked, binary=self._binary)
-        return SentRequest(url=self._address.url, body=message.body, headers=message.headers)
+        return HttpRequest(url=self._address.url, body=message.body, headers=message.headers)
 
     def outputs(self, reply: Reply) -> Sequence[Any]:
         """Return the outputs of an answer, in the order of the model.

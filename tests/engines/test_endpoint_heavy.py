@@ -1,0 +1,163 @@
+"""The client of an endpoint against services of others: MLServer, and NVIDIA's Triton."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.beside_packages import interpreter_beside
+from tests.engines.test_endpoint import X, Y, endpoint, sent
+
+#: Seconds that a service may take to start.
+START_S = 120.0
+MLSERVER = """
+import numpy as np
+from mlserver import MLModel
+from mlserver.codecs import NumpyCodec
+from mlserver.types import InferenceResponse
+
+
+class Relu(MLModel):
+    async def load(self):
+        return True
+
+    async def predict(self, payload):
+        x = NumpyCodec.decode_input(payload.inputs[0])
+        y = np.maximum(x, 0).astype("float32")
+        return InferenceResponse(
+            model_name=self.name, outputs=[NumpyCodec.encode_output("y", y)]
+        )
+"""
+TRITON = """
+import sys
+import numpy as np
+from pytriton.model_config import ModelConfig, Tensor
+from pytriton.triton import Triton, TritonConfig
+
+http, grpc, metrics = (int(port) for port in sys.argv[1:])
+
+
+def relu(requests):
+    return [{"y": np.maximum(request.data["x"], 0)} for request in requests]
+
+
+config = TritonConfig(
+    http_address="127.0.0.1", http_port=http, grpc_address="127.0.0.1", grpc_port=grpc,
+    metrics_address="127.0.0.1", metrics_port=metrics,
+)
+with Triton(config=config) as triton:
+    triton.bind(
+        model_name="relu",
+        infer_func=relu,
+        inputs=[Tensor(name="x", dtype=np.float32, shape=(-1, 4))],
+        outputs=[Tensor(name="y", dtype=np.float32, shape=(-1, 4))],
+        config=ModelConfig(batching=False),
+    )
+    triton.serve()
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for opened in sockets:
+        opened.bind(("127.0.0.1", 0))
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
+    return ports
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path, port: int) -> Iterator[str]:
+    """Start a service, wait until its model is ready, and give the model's address."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with (folder / "service.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+    root = f"http://127.0.0.1:{port}/v2/models/relu"
+    try:
+        until = time.monotonic() + START_S
+        while not is_ready(f"{root}/ready"):
+            told = (folder / "service.log").read_text(errors="replace")[-3000:]
+            assert process.poll() is None, told
+            assert time.monotonic() < until, told
+            time.sleep(0.2)
+        yield f"{root}/infer"
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+@contextmanager
+def mlserver(folder: Path) -> Iterator[str]:
+    http, grpc, metrics = free_ports(3)
+    python = Path(interpreter_beside(("mlserver",)))
+    (folder / "relu_runtime.py").write_text(MLSERVER)
+    settings = {
+        "host": "127.0.0.1", "http_port": http, "grpc_port": grpc, "metrics_port": metrics,
+        "parallel_workers": 0,
+    }  # fmt: skip
+    (folder / "settings.json").write_text(json.dumps(settings))
+    model = {"name": "relu", "implementation": "relu_runtime.Relu"}
+    (folder / "model-settings.json").write_text(json.dumps(model))
+    with running((str(python.parent / "mlserver"), "start", "."), folder, http) as url:
+        yield url
+
+
+@contextmanager
+def triton(folder: Path) -> Iterator[str]:
+    ports = free_ports(3)
+    python = interpreter_beside(("nvidia-pytriton",))
+    (folder / "service.py").write_text(TRITON)
+    with running((python, "service.py", *map(str, ports)), folder, ports[0]) as url:
+        yield url
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("encoding", ["", "json"])
+def test_mlserver_answers(tmp_path: Path, encoding: str) -> None:
+    with mlserver(tmp_path) as url:
+        with closing(endpoint(url, encoding)) as engine:
+            [outputs] = engine.open()({"x": X})
+            server = engine.in_force()["server"]
+        found = sent(url, 50)
+    np.testing.assert_array_equal(outputs, Y)
+    assert server.startswith("mlserver")
+    assert (found.sent, found.failed) == (50, {})
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("encoding", ["", "json", "binary"])
+def test_triton_answers(tmp_path: Path, encoding: str) -> None:
+    with triton(tmp_path) as url:
+        with closing(endpoint(url, encoding)) as engine:
+            [outputs] = engine.open()({"x": X})
+            in_force = engine.in_force()
+        found = sent(url, 50)
+    np.testing.assert_array_equal(outputs, Y)
+    assert in_force["encoding"] == (encoding or "binary")
+    assert in_force["server"].startswith("triton")
+    assert (found.sent, found.failed, found.encoding) == (50, {}, "binary")
