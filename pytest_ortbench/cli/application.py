@@ -41,6 +41,8 @@ _OWN: dict[str, CommandEntry] = {
         "convert", "Export a source to ONNX: a function or a framework's file."
     ),
     "runtimes": CommandEntry("runtimes", "List, create and remove runtimes."),
+    "watch": CommandEntry("watch", "Show a run while it measures, case by case."),
+    "metrics": CommandEntry("metrics", "Serve the newest numbers to Prometheus."),
     "show": CommandEntry("show", "Show the table of a stored run."),
     "export": CommandEntry("export", "Write one row per case as CSV, JSON or Markdown."),
     "report": CommandEntry("report", "Write an HTML page of one run or several."),

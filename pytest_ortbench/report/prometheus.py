@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import OrtbenchError
@@ -13,6 +13,7 @@ from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import one_line
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
     from prometheus_client.core import GaugeMetricFamily
 
 #: Endings that Prometheus asks for, by our SI units (https://prometheus.io/docs/practices/naming/).
@@ -42,25 +43,41 @@ def render_prometheus(shown: ShownRun) -> str:
     Raises:
         OrtbenchError: if prometheus-client is not installed.
     """
+    registry = registry_of(lambda: (shown,), place="--ort-prometheus")
+    from prometheus_client import generate_latest
+
+    return generate_latest(registry).decode("utf-8")
+
+
+def registry_of(runs: Callable[[], Sequence[ShownRun]], *, place: str) -> CollectorRegistry:
+    """Return a registry with the numbers of runs, which are asked for at each look at it.
+
+    Args:
+        runs: Gives the runs; no two of them have a case of one machine in common.
+        place: What asks for it, for the message.
+
+    Raises:
+        OrtbenchError: if prometheus-client is not installed.
+    """
     try:
-        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client import CollectorRegistry
         from prometheus_client.registry import Collector
     except ImportError as error:
         raise OrtbenchError(
             "prometheus-client is not installed",
-            place="--ort-prometheus",
+            place=place,
             hint="pip install 'pytest-ortbench[prometheus]'",
         ) from error
 
-    class OfRun(Collector):
-        """The families of this run, made when they are asked for."""
+    class OfRuns(Collector):
+        """The families of these runs, made when they are asked for."""
 
         def collect(self) -> Iterator[GaugeMetricFamily]:
-            return _families(shown.run, shown.entries)
+            return _families(runs())
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(OfRun())
-    return generate_latest(registry).decode("utf-8")
+    registry.register(OfRuns())
+    return registry
 
 
 def prometheus_name(metric: Metric) -> str:
@@ -71,16 +88,20 @@ def prometheus_name(metric: Metric) -> str:
     return f"ortbench_{metric.name}_{ending}"
 
 
-def _families(run: Run, shown: Sequence[Entry]) -> Iterator[GaugeMetricFamily]:
+def _families(runs: Sequence[ShownRun]) -> Iterator[GaugeMetricFamily]:
     from prometheus_client.core import GaugeMetricFamily
 
-    labels = {id(entry): _labels(entry, run) for entry in shown}
+    rows = [
+        (entry, list(_labels(entry, shown.run).values()))
+        for shown in runs
+        for entry in shown.entries
+    ]
     for name, metric in METRICS.items():
         family = GaugeMetricFamily(prometheus_name(metric), metric.description, labels=LABELS)
-        for entry in shown:
+        for entry, labels in rows:
             quantity = entry.quantity(name)
             if quantity is not None:
-                family.add_metric(list(labels[id(entry)].values()), quantity.value)
+                family.add_metric(labels, quantity.value)
         if family.samples:
             yield family
     status = GaugeMetricFamily(
@@ -91,17 +112,17 @@ def _families(run: Run, shown: Sequence[Entry]) -> Iterator[GaugeMetricFamily]:
     flags = GaugeMetricFamily(
         "ortbench_flag", "1 for each validity flag of a case.", labels=(*LABELS, "flag")
     )
-    for entry in shown:
-        values = list(labels[id(entry)].values())
-        status.add_metric([*values, entry.result.status], float(entry.measured))
+    for entry, labels in rows:
+        status.add_metric([*labels, entry.result.status], float(entry.measured))
         for flag in entry.flags:
-            flags.add_metric([*values, one_line(flag)], 1.0)
+            flags.add_metric([*labels, one_line(flag)], 1.0)
     info = GaugeMetricFamily(
         "ortbench_run_info",
         "Always 1; the labels name the run.",
         labels=("run_id", "started_at", "ortbench_version"),
     )
-    info.add_metric([one_line(run.run_id), run.started_at, run.ortbench_version], 1.0)
+    for run in (shown.run for shown in runs):
+        info.add_metric([one_line(run.run_id), run.started_at, run.ortbench_version], 1.0)
     yield from (family for family in (status, flags, info) if family.samples)
 
 

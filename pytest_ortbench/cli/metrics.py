@@ -1,0 +1,82 @@
+"""``ortbench metrics``: the newest numbers of a results folder, for Prometheus to collect."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.terminal import ExitCode, say
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.report.entries import ShownRun, shown_run
+from pytest_ortbench.report.prometheus import registry_of
+from pytest_ortbench.store.newest import NewestResults
+
+#: Runs that are looked at by default; older ones may have cases that no newer one has.
+MOST_RUNS = 20
+
+
+@click.command(
+    epilog=epilog("ortbench metrics", "ortbench metrics results/ --port=9100"),
+)
+@click.argument(
+    "results", type=click.Path(path_type=Path, file_okay=False), default=Path("results")
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9100,
+    show_default=True,
+    help="Port to listen on; 0 for a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Whoever reaches it reads every number: a proxy has to ask for a "
+    "password where it is not loopback.",
+)
+@click.option(
+    "--runs",
+    "most",
+    type=click.IntRange(1, 1000),
+    default=MOST_RUNS,
+    show_default=True,
+    help="Newest runs that are looked at.",
+)
+def command(results: Path, port: int, host: str, most: int) -> int:
+    """Serve the newest numbers of RESULTS in Prometheus' format, until it is interrupted.
+
+    Of each case of each machine the newest result counts, that of a run in progress too. The
+    folder is read again at each request.
+    """
+    from prometheus_client import start_http_server
+
+    newest = NewestResults(results, most=most)
+    reading = threading.Lock()
+
+    def shown() -> list[ShownRun]:
+        # Requests come in threads of their own.
+        with reading:
+            return [shown_run(run) for run in newest.runs()]
+
+    registry = registry_of(shown, place="ortbench metrics")
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as error:
+        raise UsageError(
+            f"{host}:{port} can't be listened on: {error.strerror or error}",
+            place="--port",
+            hint="Choose another one, or 0 for a free one",
+        ) from error
+    try:
+        say(f"http://{host}:{server.server_port}/metrics serves {results}; Ctrl-C ends it")
+        thread.join()
+    except KeyboardInterrupt:
+        say("ended")
+    finally:
+        server.shutdown()
+        server.server_close()
+    return ExitCode.FINE
