@@ -53,6 +53,9 @@ SAME_ROOM = {
     "selfcheck/questions": "schema/",
     "selfcheck/worker/": "worker/",
     "yardstick/worker/": "worker/",
+    "serving/fields": "worker/",
+    "serving/protocol": "worker/",
+    "serving/tensor_values": "worker/",
 }
 #: Rooms of the parts of a pass, ``passes/NAME/PART``, and of an engine, ``engines/NAME/PART``: each
 #: is a part of the room that it serves. What all share, ``passes/*.py``, belongs to ``core``.
@@ -115,6 +118,10 @@ SHIPPED_TO_WORKERS = (
     "selfcheck/__init__.py",
     "selfcheck/facts.py",
     "selfcheck/worker/",
+    "serving/__init__.py",
+    "serving/fields.py",
+    "serving/protocol.py",
+    "serving/tensor_values.py",
 )
 #: Parts of passes that do.
 PARTS_IN_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")

@@ -78,6 +78,9 @@ _CONVERSATION = (
     "pytest_ortbench.schema.question_table",
 )
 
+#: What reads and writes the messages of a service.
+_OF_THE_PROTOCOL = ("__init__", "fields", "protocol", "tensor_values")
+
 #: Modules and packages in the folder of a pass or an engine that travel to workers.
 _PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", "export")
 
@@ -112,6 +115,7 @@ def _files() -> dict[str, Path]:
     for room in ("passes", "engines"):
         files += [path for path in (_ROOT / room).rglob("*.py") if _is_of_workers(path)]
     files += [_ROOT / "selfcheck" / name for name in ("__init__.py", "facts.py")]
+    files += [_ROOT / "serving" / f"{name}.py" for name in _OF_THE_PROTOCOL]
     for room in ("core", "worker", "convert", "yardstick/worker", "selfcheck/worker"):
         files += [path for path in (_ROOT / room).rglob("*.py") if path not in _ON_THE_HOST]
     return {_dotted(path.relative_to(_ROOT)): path for path in files}

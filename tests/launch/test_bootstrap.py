@@ -48,6 +48,7 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
         "passes",
         "schema",
         "selfcheck",
+        "serving",
         "worker",
         "yardstick",
     }

@@ -1,0 +1,1 @@
+"""The service: a model behind HTTP, and the protocol that it speaks."""

@@ -1,0 +1,139 @@
+"""Objects of JSON that came from a network, read field by field; an error names the field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_ortbench.serving.tensor_values import ProtocolError
+
+#: Parameters that change what a request means; whoever ignored them would answer another question.
+_REFUSED = ("shared_memory_region", "classification")
+#: numpy holds no more axes in all versions.
+_MOST_AXES = 32
+_LARGEST_AXIS = 2**31 - 1
+_LONGEST_TEXT = 1000
+
+
+class Fields:
+    """An object of JSON and its place in the message.
+
+    Args:
+        value: What was read.
+        place: Where it stands, ``inputs[0]``; empty for the whole message.
+
+    Raises:
+        ProtocolError: if it is no object.
+    """
+
+    def __init__(self, value: object, place: str = "") -> None:
+        if not isinstance(value, dict):
+            raise ProtocolError("it is no JSON object", place=place or "body")
+        self._values: dict[str, Any] = value
+        self.place = place
+
+    def under(self, key: str) -> str:
+        """Return the place of a field."""
+        return f"{self.place}.{key}" if self.place else key
+
+    def get(self, key: str) -> Any:
+        """Return a field as it was read; ``None`` where there is none."""
+        return self._values.get(key)
+
+    def text(self, key: str) -> str:
+        """Return a field that is a text and not empty.
+
+        Raises:
+            ProtocolError: if it is not, or too long.
+        """
+        text = self.maybe_text(key)
+        if not text:
+            raise ProtocolError("a text is needed", place=self.under(key))
+        return text
+
+    def maybe_text(self, key: str) -> str:
+        """Return a field that is a text; empty where there is none.
+
+        Raises:
+            ProtocolError: if it is something else, or too long.
+        """
+        text = self.get(key)
+        if text is None:
+            return ""
+        if not isinstance(text, str):
+            raise ProtocolError("a text is needed", place=self.under(key))
+        if len(text) > _LONGEST_TEXT:
+            raise ProtocolError(f"it has {len(text)} characters", place=self.under(key))
+        return text
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a field that is a list of texts; empty where there is none.
+
+        Raises:
+            ProtocolError: if it is something else.
+        """
+        texts = self._list(key, needed=False)
+        if not all(isinstance(text, str) for text in texts):
+            raise ProtocolError("texts are needed", place=self.under(key))
+        return tuple(texts)
+
+    def objects(self, key: str, *, needed: bool = True) -> list[Fields]:
+        """Return a field that is a list of objects.
+
+        Args:
+            key: The field.
+            needed: Whether it must be there; otherwise none is an empty list.
+
+        Raises:
+            ProtocolError: if it is something else.
+        """
+        values = self._list(key, needed=needed)
+        return [Fields(value, f"{self.under(key)}[{n}]") for n, value in enumerate(values)]
+
+    def shape(self, *, least: int) -> tuple[int, ...]:
+        """Return the field ``shape``.
+
+        Args:
+            least: The smallest size: 0, or -1 where that stands for an open one.
+
+        Raises:
+            ProtocolError: if it is no list of sizes.
+        """
+        sizes, where = self._list("shape", needed=True), self.under("shape")
+        if len(sizes) > _MOST_AXES:
+            raise ProtocolError(f"{len(sizes)} axes are more than {_MOST_AXES}", place=where)
+        for axis, size in enumerate(sizes):
+            if type(size) is not int or not least <= size <= _LARGEST_AXIS:
+                raise ProtocolError("it is no size of an axis", place=f"{where}[{axis}]")
+        return tuple(sizes)
+
+    def parameters(self) -> Fields:
+        """Return the field ``parameters``; an empty object where there is none.
+
+        Raises:
+            ProtocolError: if it is no object, or has a parameter that must not be ignored.
+        """
+        value = self.get("parameters")
+        parameters = Fields({} if value is None else value, self.under("parameters"))
+        for name in _REFUSED:
+            if parameters.get(name) is not None:
+                raise ProtocolError("it is not supported here", place=parameters.under(name))
+        return parameters
+
+    def switch(self, key: str) -> bool | None:
+        """Return a field that is true or false; ``None`` where there is none.
+
+        Raises:
+            ProtocolError: if it is something else.
+        """
+        value = self.get(key)
+        if value is not None and not isinstance(value, bool):
+            raise ProtocolError("it is neither true nor false", place=self.under(key))
+        return value
+
+    def _list(self, key: str, *, needed: bool) -> list[Any]:
+        value = self.get(key)
+        if value is None and not needed:
+            return []
+        if not isinstance(value, list):
+            raise ProtocolError("a list is needed", place=self.under(key))
+        return value

@@ -1,0 +1,187 @@
+"""The values of tensors as the Open Inference Protocol has them: in JSON, and as bytes.
+
+Values of BF16 are held as float32 and those of BYTES as text, as everywhere in a worker.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pytest_ortbench.core.element_types import NUMPY_NAMES, STAND_INS
+from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.worker.element_bits import from_bits, represented, to_bits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Element type of ONNX by the protocol's name of it.
+DATATYPES: dict[str, str] = {
+    "BOOL": "bool",
+    "UINT8": "uint8",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "FP16": "float16",
+    "FP32": "float",
+    "FP64": "double",
+    "BF16": "bfloat16",
+    "BYTES": "string",
+}
+#: The protocol's name of each element type that it has.
+DATATYPE_OF: dict[str, str] = {element: datatype for datatype, element in DATATYPES.items()}
+
+#: Bytes of the number in front of each element of BYTES.
+_LENGTH_BYTES = 4
+#: Types of JSON values that elements may have.
+_JSON_TYPES: dict[str, frozenset[type]] = {
+    "f": frozenset({float, int}),
+    "i": frozenset({int}),
+    "u": frozenset({int}),
+    "b": frozenset({bool}),
+    "O": frozenset({str}),
+}
+
+
+class ProtocolError(OrtbenchError):
+    """A message breaks the protocol; its place is a field: ``inputs[0].shape``."""
+
+
+def values_of_bytes(
+    data: memoryview, datatype: str, shape: tuple[int, ...], place: str
+) -> NDArray[Any]:
+    """Values that came as bytes, in the order of the elements."""
+    import numpy as np
+
+    count = math.prod(shape)
+    if datatype == "BYTES":
+        return _texts(data, count, place)
+    dtype = np.dtype(np.uint16 if datatype == "BF16" else numpy_type(datatype)).newbyteorder("<")
+    if len(data) != count * dtype.itemsize:
+        raise ProtocolError(
+            f"{count} elements of {datatype} are {count * dtype.itemsize} bytes, and there are "
+            f"{len(data)}",
+            place=place,
+        )
+    if datatype == "BF16":
+        return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
+    if datatype == "BOOL" and count and np.frombuffer(data, dtype=np.uint8).max() > 1:
+        raise ProtocolError("an element of BOOL is 0 or 1", place=place)
+    # What lies at an odd address is copied: kernels read whole vectors.
+    return np.require(np.frombuffer(data, dtype=dtype), requirements=["C", "ALIGNED"])
+
+
+def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
+    """The elements of BYTES: each has its length in front."""
+    import numpy as np
+
+    texts: list[str] = []
+    position = 0
+    while position < len(data) and len(texts) < count:
+        start = position + _LENGTH_BYTES
+        position = start + int.from_bytes(data[position:start], "little")
+        if start > len(data) or position > len(data):
+            raise ProtocolError(f"element {len(texts)} is longer than the data", place=place)
+        try:
+            texts.append(str(data[start:position], "utf-8"))
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"element {len(texts)} is not in UTF-8", place=place) from error
+    if len(texts) != count or position != len(data):
+        raise ProtocolError(
+            f"{count} elements are announced, and the data holds {len(texts)} and "
+            f"{len(data) - position} bytes",
+            place=place,
+        )
+    array = np.empty(count, dtype=object)
+    array[:] = texts
+    return array
+
+
+def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: str) -> NDArray[Any]:
+    """Values that came as numbers or texts of JSON, flat or nested like the shape."""
+    import numpy as np
+
+    flat = _flat(data, shape, place)
+    dtype = np.dtype(numpy_type(datatype))
+    if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
+        raise ProtocolError(f"an element is no value of {datatype}", place=place)
+    if dtype.kind in "iu" and flat:
+        limits = np.iinfo(dtype)
+        if min(flat) < limits.min or max(flat) > limits.max:
+            raise ProtocolError(
+                f"a number is not in the range of {datatype}, {limits.min} to {limits.max}",
+                place=place,
+            )
+    too_large = ProtocolError(f"a number is too large for {datatype}", place=place)
+    try:
+        with np.errstate(over="ignore"):
+            array = np.array(flat, dtype=dtype)
+    except OverflowError as error:
+        raise too_large from error
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            if not np.isfinite(represented(array, DATATYPES[datatype])).all():
+                raise too_large
+    return array
+
+
+def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
+    """The elements in order; a list that is nested must be nested like the shape."""
+    if not isinstance(data, list):
+        raise ProtocolError("it is no list", place=place)
+    if not any(isinstance(element, list) for element in data):
+        if len(data) != math.prod(shape):
+            raise ProtocolError(
+                f"the shape {list(shape)} has {math.prod(shape)} elements, and there are "
+                f"{len(data)}",
+                place=place,
+            )
+        return data
+    level: list[Any] = [data]
+    for axis, size in enumerate(shape):
+        if not all(isinstance(part, list) and len(part) == size for part in level):
+            raise ProtocolError(
+                f"it is not nested like the shape {list(shape)}: axis {axis} differs", place=place
+            )
+        level = list(chain.from_iterable(level))
+    return level
+
+
+def numpy_type(datatype: str) -> str:
+    """Return numpy's name of the type that holds values of a datatype."""
+    element = DATATYPES[datatype]
+    return NUMPY_NAMES.get(element) or STAND_INS[element]
+
+
+def json_of_values(array: NDArray[Any], datatype: str, place: str) -> list[Any]:
+    """Return values as JSON holds them, flat.
+
+    Raises:
+        ProtocolError: for infinity and NaN, which JSON does not have.
+    """
+    import numpy as np
+
+    if np.dtype(numpy_type(datatype)).kind == "f" and not np.isfinite(array).all():
+        raise ProtocolError(
+            "NaN and infinity are no values of JSON", place=place, hint="Ask for binary data"
+        )
+    values: list[Any] = array.reshape(-1).tolist()
+    return values
+
+
+def bytes_of_values(array: NDArray[Any], datatype: str) -> bytes:
+    """Return values as bytes, in the order of the elements."""
+    import numpy as np
+
+    if datatype == "BYTES":
+        texts = [str(text).encode("utf-8") for text in array.reshape(-1)]
+        return b"".join(len(text).to_bytes(_LENGTH_BYTES, "little") + text for text in texts)
+    if datatype == "BF16":
+        return to_bits(array, "bfloat16").tobytes()
+    dtype = np.dtype(numpy_type(datatype)).newbyteorder("<")
+    return np.ascontiguousarray(array, dtype=dtype).tobytes()
