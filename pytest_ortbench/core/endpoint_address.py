@@ -11,16 +11,20 @@ from pytest_ortbench.core.errors import UsageError
 #: Protocols, and how the address of each is written.
 FORMS: dict[str, str] = {
     "v2": "http://HOST:PORT/v2/models/NAME/infer",
+    "openai": "http://HOST:PORT/v1/completions",
     "custom": "custom:FILE.py:FUNCTION",
 }
 #: Ways of writing tensors that the Open Inference Protocol has.
 ENCODINGS = ("binary", "json")
 #: How a function of the user's writes them.
 OWN_ENCODING = "own"
+#: What requests to language models are written as: tokens in JSON, in OpenAI's protocol.
+OPENAI = "openai"
 
 _LONGEST = 2000
 _SCHEMES = ("http", "https")
 _V2 = re.compile(r"(?P<root>.*)/v2/models/(?P<model>[^/]+)(?P<version>/versions/[^/]+)?/infer")
+_COMPLETIONS = re.compile(r"(?P<root>.*)/v1/completions")
 _CUSTOM = re.compile(r"custom:(?P<file>[^\0\r\n]+\.py):(?P<function>[^\W\d]\w*)", re.IGNORECASE)
 _HINT = f"Write {' or '.join(FORMS.values())}"
 
@@ -54,6 +58,11 @@ class EndpointAddress:
         return f"{self.root}/v2/models/{self.model}{self.version}"
 
     @property
+    def models_url(self) -> str:
+        """Where a service of language models lists them."""
+        return f"{self.root}/v1/models"
+
+    @property
     def server_url(self) -> str:
         """Where the service describes itself."""
         return f"{self.root}/v2"
@@ -84,13 +93,17 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             hint="Write the address alone; a header goes into the environment variable "
             "ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
+    root = f"{parts.scheme}://{parts.netloc}"
+    texts = _COMPLETIONS.fullmatch(parts.path)
+    if texts is not None:
+        return EndpointAddress(protocol=OPENAI, url=text, root=root + texts["root"])
     match = _V2.fullmatch(parts.path)
     if match is None:
         raise UsageError(f"{text!r} is the address of no model", place=place, hint=_HINT)
     return EndpointAddress(
         protocol="v2",
         url=text,
-        root=f"{parts.scheme}://{parts.netloc}{match['root']}",
+        root=root + match["root"],
         model=match["model"],
         version=match["version"] or "",
     )

@@ -132,11 +132,13 @@ class Sender(ABC):
     """
 
     @abstractmethod
-    def send(self, done: Callable[[], None]) -> None:
+    def send(self, done: Callable[[int], None], at_first: Callable[[], None]) -> None:
         """Send one request without waiting.
 
         Args:
-            done: Called once, from another thread, when the request was answered or has failed.
+            done: Called once, from another thread, when the request was answered or has failed,
+                with the tokens that were written; 0 where none are counted.
+            at_first: Called before, when the first of these was there; not where none are.
         """
 
     @abstractmethod

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.endpoint_address import ENCODINGS, parse_address
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.endpoint_address import ENCODINGS, OPENAI, parse_address
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.failures import case_failure
@@ -70,10 +70,19 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
             place=PLACE,
             hint="Keep one of them",
         )
-    named = tuple(f"{ALIAS}:{encoding}" for encoding in request.endpoint_encodings) or (ALIAS,)
+    devices = request.endpoint_encodings
+    if parse_address(request.endpoint, place=PLACE).protocol == OPENAI:
+        if devices:
+            raise UsageError(
+                "requests to language models hold tokens, and no tensors",
+                place="--ort-endpoint-encoding",
+                hint="Leave it out",
+            )
+        devices = (OPENAI,)
+    named = tuple(f"{ALIAS}:{device}" for device in devices) or (ALIAS,)
     is_named = any(spec.partition(":")[0].strip() == ALIAS for spec in request.providers)
     providers = request.providers
-    if request.endpoint_encodings or not is_named:
+    if devices or not is_named:
         providers = tuple(dict.fromkeys((*providers, *named)))
     options = {**request.provider_options, ALIAS: {**given, URL: request.endpoint}}
     return replace(request, providers=providers, provider_options=options)
@@ -93,13 +102,27 @@ def refuse_several(models: Sequence[object], request: PlanRequest) -> None:
         )
 
 
+def writes_texts(provider: Provider) -> bool:
+    """Return whether an endpoint carries out requests to a language model, and nothing else."""
+    return provider.is_endpoint and provider.device == OPENAI
+
+
 def endpoint_refusal(case: Case) -> Failure | None:
     """Return why an endpoint can't be asked for a case; ``None`` if it can."""
     if not case.provider.options.get(URL):
         return case_failure(
             "no endpoint is named", f"Name its address: {PLACE}=URL", kind="unavailable"
         )
-    if case.provider.device and parse_address(case.provider.options[URL], place=PLACE).file:
+    if writes_texts(case.provider) and case.generation is None:
+        return case_failure(
+            "a service of language models gives texts, and no single inferences",
+            "Leave out what asks for inferences: --ort-inputs, sizes of the inputs, "
+            "--ort-generate=off",
+        )
+    if (
+        case.provider.device in ENCODINGS
+        and parse_address(case.provider.options[URL], place=PLACE).file
+    ):
         return case_failure(
             f"a function of yours writes tensors as it likes, and not as {case.provider.device}",
             "Leave out --ort-endpoint-encoding",

@@ -20,7 +20,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engines.registry import engine_kind
-from pytest_ortbench.planning.endpoints import endpoint_refusal
+from pytest_ortbench.planning.endpoints import endpoint_refusal, writes_texts
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.transformers_sources import why_no_folder
 
@@ -82,6 +82,8 @@ def carries_out(provider: Provider, engine: str, model: Model) -> bool:
     """
     if provider.is_execution_provider:
         return engine in FILE_ENGINES
+    if provider.is_endpoint:
+        return engine == GENERATE and writes_texts(provider)
     kind = engine_kind(provider.alias)
     source = model.exported_from
     is_folder = source is None or bool(source.library)

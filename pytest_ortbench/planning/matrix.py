@@ -22,6 +22,7 @@ from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.planning.decoder_notes import PlanNote, configuration_notes, near_decoder_skips
+from pytest_ortbench.planning.endpoints import writes_texts
 from pytest_ortbench.planning.engines import (
     carries_out,
     engine_refusal,
@@ -182,6 +183,7 @@ def _cases_of(
     targets = [target for target in targets if target.providers]
     variants = makers.variants(axes, request) if targets else ()
     shapes = shapes_of(axes, request, [p for target in targets for p in target.providers])
+    writes_somewhere = any(preset and preset.generation for _, preset in shapes)
     # Inputs depend on sizes only, so that every provider and precision is fed the same.
     at_sizes = {
         batch: [_sized(axes, batch, dims, preset, request, makers.data) for dims, preset in shapes]
@@ -199,6 +201,8 @@ def _cases_of(
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
                 can_write = point.is_plain and carries_out(provider, sized.engine, model)
                 if sized.generation is not None and not can_write:
+                    continue
+                if sized.generation is None and writes_texts(provider) and writes_somewhere:
                     continue
                 lack = target.lacking.get(sized.engine)
                 if lack is not None and not engines_named(request):

@@ -242,7 +242,7 @@ def sent(
             for number in range(count):
                 between(number)
                 done = threading.Event()
-                sender.send(done.set)
+                sender.send(lambda _, done=done: done.set(), lambda: None)
                 assert done.wait(AGES_S)
         finally:
             exchanges = sender.close()

@@ -20,7 +20,7 @@ from pytest_ortbench.planning.endpoints import (
     refuse_without_endpoint,
     with_endpoint,
 )
-from pytest_ortbench.planning.engines import provider_refusal
+from pytest_ortbench.planning.engines import carries_out, provider_refusal
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.planning.request import PlanRequest
 from tests.results_factory import draw_durations, make_case, make_measurement, make_result
@@ -74,6 +74,9 @@ def test_an_address_says_where_the_model_is(url: str, root: str, model: str, ver
         "http://127.0.0.1:8000/v2/models/dät/infer",
         f"{URL}?key=1234",
         f"{URL}#part",
+        "http://127.0.0.1:8000/v1/chat/completions",
+        "custom:own.py",
+        "custom:own.txt:call",
         "http://127.0.0.1:8000/v2/models/" + "x" * 3000 + "/infer",
     ],
 )
@@ -121,6 +124,42 @@ def test_an_endpoint_is_measured_beside_what_else_is(
     assert planned.providers == expected
     assert planned.provider_options == {"endpoint": {"url": URL}}
     assert with_endpoint(planned) == planned
+
+
+TEXTS = "http://127.0.0.1:8000/v1/completions"
+
+
+def test_a_service_of_language_models_is_asked_for_texts() -> None:
+    request = PlanRequest(models=("m.onnx",), endpoint=TEXTS)
+    assert with_endpoint(request).providers == ("cpu", "endpoint:openai")
+    with pytest.raises(UsageError):
+        with_endpoint(replace(request, endpoint_encodings=("json",)))
+    address = parse_address(TEXTS, place="")
+    assert (address.protocol, address.models_url) == ("openai", "http://127.0.0.1:8000/v1/models")
+    provider = parse_provider("endpoint:openai")
+    assert carries_out(provider, "generate", make_case().model)
+    assert not carries_out(provider, "session", make_case().model)
+    assert not carries_out(parse_provider("endpoint"), "generate", make_case().model)
+    # Of a single inference nothing comes back.
+    case = replace(make_case(), provider=replace(provider, options={"url": TEXTS}))
+    refusal = provider_refusal(case)
+    assert refusal is not None
+    assert refusal.kind == "unsupported"
+
+
+def test_a_function_is_found_where_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("")
+    given = replace(written("custom:own.py:call"), base=tmp_path)
+    assert read_endpoint(given) == f"custom:{(tmp_path / 'own.py').resolve()}:call"
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(replace(given, texts=("custom:other.py:call",)))
+    assert caught.value.place == "--here"
+    provider = replace(parse_provider("endpoint"), options={"url": read_endpoint(given)})
+    case = replace(make_case(), provider=provider)
+    # What it holds counts for the case, as other files of the user's do.
+    assert str((tmp_path / "own.py").resolve()) in case.further_files()
+    encoded = replace(provider, device="json")
+    assert provider_refusal(replace(case, provider=encoded)) is not None
 
 
 def test_without_one_nothing_changes_and_two_are_too_many() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.core.endpoint_address import ENCODINGS
+from pytest_ortbench.core.endpoint_address import ENCODINGS, OPENAI
 from pytest_ortbench.engines.engine_kind import EngineKind
 
 ENGINE = EngineKind(
@@ -12,6 +12,11 @@ ENGINE = EngineKind(
     is_endpoint=True,
     distributions=("aiohttp",),
     takes_device=True,
-    devices=ENCODINGS,
-    options={"url": "where requests are sent, as --ort-endpoint takes it"},
+    devices=(*ENCODINGS, OPENAI),
+    options={
+        "url": "where requests are sent, as --ort-endpoint takes it",
+        "model": "what a service of several language models calls the one that is asked",
+        "ignore_eos": "1 asks to write on behind the end of a text (vLLM, SGLang, llama.cpp)",
+    },
+    writer="pytest_ortbench.engines.endpoint.worker.openai_writer:OpenAiEndpoint",
 )

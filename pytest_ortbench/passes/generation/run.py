@@ -35,6 +35,8 @@ def measure(result: CaseResult, means: Means) -> GenerationCheck:
     decoder, asked = case.model.decoder, case.generation
     if decoder is None or asked is None:
         return GenerationCheck(reason="single inferences were measured, not requests")
+    if case.provider.is_endpoint:
+        return GenerationCheck(reason="an endpoint gives text, which has no scores")
     looked_at = checked_request(decoder, asked, case.batch)
     text, why_no_text = _text(case, decoder)
     reference, why_none = _reference(case, looked_at, text, means.launcher)

@@ -18,7 +18,12 @@ from pytest_ortbench.report.pass_table import PassTable
 _PERCENTILES = (50.0, 90.0, 99.0)
 
 #: Encodings of tensors, in words.
-_ENCODINGS = {"binary": "binary tensors", "json": "JSON", "own": "a function of yours"}
+_ENCODINGS = {
+    "binary": "binary tensors",
+    "json": "JSON",
+    "own": "a function of yours",
+    "openai": "streamed tokens",
+}
 
 #: Field of a test that a column of times reads, and the percentile, by the column's heading.
 Times = dict[str, tuple[str, str]]

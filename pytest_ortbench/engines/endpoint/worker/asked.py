@@ -49,7 +49,7 @@ class AskedModel(Protocol):
 class Endpoint(Engine):
     """A model that a service runs."""
 
-    _clients: _ThreadClients | None = None
+    _clients: ThreadClients | None = None
     _model: AskedModel | None = None
 
     def __init__(self, task: EngineTask) -> None:
@@ -71,7 +71,7 @@ class Endpoint(Engine):
     def open(self) -> Inference:
         """Ask the service what it is and what it takes; return what sends one request and waits."""
         address = self._address()
-        clients = self._clients = self._clients or _ThreadClients(_TIMEOUT_S)
+        clients = self._opened()
         asked: AskedModel
         if address.protocol == "custom":
             asked = CustomModel(address, self.task)
@@ -83,19 +83,19 @@ class Endpoint(Engine):
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             request = asked.request(feeds)
-            return _told(lambda: asked.outputs(clients.run(request.send)))
+            return told(lambda: asked.outputs(clients.run(request.send)))
 
         return infer
 
-    def _described(self, address: EndpointAddress, clients: _ThreadClients) -> V2Model:
+    def _described(self, address: EndpointAddress, clients: ThreadClients) -> V2Model:
         """Return the model of a service that says what it takes.
 
         Raises:
             EngineRefusal: if it is not there, or another one.
         """
         server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
-        reply = _told(lambda: clients.run(lambda client: client.get(address.model_url)))
-        another = why_another_model(_told(lambda: described_model(reply)), self.task)
+        reply = told(lambda: clients.run(lambda client: client.get(address.model_url)))
+        another = why_another_model(told(lambda: described_model(reply)), self.task)
         if another:
             raise EngineRefusal(
                 f"the endpoint has another model of the name {address.model!r}: {another}",
@@ -129,11 +129,11 @@ class Endpoint(Engine):
             _require_finite(model.outputs(reply))
 
         request = model.request(feeds)
-        return _told(
+        return told(
             lambda: EndpointSender(
                 self._address(),
                 self._in_force["encoding"],
-                request,
+                lambda: request,
                 check,
                 timeout_s=timeout_s,
                 percents=percents,
@@ -151,11 +151,16 @@ class Endpoint(Engine):
             self._clients.close()
             self._clients = None
 
+    def _opened(self) -> ThreadClients:
+        if self._clients is None:
+            self._clients = ThreadClients(_TIMEOUT_S)
+        return self._clients
+
     def _address(self) -> EndpointAddress:
         return parse_address(self.task.options.get("url", ""), place="--ort-endpoint")
 
 
-class _ThreadClients:
+class ThreadClients:
     """A client for each thread that asks, with an event loop that only runs while it waits.
 
     Args:
@@ -184,7 +189,7 @@ class _ThreadClients:
         self._all.clear()
 
 
-def _told(step: Callable[[], T]) -> T:
+def told(step: Callable[[], T]) -> T:
     """Do a step of an exchange; say what became of it where it failed.
 
     Raises:

@@ -13,6 +13,7 @@ from typing import Any
 from pytest_ortbench.core.endpoint_address import EndpointAddress
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.sent_request import nothing
 from pytest_ortbench.engines.seam import NUMPY_TYPES, EngineRefusal, EngineTask
 from pytest_ortbench.worker.user_code import failed, load_file
 
@@ -114,12 +115,13 @@ class CustomRequest:
         del reply
         return self
 
-    async def send(self, client: HttpClient) -> Reply:
+    async def send(self, client: HttpClient, at_first: Callable[[], None] = nothing) -> Reply:
         """Call the function, and return what it returned.
 
         Raises:
             ExchangeError: if it raised, returned something else, or took too long.
         """
+        del at_first
         try:
             reply: Reply = await asyncio.wait_for(self.call(self.feeds), client.timeout_s)
         except (TimeoutError, asyncio.TimeoutError):

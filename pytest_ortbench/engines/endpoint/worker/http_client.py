@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,11 +36,17 @@ class Reply:
         body: Its bytes.
         headers: Its headers.
         outputs: What a function of the user's returned; ``None`` where HTTP brought the bytes.
+        tokens: Tokens that the answer consists of; 0 where it is none of a language model.
+        first_ns: From sending to the first of them.
+        later_ns: From the first one to the last.
     """
 
     body: bytes
     headers: Mapping[str, str]
     outputs: Sequence[Any] | None = None
+    tokens: int = 0
+    first_ns: int = 0
+    later_ns: int = 0
 
 
 class HttpClient:
@@ -94,6 +101,23 @@ class HttpClient:
             )
         return self._session
 
+    async def post_lines(
+        self, url: str, body: bytes, headers: Mapping[str, str], on_line: Callable[[bytes], None]
+    ) -> None:
+        """Send a body, and hand over each line of the answer as it comes.
+
+        Raises:
+            ExchangeError: if no answer came that counts.
+        """
+        async with self._answer("POST", url, body, headers) as response:
+            if response.status != 200:
+                raise _refused(response.status, await _read(response, MOST_BYTES))
+            size = 0
+            async for line in response.content:
+                size += len(line)
+                _require_size(response, size, MOST_BYTES)
+                on_line(line)
+
     async def _exchange(
         self,
         method: str,
@@ -102,6 +126,17 @@ class HttpClient:
         headers: Mapping[str, str],
         most_bytes: int,
     ) -> Reply:
+        async with self._answer(method, url, body, headers) as response:
+            read = await _read(response, most_bytes)
+            if response.status != 200:
+                raise _refused(response.status, read)
+            return Reply(read, response.headers)
+
+    @asynccontextmanager
+    async def _answer(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> AsyncIterator[Any]:
+        """Send, and give the answer while it is read; what goes wrong with either has its kind."""
         import aiohttp  # as above
 
         session = self._open()
@@ -109,8 +144,7 @@ class HttpClient:
             async with session.request(
                 method, url, data=body, headers=headers, allow_redirects=False
             ) as response:
-                read = await _read(response, most_bytes)
-                status, sent = response.status, response.headers
+                yield response
         except (TimeoutError, asyncio.TimeoutError):
             raise ExchangeError("timeout", f"no answer within {self.timeout_s:g} s") from None
         except aiohttp.ClientConnectorError as error:
@@ -121,9 +155,6 @@ class HttpClient:
             raise ExchangeError("broken", "the connection ended without an answer") from None
         except (aiohttp.ClientError, ValueError) as error:
             raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
-        if status != 200:
-            raise _refused(status, read)
-        return Reply(read, sent)
 
 
 async def _read(response: Any, most_bytes: int) -> bytes:
@@ -131,11 +162,15 @@ async def _read(response: Any, most_bytes: int) -> bytes:
     parts, size = [], 0
     while part := await response.content.readany():
         size += len(part)
-        if size > most_bytes:
-            response.close()
-            raise ExchangeError("too large", f"the answer has more than {most_bytes} bytes")
+        _require_size(response, size, most_bytes)
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _require_size(response: Any, size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        response.close()
+        raise ExchangeError("too large", f"the answer has more than {most_bytes} bytes")
 
 
 def _refused(status: int, body: bytes) -> ExchangeError:

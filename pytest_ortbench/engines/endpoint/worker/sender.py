@@ -49,12 +49,12 @@ class _Away:
 
 
 class EndpointSender(Sender):
-    """Sends one request over and over, each when it arrives.
+    """Sends requests that are alike, each when it arrives.
 
     Args:
         address: Where the endpoint is.
         encoding: How its tensors are written.
-        request: What is sent.
+        next_request: Returns the next one that is sent.
         check: Raises an ``ExchangeError`` for a reply that is no answer of the model.
         timeout_s: After which a request has failed.
         percents: Percentiles of its own times that it returns.
@@ -68,7 +68,7 @@ class EndpointSender(Sender):
         self,
         address: EndpointAddress,
         encoding: str,
-        request: SentRequest,
+        next_request: Callable[[], SentRequest],
         check: Callable[[Reply], None],
         *,
         timeout_s: float,
@@ -91,15 +91,17 @@ class EndpointSender(Sender):
         self._thread.start()
         self._free: asyncio.Semaphore
         try:
+            request = next_request()
+            self._request_bytes = request.size_bytes
             self._first, self._cost = self._wait_for(self._prepared(request))
         except BaseException:
             self._end()
             raise
-        self._request = request.after(self._first)
+        self._next = next_request
 
-    def send(self, done: Callable[[], None]) -> None:
+    def send(self, done: Callable[[int], None], at_first: Callable[[], None]) -> None:
         """Send one request without waiting; ``done`` is called when it is over."""
-        self._loop.call_soon_threadsafe(self._start, time.perf_counter_ns(), done)
+        self._loop.call_soon_threadsafe(self._start, time.perf_counter_ns(), done, at_first)
 
     def close(self) -> Exchanges:
         """Close the connections, and return what became of all requests."""
@@ -108,7 +110,7 @@ class EndpointSender(Sender):
             url=self._address.url,
             protocol=self._address.protocol,
             encoding=self._encoding,
-            request_bytes=self._request.size_bytes,
+            request_bytes=self._request_bytes,
             answer_bytes=len(self._first.body),
             timeout_s=self._timeout_s,
             sent=self._sent,
@@ -127,12 +129,16 @@ class EndpointSender(Sender):
         self._check(first)
         return first, await own_cost(request, first, self._timeout_s)
 
-    def _start(self, arrived_ns: int, done: Callable[[], None]) -> None:
-        task = self._loop.create_task(self._exchange(arrived_ns, done))
+    def _start(
+        self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
+    ) -> None:
+        task = self._loop.create_task(self._exchange(arrived_ns, done, at_first))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _exchange(self, arrived_ns: int, done: Callable[[], None]) -> None:
+    async def _exchange(
+        self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
+    ) -> None:
         self._send_delay_ns.append(time.perf_counter_ns() - arrived_ns)
         self._sent += 1
         kind, message = "invalid", ""
@@ -140,7 +146,7 @@ class EndpointSender(Sender):
         try:
             async with self._free:
                 started = time.perf_counter_ns()
-                reply = await self._request.send(self._client)
+                reply = await self._next().after(self._first).send(self._client, at_first)
                 ended = time.perf_counter_ns()
             # The same bytes are the same answer; others have to be looked at.
             if reply.body != self._first.body:
@@ -152,7 +158,7 @@ class EndpointSender(Sender):
         else:
             self._round_trip_ns.append(ended - started)
             self._away.answered(started, ended)
-            done()
+            done(reply.tokens)
             return
         self._away.failed(started)
         self._failed[kind] = self._failed.get(kind, 0) + 1
@@ -160,7 +166,7 @@ class EndpointSender(Sender):
         left_s = (arrived_ns + self._hold_ns - time.perf_counter_ns()) * 1e-9
         if left_s > 0:
             await asyncio.sleep(left_s)
-        done()
+        done(0)
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

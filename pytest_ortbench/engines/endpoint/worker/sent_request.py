@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,6 +12,10 @@ from pytest_ortbench.engines.endpoint.worker.http_client import MOST_BYTES, Http
 _LARGER, _LARGER_BYTES = 4, 65536
 
 
+def nothing() -> None:
+    """Do nothing: what a request calls where nobody waits for its first token."""
+
+
 class SentRequest(Protocol):
     """What is sent, and how."""
 
@@ -19,8 +23,12 @@ class SentRequest(Protocol):
     def size_bytes(self) -> int:
         """Size of its body."""
 
-    async def send(self, client: HttpClient) -> Reply:
+    async def send(self, client: HttpClient, at_first: Callable[[], None] = nothing) -> Reply:
         """Send it, and return the answer.
+
+        Args:
+            client: Sends it.
+            at_first: Called at the first token of an answer that comes in tokens.
 
         Raises:
             ExchangeError: if none came that counts.
@@ -59,10 +67,11 @@ class HttpRequest:
         """Return the same request, whose answers are not much larger than a first one."""
         return replace(self, most_bytes=_LARGER * len(reply.body) + _LARGER_BYTES)
 
-    async def send(self, client: HttpClient) -> Reply:
+    async def send(self, client: HttpClient, at_first: Callable[[], None] = nothing) -> Reply:
         """Send it, and return the answer.
 
         Raises:
             ExchangeError: if none came that counts.
         """
+        del at_first
         return await client.post(self.url, self.body, self.headers, self.most_bytes)

@@ -63,6 +63,12 @@ def add_generation(collector: Collector, result: CaseResult) -> None:
             "can't be applied",
         )
     _add_encoder(collector, case.generation, of_workers)
+    if case.provider.is_endpoint:
+        collector.reject(
+            [f"itl_p{percent}" for percent in _PERCENTS],
+            "a service sends parts of a text, which are no tokens: only their number is told",
+        )
+        return
     for percent in _PERCENTS:
         _add_percentile(collector, f"itl_p{percent}", of_workers, percent)
 

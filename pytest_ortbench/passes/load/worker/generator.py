@@ -130,7 +130,7 @@ def _put_under_load(
         settings = _settings(generator, asked)
         system: _System
         if sender is not None:
-            system = _SentSystem(generator, sender)
+            system = _SentSystem(generator, sender, of_tokens=asked.is_of_tokens)
         else:
             kind = _TokenSystem if asked.is_of_tokens else _System
             system = kind(generator, calls, inline=asked.scenario == "single-stream")
@@ -238,6 +238,8 @@ class _System:
         answered: Requests that were answered.
         first_ns: When the first query was issued; 0 before.
         last_ns: When the last request was answered.
+        told: Requests that told of their first token; ``None`` where none do.
+        new_tokens: Tokens of the last request.
     """
 
     def __init__(
@@ -245,6 +247,8 @@ class _System:
     ) -> None:
         self.error: Exception | None = None
         self.first_ns = 0
+        self.told: int | None = None
+        self.new_tokens = 2
         self._complete = generator.QuerySamplesComplete
         self._response = generator.QuerySampleResponse
         self._calls = calls
@@ -312,52 +316,84 @@ class _SentSystem(_System):
     Args:
         generator: The load generator.
         sender: Sends one request.
+        of_tokens: Whether the generator is told of tokens.
     """
 
-    def __init__(self, generator: ModuleType, sender: Sender) -> None:
+    def __init__(self, generator: ModuleType, sender: Sender, *, of_tokens: bool) -> None:
         super().__init__(generator, (), inline=False)
         self._sender = sender
         # Answers come from one thread.
         self._done = [[0, 0]]
+        if of_tokens:
+            self._first = _first_of(generator)
+            self.told = 0
 
     def issue(self, samples: Sequence[Any]) -> None:
         """Take a query; called by the generator's thread."""
         if not self.first_ns:
             self.first_ns = perf_counter_ns()
         for sample in samples:
-            self._sender.send(partial(self._answered, sample.id))
+            tell = _Once(partial(self._tell, sample.id))
+            self._sender.send(partial(self._answered, sample.id, tell), tell)
 
-    def _answered(self, sample: int) -> None:
-        self._complete([self._response(sample, 0, 0)])
+    def _tell(self, sample: int) -> None:
+        if self.told is not None:
+            self._first([self._response(sample, 0, 0, 1)])
+            self.told += 1
+
+    def _answered(self, sample: int, tell: Callable[[], None], tokens: int) -> None:
+        response = self._response(sample, 0, 0)
+        if self.told is not None:
+            # Of a request that failed the first token is as late as all of it.
+            tell()
+            self.new_tokens = tokens or self.new_tokens
+            response = self._response(sample, 0, 0, self.new_tokens)
+        self._complete([response])
         self._done[0][0] += 1
         self._done[0][1] = perf_counter_ns()
 
 
-class _TokenSystem(_System):
-    """A system whose requests tell of their first token, and how many tokens they wrote.
+class _Once:
+    """Calls a function the first time that it is called itself."""
 
-    Attributes:
-        new_tokens: Tokens of the last request.
-        told: Requests that told of their first token.
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function: Callable[[], None] | None = function
+
+    def __call__(self) -> None:
+        function, self._function = self._function, None
+        if function is not None:
+            function()
+
+
+def _first_of(generator: ModuleType) -> Callable[[list[object]], object]:
+    """Return what the generator is told of a first token by.
+
+    Raises:
+        NoGenerator: if it knows of none.
     """
+    first = getattr(generator, "FirstTokenComplete", None)
+    if first is None:
+        raise NoGenerator(TOO_OLD)
+    told: Callable[[list[object]], object] = first
+    return told
+
+
+class _TokenSystem(_System):
+    """A system whose requests tell of their first token, and how many tokens they wrote."""
 
     def __init__(
         self, generator: ModuleType, calls: Sequence[Callable[..., object]], *, inline: bool
     ) -> None:
-        first = getattr(generator, "FirstTokenComplete", None)
-        if first is None:
-            raise NoGenerator(TOO_OLD)
-        self._first: Callable[[list[object]], object] = first
-        self.new_tokens = 2
-        self.told = 0
+        self._first = _first_of(generator)
         super().__init__(generator, calls, inline=inline)
+        self.told = 0
 
     def _respond(self, call: Callable[..., object], sample: int) -> object:
         """Run one request, and return what the generator is told of it."""
 
         def tell() -> None:
             self._first([self._response(sample, 0, 0, 1)])
-            self.told += 1
+            self.told = (self.told or 0) + 1
 
         request = call(tell)
         assert isinstance(request, GeneratedRequest)
@@ -407,7 +443,7 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
         version=logged.text("loadgen_version").partition(" ")[0],
         log=read_summary(folder / f"{_PREFIX}summary.txt"),
     )
-    if not isinstance(system, _TokenSystem):
+    if system.told is None:
         return test
     if system.told < system.answered:
         # The generator calls such a test VALID, with times of 0.

@@ -1,0 +1,186 @@
+"""A language model behind a service: what is sent, what is counted, what counts as no answer."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.generation import Decoder, Generation
+from pytest_ortbench.engines.endpoint.worker.openai_writer import OpenAiEndpoint
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask
+from pytest_ortbench.passes.load.questions import PutUnderLoad
+from pytest_ortbench.passes.load.worker.generator import put_under_load
+from tests.engines.text_server import TextService, writing
+from tests.results_factory import make_case
+
+pytestmark = pytest.mark.live
+
+PROMPT, NEW = 8, 5
+AGES_S = 60.0
+
+
+def case_of(**changes: object) -> Case:
+    case = make_case()
+    decoder = Decoder(ids="ids", logits="logits", vocabulary=100, end_tokens=(7,))
+    asked = Generation(engine="generate", prompt_tokens=PROMPT, new_tokens=NEW)
+    case = replace(case, model=replace(case.model, decoder=decoder), generation=asked, inputs=())
+    return replace(case, **changes)  # type: ignore[arg-type]  # fields of a case
+
+
+def writer(service: TextService, **options: str) -> OpenAiEndpoint:
+    return OpenAiEndpoint(
+        EngineTask(
+            path=Path("m.onnx"), inputs=(), outputs=(), threads=1, device="openai",
+            options={"url": service.url, **options},
+        )
+    )  # fmt: skip
+
+
+@pytest.fixture
+def service() -> Iterator[TextService]:
+    with writing(TextService()) as running:
+        yield running
+
+
+def test_a_request_is_sent_as_tokens_and_counted_by_the_service(service: TextService) -> None:
+    # Two tokens in a part: parts are not counted.
+    service.in_one = 2
+    with closing(writer(service)) as engine:
+        engine.open()
+        request = engine.requests(case_of()).request(np.arange(PROMPT)[None], NEW)
+        in_force = engine.in_force()
+    assert (request.prompt_tokens, request.new_tokens, len(request.steps_ns)) == (PROMPT, NEW, NEW)
+    assert request.wall_ns >= sum(request.steps_ns) > 0
+    assert service.asked == [
+        {
+            "model": "tiny",
+            "prompt": list(range(PROMPT)),
+            "max_tokens": NEW,
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+    ]
+    assert (in_force["model"], in_force["protocol"]) == ("tiny", "openai")
+
+
+def test_a_name_and_an_end_that_is_ignored_are_asked_for(service: TextService) -> None:
+    service.models = ("a", "b")
+    with closing(writer(service)) as engine, pytest.raises(EngineRefusal):
+        engine.open()
+    with closing(writer(service, model="b", ignore_eos="1")) as engine:
+        engine.open()
+        engine.requests(case_of()).request(np.arange(PROMPT)[None], NEW)
+    assert (service.asked[0]["model"], service.asked[0]["ignore_eos"]) == ("b", True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"written": NEW - 1}, "invalid"),
+        ({"tells_usage": False}, "invalid"),
+        ({"breaks_after": 0}, "broken"),
+        ({"breaks_after": 2}, "broken"),
+        ({"status": 400}, "client error"),
+        ({"status": 500}, "server error"),
+    ],
+)
+def test_what_is_no_whole_answer_is_refused_and_counted(
+    service: TextService, fault: dict[str, int], kind: str
+) -> None:
+    def spoil(changes: dict[str, int]) -> None:
+        for name, value in changes.items():
+            setattr(service, name, value)
+
+    sound = {name: getattr(service, name) for name in fault}
+    with closing(writer(service)) as engine:
+        engine.open()
+        spoil(fault)
+        with pytest.raises(EngineRefusal):
+            engine.requests(case_of()).request(np.arange(PROMPT)[None], NEW)
+        spoil(sound)
+        sender = engine.sender_of(case_of(), timeout_s=AGES_S, percents=(50.0,),
+                                  holds_failures=False)  # fmt: skip
+        for number in range(3):
+            spoil(fault if number == 1 else sound)
+            done = threading.Event()
+            sender.send(lambda _, done=done: done.set(), lambda: None)
+            assert done.wait(AGES_S)
+        found = sender.close()
+    assert (found.sent, found.failed) == (3, {kind: 1})
+
+
+def test_several_sequences_and_tokens_before_the_prompt_are_refused(service: TextService) -> None:
+    with closing(writer(service)) as engine:
+        engine.open()
+        asked = Generation(engine="generate", prompt_tokens=PROMPT, new_tokens=NEW, depth=3)
+        for changes in ({"batch": 2}, {"generation": asked}):
+            with pytest.raises(EngineRefusal):
+                engine.requests(case_of(**changes))
+
+
+ASKED = PutUnderLoad(
+    scenario="server",
+    percent=90.0,
+    expected_per_s=100.0,
+    rate_per_s=100.0,
+    first_token_s=AGES_S,
+    token_time_s=AGES_S,
+    least_s=0.7,
+    least_queries=68,
+)
+
+
+def test_the_generator_is_told_of_tokens_and_prompts_are_fresh(service: TextService) -> None:
+    service.first_s, service.later_s = 0.004, 0.002
+    with closing(writer(service)) as engine:
+        engine.open()
+        sender = engine.sender_of(
+            case_of(), timeout_s=AGES_S, percents=(50.0, 90.0), holds_failures=True
+        )
+        found = put_under_load((), ASKED, sender)
+    assert found.exchanges is not None
+    assert found.exchanges.failed == {}
+    assert found.exchanges.sent == found.queries >= 68
+    assert (found.late, found.late_first_token, found.late_token_time) == (0, 0, 0)
+    # Nothing comes sooner than the service sends it.
+    assert found.first_token_percentiles_ns["50"] >= 4_000_000
+    assert found.token_time_percentiles_ns["50"] > 0
+    assert found.tokens_per_s is not None
+    prompts = {tuple(asked["prompt"]) for asked in service.asked}
+    assert len(prompts) == len(service.asked)
+    assert all(7 not in prompt for prompt in prompts)
+
+
+@pytest.mark.heavy
+@pytest.mark.timed
+def test_times_of_tokens_are_those_that_the_service_keeps(service: TextService) -> None:
+    """Medians within a millisecond of known times, on a machine that does nothing else."""
+    service.first_s, service.later_s = 0.050, 0.010
+    with closing(writer(service)) as engine:
+        engine.open()
+        sender = engine.sender_of(
+            case_of(), timeout_s=AGES_S, percents=(50.0, 90.0, 99.0), holds_failures=True
+        )
+        asked = replace(ASKED, rate_per_s=20.0, expected_per_s=20.0, least_s=10.0)
+        found = put_under_load((), asked, sender)
+        requests = engine.requests(case_of())
+        single = [requests.request(np.arange(PROMPT)[None], NEW) for _ in range(50)]
+    first, later = found.first_token_percentiles_ns, found.token_time_percentiles_ns
+    print(f"under load: ttft p50 {first['50'] * 1e-6:.2f} ms, p99 {first['99'] * 1e-6:.2f} ms; "
+          f"tpot p50 {later['50'] * 1e-6:.3f} ms, p99 {later['99'] * 1e-6:.3f} ms")  # fmt: skip
+    assert first["50"] == pytest.approx(50e6, abs=1e6)
+    assert later["50"] == pytest.approx(10e6, abs=1e6)
+    alone = statistics.median(request.steps_ns[0] for request in single)
+    each = statistics.median(sum(request.steps_ns[1:]) / (NEW - 1) for request in single)
+    print(f"one at a time: ttft {alone * 1e-6:.2f} ms, tpot {each * 1e-6:.3f} ms")
+    assert alone == pytest.approx(50e6, abs=1e6)
+    assert each == pytest.approx(10e6, abs=1e6)
