@@ -11,6 +11,7 @@ from pytest_ortbench.core.errors import UsageError
 #: Protocols, and how the address of each is written.
 FORMS: dict[str, str] = {
     "v2": "http://HOST:PORT/v2/models/NAME/infer",
+    "grpc": "grpc://HOST:PORT/NAME",
     "openai": "http://HOST:PORT/v1/completions",
     "custom": "custom:FILE.py:FUNCTION",
 }
@@ -22,8 +23,10 @@ OWN_ENCODING = "own"
 OPENAI = "openai"
 
 _LONGEST = 2000
-_SCHEMES = ("http", "https")
+_SCHEMES = ("http", "https", "grpc")
 _V2 = re.compile(r"(?P<root>.*)/v2/models/(?P<model>[^/]+)(?P<version>/versions/[^/]+)?/infer")
+_GRPC_SCHEME = "grpc"
+_GRPC = re.compile(r"/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?")
 _COMPLETIONS = re.compile(r"(?P<root>.*)/v1/completions")
 _CUSTOM = re.compile(r"custom:(?P<file>[^\0\r\n]+\.py):(?P<function>[^\W\d]\w*)", re.IGNORECASE)
 _HINT = f"Write {' or '.join(FORMS.values())}"
@@ -37,9 +40,10 @@ class EndpointAddress:
         protocol: A key of :data:`FORMS`.
         url: What requests are sent to; without name, password or query. Of ``custom`` what the
             user wrote.
-        root: What stands before the protocol's own part of it: ``http://127.0.0.1:8000``.
+        root: What stands before the protocol's own part of it: ``http://127.0.0.1:8000``; of
+            ``grpc`` host and port.
         model: Name of the model at the service.
-        version: ``/versions/2`` where one is asked for, else empty.
+        version: ``/versions/2`` where one is asked for, of ``grpc`` the number; else empty.
         file: Of ``custom`` the Python file that sends requests.
         function: Of ``custom`` its function.
     """
@@ -93,12 +97,18 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             hint="Write the address alone; a header goes into the environment variable "
             "ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
+    named = _GRPC.fullmatch(parts.path)
+    if parts.scheme == _GRPC_SCHEME and named is not None and parts.port is not None:
+        return EndpointAddress(
+            protocol="grpc", url=text, root=parts.netloc, model=named["model"],
+            version=named["version"] or "",
+        )  # fmt: skip
     root = f"{parts.scheme}://{parts.netloc}"
     texts = _COMPLETIONS.fullmatch(parts.path)
-    if texts is not None:
+    if texts is not None and parts.scheme != _GRPC_SCHEME:
         return EndpointAddress(protocol=OPENAI, url=text, root=root + texts["root"])
     match = _V2.fullmatch(parts.path)
-    if match is None:
+    if match is None or parts.scheme == _GRPC_SCHEME:
         raise UsageError(f"{text!r} is the address of no model", place=place, hint=_HINT)
     return EndpointAddress(
         protocol="v2",

@@ -25,6 +25,9 @@ NATIVE = "native"
 def read_endpoint(written: OptionText) -> str:
     """Read the address of an endpoint."""
     address = parse_address(written.last, place=written.place)
+    if address.protocol == "grpc":
+        refuse_without("tritonclient", "grpc", place=written.place)
+        return address.url
     if not address.file:
         refuse_without("aiohttp", ALIAS, place=written.place)
         return address.url
@@ -71,7 +74,12 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
             hint="Keep one of them",
         )
     devices = request.endpoint_encodings
-    if parse_address(request.endpoint, place=PLACE).protocol == OPENAI:
+    protocol = parse_address(request.endpoint, place=PLACE).protocol
+    if protocol == "grpc" and "json" in devices:
+        raise UsageError(
+            "tensors go as bytes over gRPC", place="--ort-endpoint-encoding", hint="Leave it out"
+        )
+    if protocol == OPENAI:
         if devices:
             raise UsageError(
                 "requests to language models hold tokens, and no tensors",

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.beside_packages import interpreter_beside
+from tests.beside_packages import interpreter_beside, run_beside
 from tests.engines.test_endpoint import X, Y, endpoint, sent
+from tests.launch.cases import relu
 
 #: Seconds that a service may take to start.
 START_S = 120.0
@@ -128,12 +129,13 @@ def mlserver(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def triton(folder: Path) -> Iterator[str]:
+def triton(folder: Path) -> Iterator[tuple[str, str]]:
+    """Run Triton, and give the model's address over HTTP and over gRPC."""
     ports = free_ports(3)
     python = interpreter_beside(("nvidia-pytriton",))
     (folder / "service.py").write_text(TRITON)
     with running((python, "service.py", *map(str, ports)), folder, ports[0]) as url:
-        yield url
+        yield url, f"grpc://127.0.0.1:{ports[1]}/relu"
 
 
 @pytest.mark.heavy
@@ -152,7 +154,7 @@ def test_mlserver_answers(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("encoding", ["", "json", "binary"])
 def test_triton_answers(tmp_path: Path, encoding: str) -> None:
-    with triton(tmp_path) as url:
+    with triton(tmp_path) as (url, _):
         with closing(endpoint(url, encoding)) as engine:
             [outputs] = engine.open()({"x": X})
             in_force = engine.in_force()
@@ -161,3 +163,22 @@ def test_triton_answers(tmp_path: Path, encoding: str) -> None:
     assert in_force["encoding"] == (encoding or "binary")
     assert in_force["server"].startswith("triton")
     assert (found.sent, found.failed, found.encoding) == (50, {}, "binary")
+
+
+@pytest.mark.heavy
+def test_triton_answers_over_grpc_in_a_run(tmp_path: Path) -> None:
+    python = interpreter_beside(("tritonclient[grpc]", "pytest>=9"), extras="cpu,load,endpoint")
+    relu(tmp_path / "relu.onnx")
+    with triton(tmp_path) as (_, url):
+        run_beside(
+            python, "-m", "pytest", "relu.onnx", f"--ort-endpoint={url}", "--ort-load=server:50:5s",
+            "--ort-providers=endpoint", "--ort-json=run.json", "--ort-time=1", "--ort-workers=1",
+            "-k", "test_latency or test_accuracy or test_load", folder=tmp_path,
+        )  # fmt: skip
+    [case] = json.loads((tmp_path / "run.json").read_text())["cases"]
+    assert case["status"] == "measured"
+    assert [output["exact"] for output in case["accuracy"]["outputs"]] == [True]
+    [load] = case["loads"]
+    exchanges = load["tests"][0]["exchanges"]
+    assert (exchanges["protocol"], exchanges["failed"]) == ("grpc", {})
+    assert exchanges["sent"] == load["tests"][0]["queries"]

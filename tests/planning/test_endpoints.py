@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.endpoint_address import parse_address
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.extras import install_command
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.planning.endpoints import (
     read_encodings,
@@ -75,6 +76,10 @@ def test_an_address_says_where_the_model_is(url: str, root: str, model: str, ver
         f"{URL}?key=1234",
         f"{URL}#part",
         "http://127.0.0.1:8000/v1/chat/completions",
+        "grpc://127.0.0.1/det",
+        "grpc://127.0.0.1:8001/",
+        "grpc://127.0.0.1:8001/v2/models/det/infer",
+        "grpc://127.0.0.1:8001/v1/completions",
         "custom:own.py",
         "custom:own.txt:call",
         "http://127.0.0.1:8000/v2/models/" + "x" * 3000 + "/infer",
@@ -145,6 +150,27 @@ def test_a_service_of_language_models_is_asked_for_texts() -> None:
     refusal = provider_refusal(case)
     assert refusal is not None
     assert refusal.kind == "unsupported"
+
+
+def test_a_service_over_grpc_is_named_by_host_port_and_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = parse_address("grpc://127.0.0.1:8001/det/versions/3", place="")
+    assert (address.protocol, address.root, address.model, address.version) == (
+        "grpc", "127.0.0.1:8001", "det", "3",
+    )  # fmt: skip
+    request = PlanRequest(models=("m.onnx",), endpoint="grpc://127.0.0.1:8001/det")
+    assert with_endpoint(request).providers == ("cpu", "endpoint")
+    with pytest.raises(UsageError):
+        with_endpoint(replace(request, endpoint_encodings=("json",)))
+    # Without its client one message says what brings it.
+    monkeypatch.setattr("pytest_ortbench.core.extras.find_spec", lambda _: None)
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written("grpc://127.0.0.1:8001/det"))
+    assert caught.value.hint == install_command("grpc")
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written(URL))
+    assert caught.value.hint == install_command("endpoint")
 
 
 def test_a_function_is_found_where_it_was_written(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engines.endpoint_server import serving
+from tests.engines.text_server import TextService, writing
 from tests.launch.cases import relu
 
 from .conftest import QUICK
@@ -75,3 +76,25 @@ def test_a_service_that_is_gone_costs_its_own_row_alone(pytester: pytest.Pyteste
     assert cases["cpu"]["status"] == "measured"
     assert cases["endpoint"]["status"] == "unavailable"
     assert cases["endpoint"]["failure"]["kind"] == "unavailable"
+
+
+def test_a_language_model_behind_a_service_writes_under_load(pytester: pytest.Pytester) -> None:
+    service = TextService(first_s=0.001, later_s=0.001)
+    with writing(service):
+        result = pytester.runpytest(
+            "--pyargs", "pytest_ortbench.suites.test_load", "--ort-models=builtin:decoder",
+            f"--ort-endpoint={service.url}", "--ort-providers=endpoint:openai",
+            "--ort-generate=only", "--ort-prompt-tokens=8", "--ort-new-tokens=4",
+            "--ort-load=server:100:ttft=30s:tpot=30s", "--ort-json=run.json", *QUICK,
+        )  # fmt: skip
+    result.assert_outcomes(passed=1)
+    case = cases_of("run.json")["endpoint"]
+    assert case["status"] == "measured"
+    assert case["case"]["generation"]["new_tokens"] == 4
+    # A text has no scores: nothing is said of it.
+    assert case["accuracy"]["outputs"] == []
+    ((test,),) = (load["tests"] for load in case["loads"])
+    assert test["exchanges"]["protocol"] == "openai"
+    assert test["exchanges"]["failed"] == {}
+    assert test["late_first_token"] == test["late_token_time"] == 0
+    assert test["first_token_percentiles_ns"]["50"] >= 1_000_000

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from pytest_ortbench.core.endpoint_address import OWN_ENCODING, EndpointAddress, parse_address
 from pytest_ortbench.engines.endpoint.worker.custom_model import CustomModel
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.engines.endpoint.worker.grpc_model import GrpcModel, grpc_version
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
 from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
@@ -21,6 +22,7 @@ from pytest_ortbench.engines.endpoint.worker.v2_model import (
     why_another_model,
 )
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, EngineTask, Inference
+from pytest_ortbench.serving.protocol import ModelMetadata
 
 T = TypeVar("T")
 
@@ -60,6 +62,8 @@ class Endpoint(Engine):
         """Import the client, and return its version; a function of the user's has its own."""
         if self._address().protocol == "custom":
             return ""
+        if self._address().protocol == "grpc":
+            return grpc_version()
         import aiohttp  # the extra that brings it need not be there
 
         return str(aiohttp.__version__)
@@ -76,6 +80,10 @@ class Endpoint(Engine):
         if address.protocol == "custom":
             asked = CustomModel(address, self.task)
             self._in_force = {"encoding": OWN_ENCODING}
+        elif address.protocol == "grpc":
+            asked = GrpcModel(address, self.task, _TIMEOUT_S)
+            self._require_model(told(lambda: clients.run(asked.described)), address)
+            self._in_force = {"encoding": "binary"}
         else:
             asked = self._described(address, clients)
         self._model = asked
@@ -95,18 +103,21 @@ class Endpoint(Engine):
         """
         server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
         reply = told(lambda: clients.run(lambda client: client.get(address.model_url)))
-        another = why_another_model(told(lambda: described_model(reply)), self.task)
-        if another:
-            raise EngineRefusal(
-                f"the endpoint has another model of the name {address.model!r}: {another}",
-                hint="Name the endpoint of this model, or the model of this endpoint",
-            )
+        self._require_model(told(lambda: described_model(reply)), address)
         encoding = self.task.device
         if not encoding:
             encoding = "binary" if server is not None and takes_binary(server) else "json"
         name = "" if server is None else server_name(server)
         self._in_force = {"encoding": encoding, **({"server": name} if name else {})}
         return V2Model(address, self.task, encoding)
+
+    def _require_model(self, metadata: ModelMetadata, address: EndpointAddress) -> None:
+        another = why_another_model(metadata, self.task)
+        if another:
+            raise EngineRefusal(
+                f"the endpoint has another model of the name {address.model!r}: {another}",
+                hint="Name the endpoint of this model, or the model of this endpoint",
+            )
 
     def sender(
         self,

@@ -37,7 +37,7 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
         timeout_s: For a round trip.
     """
     if not isinstance(request, HttpRequest):
-        return ClientCost(reason="a function of the user's sends the requests")
+        return ClientCost(reason="there is no responder but for HTTP")
     try:
         with _responding(_answer(reply)) as port:
             client = HttpClient(timeout_s)
