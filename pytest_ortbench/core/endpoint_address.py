@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
-from pytest_ortbench.core.errors import UsageError
-
 #: Protocols, and how the address of each is written.
 FORMS: dict[str, str] = {
     "v2": "http://HOST:PORT/v2/models/NAME/infer",
@@ -29,7 +27,7 @@ _GRPC_SCHEME = "grpc"
 _GRPC = re.compile(r"/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?")
 _COMPLETIONS = re.compile(r"(?P<root>.*)/v1/completions")
 _CUSTOM = re.compile(r"custom:(?P<file>[^\0\r\n]+\.py):(?P<function>[^\W\d]\w*)", re.IGNORECASE)
-_HINT = f"Write {' or '.join(FORMS.values())}"
+_NO_ADDRESS = re.compile(r"[\s\x00-\x20\x7f\\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,44 +70,35 @@ class EndpointAddress:
         return f"{self.root}/v2"
 
 
-def parse_address(text: str, *, place: str) -> EndpointAddress:
-    """Read the address of an endpoint.
-
-    Args:
-        text: As written.
-        place: Where, for messages.
-
-    Raises:
-        UsageError: for what is no address of a protocol that is known, and for one with a password
-            or a query, since it would stand in documents.
-    """
+def address_of(text: str) -> EndpointAddress | None:
+    """Return the address that a text is; ``None`` for what is none of a protocol that is known."""
     text = text.strip()
     own = _CUSTOM.fullmatch(text)
     if own is not None:
         return EndpointAddress(
             protocol="custom", url=text, file=own["file"], function=own["function"]
         )
-    parts = _split(text, place)
-    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        raise UsageError(
-            "the address holds a name, a password or a query, which a document would keep",
-            place=place,
-            hint="Write the address alone; a header goes into the environment variable "
-            "ORTBENCH_ENDPOINT_AUTHORIZATION",
-        )
-    named = _GRPC.fullmatch(parts.path)
-    if parts.scheme == _GRPC_SCHEME and named is not None and parts.port is not None:
+    parts = _split(text)
+    if parts is None or holds_secrets(text):
+        return None
+    if parts.scheme == _GRPC_SCHEME:
+        named = _GRPC.fullmatch(parts.path)
+        if named is None or parts.port is None:
+            return None
         return EndpointAddress(
-            protocol="grpc", url=text, root=parts.netloc, model=named["model"],
+            protocol="grpc",
+            url=text,
+            root=parts.netloc,
+            model=named["model"],
             version=named["version"] or "",
-        )  # fmt: skip
+        )
     root = f"{parts.scheme}://{parts.netloc}"
     texts = _COMPLETIONS.fullmatch(parts.path)
-    if texts is not None and parts.scheme != _GRPC_SCHEME:
+    if texts is not None:
         return EndpointAddress(protocol=OPENAI, url=text, root=root + texts["root"])
     match = _V2.fullmatch(parts.path)
-    if match is None or parts.scheme == _GRPC_SCHEME:
-        raise UsageError(f"{text!r} is the address of no model", place=place, hint=_HINT)
+    if match is None:
+        return None
     return EndpointAddress(
         protocol="v2",
         url=text,
@@ -119,20 +108,25 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
     )
 
 
-def _split(text: str, place: str) -> SplitResult:
-    """Take an address apart, or refuse what is none."""
-    if len(text) > _LONGEST or not text.isascii() or re.search(r"[\s\x00-\x20\x7f\\]", text):
-        raise UsageError(
-            f"{text[:_LONGEST]!r} is not the address of an endpoint", place=place, hint=_HINT
-        )
+def holds_secrets(text: str) -> bool:
+    """Return whether an address has a name, a password or a query, which may be secret."""
+    parts = _split(text.strip())
+    if parts is None:
+        return False
+    named = parts.username is not None or parts.password is not None
+    return named or bool(parts.query or parts.fragment)
+
+
+def _split(text: str) -> SplitResult | None:
+    """Take an address apart; ``None`` for what is none."""
+    if len(text) > _LONGEST or not text.isascii() or _NO_ADDRESS.search(text):
+        return None
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise UsageError(f"{text!r} is not an address: {error}", place=place, hint=_HINT) from None
-    if parts.scheme not in _SCHEMES or not parts.hostname or port == 0:
-        raise UsageError(f"{text!r} is not the address of an endpoint", place=place, hint=_HINT)
-    return parts
+    except ValueError:
+        return None
+    return parts if parts.scheme in _SCHEMES and parts.hostname and port != 0 else None
 
 
 def custom_files(url: str) -> tuple[str, ...]:

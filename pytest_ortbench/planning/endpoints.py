@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.endpoint_address import ENCODINGS, OPENAI, parse_address
+from pytest_ortbench.core.endpoint_address import (
+    ENCODINGS,
+    FORMS,
+    OPENAI,
+    EndpointAddress,
+    address_of,
+    holds_secrets,
+)
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.failures import case_failure
@@ -37,6 +44,34 @@ def read_endpoint(written: OptionText) -> str:
             f"{address.file!r} is not a file", place=written.place, hint="Name a file that is there"
         )
     return f"custom:{path.resolve()}:{address.function}"
+
+
+def parse_address(text: str, *, place: str) -> EndpointAddress:
+    """Read the address of an endpoint.
+
+    Args:
+        text: As written.
+        place: Where, for messages.
+
+    Raises:
+        UsageError: for what is no address of a protocol that is known, and for one with a password
+            or a query, since it would stand in documents.
+    """
+    if holds_secrets(text):
+        raise UsageError(
+            "the address holds a name, a password or a query, which a document would keep",
+            place=place,
+            hint="Write the address alone; a header goes into the environment variable "
+            "ORTBENCH_ENDPOINT_AUTHORIZATION",
+        )
+    address = address_of(text)
+    if address is None:
+        raise UsageError(
+            f"{text!r} is not the address of an endpoint",
+            place=place,
+            hint=f"Write {' or '.join(FORMS.values())}",
+        )
+    return address
 
 
 def read_encodings(written: OptionText) -> tuple[str, ...]:

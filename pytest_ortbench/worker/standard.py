@@ -67,18 +67,12 @@ def open_case(question: Open, state: WorkerState) -> Opened:
 
 def opened_as(case: Case) -> type[MeasuredCase]:
     """Return what measures a case: inferences, or requests of a language model."""
-    if case.provider.is_endpoint and case.generation is not None:
-        from pytest_ortbench.worker.generation.endpoint_requests import (
-            EndpointRequestCase,  # seldom needed
-        )
-
-        return EndpointRequestCase
     if not case.provider.is_execution_provider and case.generation is not None:
         from pytest_ortbench.worker.generation.engine_requests import (
-            EngineRequestCase,  # seldom needed
+            request_case_of,  # seldom needed
         )
 
-        return EngineRequestCase
+        return request_case_of(case)
     if not case.provider.is_execution_provider:
         from pytest_ortbench.worker.engine_case import EngineCase  # seldom needed
 

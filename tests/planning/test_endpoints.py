@@ -10,11 +10,11 @@ import pytest
 
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import SessionConfig
-from pytest_ortbench.core.endpoint_address import parse_address
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.extras import install_command
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.planning.endpoints import (
+    parse_address,
     read_encodings,
     read_endpoint,
     refuse_several,

@@ -11,6 +11,7 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.engine_case import EngineCase
 from pytest_ortbench.worker.generation.consistency import LATER, PROMPT
 from pytest_ortbench.worker.generation.decoding import cache_bytes
+from pytest_ortbench.worker.generation.endpoint_requests import EndpointRequestCase
 from pytest_ortbench.worker.generation.generating_case import CacheUse, RequestCase
 from pytest_ortbench.worker.generation.requests import (
     Prompts,
@@ -172,3 +173,8 @@ class EngineRequestCase(RequestCase, EngineCase):
 
     def _writing(self) -> WritingEngine:
         return cast("WritingEngine", self._engine)
+
+
+def request_case_of(case: Case) -> type[RequestCase]:
+    """Return what measures the requests of a case that no session of ONNX Runtime carries out."""
+    return EndpointRequestCase if case.provider.is_endpoint else EngineRequestCase

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from pytest_ortbench.core.endpoint_address import OWN_ENCODING, EndpointAddress, parse_address
+from pytest_ortbench.core.endpoint_address import OWN_ENCODING, EndpointAddress, address_of
 from pytest_ortbench.engines.endpoint.worker.custom_model import CustomModel
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.grpc_model import GrpcModel, grpc_version
@@ -82,7 +82,7 @@ class Endpoint(Engine):
             self._in_force = {"encoding": OWN_ENCODING}
         elif address.protocol == "grpc":
             asked = GrpcModel(address, self.task, _TIMEOUT_S)
-            self._require_model(told(lambda: clients.run(asked.described)), address)
+            self._require_model(exchanged(lambda: clients.run(asked.described)), address)
             self._in_force = {"encoding": "binary"}
         else:
             asked = self._described(address, clients)
@@ -91,7 +91,7 @@ class Endpoint(Engine):
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             request = asked.request(feeds)
-            return told(lambda: asked.outputs(clients.run(request.send)))
+            return exchanged(lambda: asked.outputs(clients.run(request.send)))
 
         return infer
 
@@ -102,8 +102,8 @@ class Endpoint(Engine):
             EngineRefusal: if it is not there, or another one.
         """
         server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
-        reply = told(lambda: clients.run(lambda client: client.get(address.model_url)))
-        self._require_model(told(lambda: described_model(reply)), address)
+        reply = exchanged(lambda: clients.run(lambda client: client.get(address.model_url)))
+        self._require_model(exchanged(lambda: described_model(reply)), address)
         encoding = self.task.device
         if not encoding:
             encoding = "binary" if server is not None and takes_binary(server) else "json"
@@ -140,7 +140,7 @@ class Endpoint(Engine):
             _require_finite(model.outputs(reply))
 
         request = model.request(feeds)
-        return told(
+        return exchanged(
             lambda: EndpointSender(
                 self._address(),
                 self._in_force["encoding"],
@@ -168,7 +168,10 @@ class Endpoint(Engine):
         return self._clients
 
     def _address(self) -> EndpointAddress:
-        return parse_address(self.task.options.get("url", ""), place="--ort-endpoint")
+        address = address_of(self.task.options.get("url", ""))
+        if address is None:
+            raise EngineRefusal("no endpoint is named", hint="Add --ort-endpoint=URL")
+        return address
 
 
 class ThreadClients:
@@ -200,7 +203,7 @@ class ThreadClients:
         self._all.clear()
 
 
-def told(step: Callable[[], T]) -> T:
+def exchanged(step: Callable[[], T]) -> T:
     """Do a step of an exchange; say what became of it where it failed.
 
     Raises:

@@ -13,8 +13,8 @@ from typing import Any
 from pytest_ortbench.core.endpoint_address import EndpointAddress
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
-from pytest_ortbench.engines.endpoint.worker.sent_request import nothing
 from pytest_ortbench.engines.seam import NUMPY_TYPES, EngineRefusal, EngineTask
+from pytest_ortbench.worker.generation.requests import nothing
 from pytest_ortbench.worker.user_code import failed, load_file
 
 #: Calls at a time of a function that waits for its answer itself.

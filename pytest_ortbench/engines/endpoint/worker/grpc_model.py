@@ -11,10 +11,10 @@ from typing import Any
 from pytest_ortbench.core.endpoint_address import EndpointAddress
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import MOST_BYTES, HttpClient, Reply
-from pytest_ortbench.engines.endpoint.worker.sent_request import nothing
 from pytest_ortbench.engines.endpoint.worker.v2_model import datatype_of, described_model
 from pytest_ortbench.engines.seam import NUMPY_TYPES, EngineTask
 from pytest_ortbench.serving.protocol import ModelMetadata
+from pytest_ortbench.worker.generation.requests import nothing
 
 #: What statuses of gRPC mean; all others are a fault of the service.
 _KINDS = {

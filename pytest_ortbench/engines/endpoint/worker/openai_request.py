@@ -14,7 +14,7 @@ from typing import Any
 
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
-from pytest_ortbench.engines.endpoint.worker.sent_request import nothing
+from pytest_ortbench.worker.generation.requests import nothing
 
 _DATA, _END = b"data:", b"[DONE]"
 
@@ -53,7 +53,7 @@ class TokenRequest:
         Raises:
             ExchangeError: if no answer came that counts, or one of another number of tokens.
         """
-        parts = _Parts(at_first)
+        parts = _StreamedParts(at_first)
         started = time.perf_counter_ns()
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
         await client.post_lines(self.url, self.body, headers, parts.take)
@@ -99,7 +99,7 @@ def token_body(model: str, prompt: list[int], new_tokens: int, *, ignores_end: b
     return json.dumps(asked).encode()
 
 
-class _Parts:
+class _StreamedParts:
     """The parts of an answer as they come.
 
     Attributes:

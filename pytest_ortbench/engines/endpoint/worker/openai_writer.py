@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.endpoint_address import OPENAI
 from pytest_ortbench.core.generation import GeneratedRequest
-from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, ThreadClients, told
+from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, ThreadClients, exchanged
 from pytest_ortbench.engines.endpoint.worker.http_client import Reply
 from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest, token_body
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
-from pytest_ortbench.engines.endpoint.worker.sent_request import nothing
 from pytest_ortbench.engines.seam import EngineRefusal, Inference
-from pytest_ortbench.worker.generation.requests import Prompts, generation_in
+from pytest_ortbench.worker.generation.requests import Prompts, generation_in, nothing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +62,7 @@ class OpenAiEndpoint(Endpoint):
         def next_request() -> TokenRequest:
             return self._asking(prompts.draw(asked.prompt_tokens), asked.new_tokens)
 
-        return told(
+        return exchanged(
             lambda: EndpointSender(
                 self._address(),
                 OPENAI,
@@ -91,7 +90,7 @@ class OpenAiEndpoint(Endpoint):
             EngineRefusal: if it lists none or several.
         """
         url = self._address().models_url
-        names = _models(told(lambda: clients.run(lambda client: client.get(url))))
+        names = _models(exchanged(lambda: clients.run(lambda client: client.get(url))))
         if len(names) == 1:
             return names[0]
         listed = ", ".join(map(repr, names[:9])) or "none"
@@ -133,7 +132,7 @@ class OpenAiRequests:
         """
         asked = self._asking(prompt, new_tokens)
         started = time.perf_counter_ns()
-        reply = told(
+        reply = exchanged(
             lambda: self._clients.run(lambda client: asked.send(client, lambda: _call(at_first)))
         )
         wall_ns = time.perf_counter_ns() - started

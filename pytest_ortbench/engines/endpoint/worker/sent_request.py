@@ -7,13 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pytest_ortbench.engines.endpoint.worker.http_client import MOST_BYTES, HttpClient, Reply
+from pytest_ortbench.worker.generation.requests import nothing
 
 #: An answer may be larger than the first one, whose numbers are written with other digits.
 _LARGER, _LARGER_BYTES = 4, 65536
-
-
-def nothing() -> None:
-    """Do nothing: what a request calls where nobody waits for its first token."""
 
 
 class SentRequest(Protocol):
