@@ -227,6 +227,8 @@ def _require_work(case: Case, first: OutputCheck) -> None:
     Raises:
         WorkerError: if no output holds a value.
     """
+    if case.generation is not None and case.provider.is_endpoint:
+        return  # what comes back is text
     empty = [spec.name for spec in case.inputs if 0 in spec.shape and not spec.path]
     if empty and first.empty:
         raise case_error(

@@ -117,8 +117,5 @@ def _source() -> str:
     spec = responder.__spec__
     loader = None if spec is None else spec.loader
     # In a worker it lies in no file; pytest's own loader, in whose process tests run, has none.
-    return str(
-        loader.get_source(responder.__name__)
-        if hasattr(loader, "get_source")
-        else inspect.getsource(responder)
-    )
+    source_of = getattr(loader, "get_source", None)
+    return str(inspect.getsource(responder) if source_of is None else source_of(responder.__name__))
