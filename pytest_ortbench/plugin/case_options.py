@@ -39,9 +39,9 @@ class CaseOptions:
         "",
         flag="--ort-endpoint",
         metavar="URL",
-        help="also measure the model behind a service, over the network: "
-        "http://HOST:PORT/v2/models/NAME/infer (Open Inference Protocol); with --ort-load under "
-        "load",
+        help="also measure the model behind a service, over the network, and with --ort-load "
+        "under load: http://HOST:PORT/v2/models/NAME/infer, grpc://HOST:PORT/NAME, "
+        "http://HOST:PORT/v1/completions of language models, or custom:FILE.py:FUNCTION",
         reader="pytest_ortbench.planning.endpoints:read_endpoint",
         to="request.endpoint",
     )

@@ -81,8 +81,8 @@ class Endpoint(Engine):
             asked = CustomModel(address, self.task)
             self._in_force = {"encoding": OWN_ENCODING}
         elif address.protocol == "grpc":
-            asked = GrpcModel(address, self.task, _TIMEOUT_S)
-            self._require_model(exchanged(lambda: clients.run(asked.described)), address)
+            asked = over_grpc = GrpcModel(address, self.task)
+            self._require_model(exchanged(lambda: clients.run(over_grpc.described)), address)
             self._in_force = {"encoding": "binary"}
         else:
             asked = self._described(address, clients)

@@ -40,11 +40,10 @@ class GrpcModel:
     Args:
         address: Where it is.
         task: What it is fed, and what it gives.
-        timeout_s: For a request while it is asked one at a time.
     """
 
-    def __init__(self, address: EndpointAddress, task: EngineTask, timeout_s: float) -> None:
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, address: EndpointAddress, task: EngineTask) -> None:
+        self._address = address
         self._inputs = {tensor.name: datatype_of(tensor) for tensor in task.inputs}
         self._outputs = {tensor.name: NUMPY_TYPES.get(tensor.type) for tensor in task.outputs}
         self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
