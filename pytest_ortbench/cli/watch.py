@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pytest_ortbench.analysis.candidates import speed_metric
-from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.cli.arguments import epilog, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import DocumentError, UsageError
 from pytest_ortbench.core.metrics import METRICS
-from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.report.entries import Entry, shown_run
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.store.documents import list_runs, load, resolve_run
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
@@ -40,9 +40,10 @@ def command(run: str, once: bool, results: Path) -> int:
     told = 0
     while True:
         current = _read(path)
-        for result in current.cases[told:]:
+        fresh = current.cases[told:]
+        for entry in shown_run(replace(current, cases=fresh)).entries if fresh else ():
             told += 1
-            say(_line(result, told, current))
+            say(_line(entry, told, current))
         if current.finished_at is not None:
             say(f"{one_line(current.run_id)} is finished: {told} of {current.expected} cases")
             return ExitCode.FINE
@@ -83,20 +84,20 @@ def _read(path: Path) -> Run:
         return load(document)
 
 
-def _line(result: CaseResult, number: int, run: Run) -> str:
-    case = result.case
+def _line(entry: Entry, number: int, run: Run) -> str:
+    case, failure = entry.result.case, entry.result.failure
     start = f"[{number}/{run.expected}] {one_line(case.case_id)}"
     if len({other.case.runtime.label for other in run.cases}) > 1:
         start += f"+{one_line(case.runtime.label)}"
     start += case.provider.role_note
-    if result.failure is not None:
-        return f"{start}: {result.failure.kind}: {one_line(result.failure.message)}"
+    if failure is not None:
+        return f"{start}: {failure.kind}: {one_line(failure.message)}"
     metric = speed_metric(case)
-    quantity = summarise(result, percentiles=False).quantities.get(metric)
+    quantity = entry.quantity(metric)
     number_text = (
         "not measured"
         if quantity is None
         else f"{metric} {format_amount(quantity.value, METRICS[metric].unit)}"
     )
-    flags = " ".join(flag.name for flag in result.flags)
+    flags = " ".join(entry.flags)
     return f"{start}: {number_text}{f'  {flags}' if flags else ''}"
