@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_ortbench.core.nearness import differs_whole, holds_whole
+from pytest_ortbench.core.nearness import differs_whole, holds_whole, is_compared
 from pytest_ortbench.core.outcome import CaseResult, OutputAccuracy
 from pytest_ortbench.passes.export_check.facts import (
     CheckedSizes,
@@ -38,9 +38,19 @@ def _choice(choice: CheckedSizes) -> Iterator[tuple[str, str]]:
     names = [output.name for output in choice.outputs]
     if len(set(names)) < len(names):
         yield "outputs", "must be of an output each"
+    if choice.empty and not choice.samples:
+        yield "empty", "must be empty: no input set was answered"
+    elif len(set(choice.empty)) < len(choice.empty):
+        yield "empty", "must name an output once"
+    elif {output.name for output in choice.outputs if _has_values(output)} & set(choice.empty):
+        yield "empty", "must name no output that has values"
     for number, output in enumerate(choice.outputs):
         for field, rule in _figures(output):
             yield f"outputs[{number}].{field}", rule
+
+
+def _has_values(output: OutputAccuracy) -> bool:
+    return is_compared(output) or bool(output.nonfinite or output.reference_nonfinite)
 
 
 def _figures(output: OutputAccuracy) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,8 @@ class CheckedSizes:
         changed: Dimensions that have another size here than in the first choice.
         samples: Input sets that both answered.
         outputs: The file's outputs with the source's as what is right.
+        empty: Outputs of the same shape on both sides that have no value in any input set: nothing
+            but their shapes was compared.
         note: What the figures leave out, such as outputs of another shape.
         file_reason: Why the file refused an input set, the first after ``samples``; empty if it
             took all.
@@ -29,6 +31,7 @@ class CheckedSizes:
     changed: tuple[str, ...] = ()
     samples: int = 0
     outputs: tuple[OutputAccuracy, ...] = ()
+    empty: tuple[str, ...] = ()
     note: str = ""
     file_reason: str = ""
     source_reason: str = ""

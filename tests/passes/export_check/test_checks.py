@@ -118,6 +118,18 @@ def output_of(**figures: Any) -> CheckedSizes:
         (replace(USUAL, outputs=(EXACT, EXACT)), "$.outputs"),
         (replace(USUAL, samples=10**15), "$.samples"),
         (replace(USUAL, sizes={"N": -1}), "$.sizes.N"),
+        (replace(USUAL, empty=("scores",)), "$.empty"),
+        (
+            replace(
+                output_of(
+                    compared=0, finite=False, exact=False, nonfinite=8, reference_nonfinite=8
+                ),
+                empty=("scores",),
+            ),
+            "$.empty",
+        ),
+        (replace(USUAL, empty=("states", "states")), "$.empty"),
+        (CheckedSizes(sizes={"N": 1}, empty=("scores",)), "$.empty"),
         (output_of(finite=False, exact=False, sqnr_db=130.0), "$.outputs[0].finite"),
         (output_of(exact=False, max_abs=1.0, max_rel=0.1), "$.outputs[0].sqnr_db"),
         (output_of(exact=False, max_abs=1.0, max_rel=None), "$.outputs[0].sqnr_db"),

@@ -76,9 +76,13 @@ def why_unjudged(check: ExportCheck, model: Model) -> str:
     hidden = next(filter(None, open_points), "")
     if hidden:
         return hidden
-    compared = _compared_names(check)
+    compared, empty = _compared_names(check), always_empty(check)
+    if empty and not compared:
+        return "no output has any value, so nothing but shapes was compared"
     names = dict.fromkeys(
-        output.name for output in checked_outputs(check) if output.name not in compared
+        output.name
+        for output in checked_outputs(check)
+        if output.name not in compared and output.name not in empty
     )
     if names:
         return f"no value of {quoted(names)} could be compared: all are empty, NaN or infinite"
@@ -126,7 +130,7 @@ def left_out(check: ExportCheck) -> tuple[str, ...]:
     """Say what the comparison does not cover, a sentence each; nothing where it covers nothing."""
     if why_unknown(check):
         return ()
-    compared = _compared_names(check)
+    compared, nothing_but_empty = _compared_names(check), always_empty(check)
     places: dict[tuple[str, str], list[str]] = {}
     for number, choice in enumerate(check.choices):
         remarks = [(choice.note, "")] if choice.note else []
@@ -145,6 +149,10 @@ def left_out(check: ExportCheck) -> tuple[str, ...]:
         f"{start} at {first_names(sizes)}{end}" if all(sizes) else f"{start}{end}"
         for (start, end), sizes in places.items()
     ]
+    if nothing_but_empty:
+        were = "is" if len(nothing_but_empty) == 1 else "are"
+        text = f"{quoted(nothing_but_empty)} {were} always empty, so only the shape was compared"
+        sentences.insert(0, text)
     more = len(sentences) - _TOLD
     return (*sentences[:_TOLD], *([f"and {counted(more, 'remark')} more"] if more > 0 else []))
 
@@ -152,6 +160,17 @@ def left_out(check: ExportCheck) -> tuple[str, ...]:
 def quoted(names: Iterable[str]) -> str:
     """Spell out some names in quotes, and count the rest."""
     return first_names([repr(name) for name in names])
+
+
+def always_empty(check: ExportCheck) -> tuple[str, ...]:
+    """Return the outputs that have no value at any sizes, on either side.
+
+    Args:
+        check: What both sides answered.
+    """
+    answered = [choice for choice in check.choices if choice.samples]
+    names = dict.fromkeys(name for choice in answered for name in choice.empty)
+    return tuple(name for name in names if all(name in choice.empty for choice in answered))
 
 
 def _compared_names(check: ExportCheck) -> frozenset[str]:

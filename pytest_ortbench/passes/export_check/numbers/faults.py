@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.accuracy import OutputAccuracy
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.nearness import is_compared
 from pytest_ortbench.passes.export_check.facts import CheckedSizes, Confusion, ExportCheck
 from pytest_ortbench.passes.export_check.numbers.evidence import why_open, why_unknown
 from pytest_ortbench.passes.export_check.numbers.rounding import is_drawn, is_wrong
@@ -74,7 +75,9 @@ def export_faults(check: ExportCheck, model: Model) -> tuple[ExportFault, ...]:
     right = [
         index
         for index, choice in enumerate(check.choices)
-        if index not in wrong and choice.samples and not why_open(choice, check, model)
+        if index not in wrong
+        and any(map(is_compared, choice.outputs))
+        and not why_open(choice, check, model)
     ]
     frozen, explained = _frozen(check.choices, left, right)
     faults += frozen

@@ -98,7 +98,12 @@ def is_exact(check: ExportCheck, model: Model) -> bool:
         check: What both sides answered.
         model: The exported one.
     """
-    outputs = checked_outputs(check)
+    outputs = [
+        output
+        for choice in check.choices
+        for output in choice.outputs
+        if output.name not in choice.empty
+    ]
     return (
         not export_faults(check, model)
         and not why_unjudged(check, model)

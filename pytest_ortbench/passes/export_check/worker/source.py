@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from pytest_ortbench.core.accuracy import OutputAccuracy
 from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.nearness import is_compared, is_repeated, nearness_db
 from pytest_ortbench.engines.seam import InnerValue
@@ -29,6 +31,7 @@ from pytest_ortbench.worker.called import Session
 from pytest_ortbench.worker.engine_case import EngineCase
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.measured import MeasuredCase
+from pytest_ortbench.worker.outputs import flatten
 from pytest_ortbench.worker.sample_file import Sample, SampleFile, SampleWriter, open_samples
 
 #: An output that is as near as this to another one of the source's, and so much nearer than to its
@@ -88,8 +91,13 @@ def held_against(
     confusions: tuple[Confusion, ...] = ()
     repeats = rebuilds = None
     again_reason = ""
-    outputs = [output for choice in choices for output in choice.outputs]
-    if any(nearness_db(output) < question.near_db for output in outputs):
+    differing = [
+        output
+        for choice in choices
+        for output in choice.outputs
+        if output.name not in choice.empty and nearness_db(output) < question.near_db
+    ]
+    if differing:
         confusions = confused_outputs(pairs, stored.names, question.near_db)
         again = pairs[0] if pairs else None
         if again is not None:
@@ -124,6 +132,7 @@ def _compared(
     first_pairs: list[AnsweredPair] = []
     for choice, count in zip(question.choices, question.samples, strict=True):
         collected = Collected()
+        values_of = OutputValues(stored.names)
         reason = ""
         for number, sample in enumerate(itertools.islice(samples, count)):
             # Those after one that the source refuses are passed over.
@@ -132,6 +141,7 @@ def _compared(
             if reason:
                 continue
             collected.add(replace(sample, outputs=outputs), sample.outputs, stored.names)
+            values_of.count(sample.outputs, outputs)
             if not number:
                 first_pairs.append(AnsweredPair(sample=sample, outputs=outputs))
         if not reason and count < len(magnitudes_of(choice)):
@@ -146,11 +156,50 @@ def _compared(
             CheckedSizes(
                 samples=answered,
                 outputs=accuracy.outputs,
+                empty=values_of.without(accuracy.outputs) if answered else (),
                 note=accuracy.note,
                 source_reason=reason,
             )
         )
     return choices, first_pairs
+
+
+class OutputValues:
+    """How many values each output has on both sides together, over all input sets.
+
+    Args:
+        names: Names of the outputs in the order of the file, which is that of the source.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._parts: dict[str, Counter[str]] = {name: Counter() for name in names}
+
+    def count(self, *sides: Sequence[object]) -> None:
+        """Count what the sides gave; an output that one of them lacks has no place here.
+
+        Args:
+            sides: Outputs of each side, in the order of the names.
+        """
+        names = list(self._parts)[min(map(len, sides)) :]
+        for name in names:
+            del self._parts[name]
+        for outputs in sides:
+            for (name, parts), output in zip(self._parts.items(), outputs, strict=False):
+                parts.update({leaf.label: leaf.values.size for leaf in flatten([output], [name])})
+
+    def without(self, outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
+        """Return the outputs, or parts of them, that have no value and no other shape.
+
+        Args:
+            outputs: Figures of all of them.
+        """
+        told = {output.name for output in outputs if is_compared(output)}
+        return tuple(
+            label
+            for name, parts in self._parts.items()
+            for label in (parts or (name,))
+            if not parts[label] and label not in told
+        )
 
 
 def confused_outputs(
