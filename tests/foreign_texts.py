@@ -22,6 +22,7 @@ WHOLE_MODULES: dict[str, str] = {
     "engines/endpoint/worker/responder.py": "heads of HTTP",
     "engines/jax/worker.py": "names of threads of XLA, types as ONNX Runtime spells them",
     "engines/mnn/worker.py": "log of the converter of MNN, types as ONNX Runtime spells them",
+    "engines/ncnn/worker.py": "output and files of the converter of ncnn",
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",

@@ -22,6 +22,8 @@ class EngineKind:
         is_framework: Whether it runs what the model was exported from, and not its ONNX file.
         is_endpoint: Whether it runs nothing itself, and asks a service over a network.
         distributions: Packages that bring it, as ``pip install`` takes them.
+        alone: Those of them that need nothing of what they ask for, gigabytes with some: ``pip
+            install --no-deps``.
         source: Where it comes from if not from such a package, or what else it needs.
         takes_device: Whether a device may stand behind a colon: ``torch:cuda``.
         devices: All that may stand there, where they are known; empty where the library decides.
@@ -56,6 +58,7 @@ class EngineKind:
     is_framework: bool = False
     is_endpoint: bool = False
     distributions: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     source: str = ""
     takes_device: bool = False
     devices: tuple[str, ...] = ()
@@ -90,6 +93,10 @@ class EngineKind:
     @property
     def supply(self) -> str:
         """What supplies it, in words."""
-        installs = " ".join(self.distributions)
-        parts = [f"pip install {installs}" if installs else "", self.source]
+        whole = " ".join(name for name in self.distributions if name not in self.alone)
+        parts = [
+            f"pip install {whole}" if whole else "",
+            f"pip install --no-deps {' '.join(self.alone)}" if self.alone else "",
+            self.source,
+        ]
         return "; ".join(part for part in parts if part)

@@ -24,6 +24,7 @@ ALIASES = (
     "jax",
     "lightgbm",
     "mnn",
+    "ncnn",
     "openvino-native",
     "python",
     "sklearn",

@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -44,6 +44,14 @@ from pytest_ortbench.plugin.model_files import (
     refuse_missing_files,
     refuse_uncollected,
 )
+from pytest_ortbench.plugin.named_functions import (
+    SourceFile,
+    functions_named,
+    holds_functions,
+    is_named_alone,
+    take_typed,
+    tell_worker,
+)
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for, refuse_misspelt
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS
 
@@ -55,6 +63,7 @@ __all__ = ["ortbench"]
 
 #: The first version of pytest with all that is used here: numbers as types of ini keys.
 _OLDEST = (8, 4)
+_Suite = TypeVar("_Suite", bound=Suite)
 #: Model files of the folders that hold no test, by folder.
 _ALONE = pytest.StashKey[dict[str, list[Path]]]()
 
@@ -82,11 +91,15 @@ def _are_left_out(config: pytest.Config) -> bool:
     return bool(config.getoption("benchmark_skip", False))
 
 
-def _shipped(kind: type[Suite], parent: pytest.Collector, path: Path) -> Suite:
+def _shipped(kind: type[_Suite], parent: pytest.Collector, path: Path) -> _Suite:
     """Return the collector of shipped tests at a path."""
-    suite = kind.from_parent(parent, path=path)
-    if not _are_left_out(parent.config):
-        collection = Bench.of(parent.config).collection
+    return _prepared(kind.from_parent(parent, path=path))
+
+
+def _prepared(suite: _Suite) -> _Suite:
+    """Have a collector of shipped tests leave out what nothing asks for."""
+    if not _are_left_out(suite.config):
+        collection = Bench.of(suite.config).collection
         suite.unasked, suite.is_idle = collection.unasked_tests(), collection.is_idle
     return suite
 
@@ -134,6 +147,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker; check the options at once, so that a wrong one costs no time."""
+    take_typed(config)
     if config.getoption("benchmark_compare", None):
         # pytest-benchmark reads stored runs before a test is collected, and asks us about them.
         from pytest_ortbench.plugin import benchmark_bridge
@@ -164,6 +178,12 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Collect a model file that was named on the command line, and a shipped suite anyhow."""
     collectors = yield
+    functions = functions_named(file_path, parent.config)
+    if functions:
+        source = SourceFile.from_parent(parent, path=file_path)
+        source.prepare = _prepared
+        alone = is_named_alone(file_path, functions, parent.config)
+        return [source] if alone else [*collectors, source]
     is_asked = is_model_file(file_path) and is_named(file_path, parent.config)
     if is_asked or is_named_model(file_path, parent.config):
         return [*collectors, _shipped(OnnxFile, parent, file_path)]
@@ -188,7 +208,9 @@ def pytest_collect_directory(
     collector = yield
     if is_model_file(path) and is_named(path, parent.config):
         return _shipped(OnnxFile, parent, path)
-    if type(collector) is pytest.Package and holds_named(path, parent.config):
+    if type(collector) is pytest.Package and (
+        holds_named(path, parent.config) or holds_functions(path, parent.config)
+    ):
         return ModelPackage.from_parent(parent, path=path)
     return collector
 
@@ -311,6 +333,12 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> object:
     return item.ihook.pytest_timeout_set_timer(
         item=item, settings=settings._replace(method="signal")
     )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker of pytest-xdist which functions were named as models."""
+    tell_worker(node)
 
 
 @pytest.hookimpl(optionalhook=True)

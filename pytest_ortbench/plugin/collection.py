@@ -149,7 +149,7 @@ class Collection:
         if file is not None and self._options.models and not self._told_of_models:
             self._told_of_models = True
             self.notes.append(_MODELS_IGNORED)
-        return self.request_for((str(file.path),) if file is not None else self._models_of(item))
+        return self.request_for((file.spec,) if file is not None else self._models_of(item))
 
     def request_for(self, models: tuple[str, ...]) -> PlanRequest:
         return PlanRequest.of_options(self._options, ROWS, models=models)

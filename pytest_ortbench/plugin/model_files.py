@@ -61,6 +61,11 @@ class OnnxFile(Suite):
     they do everywhere else.
     """
 
+    @property
+    def spec(self) -> str:
+        """The model, as ``--ort-models`` takes it."""
+        return str(self.path)
+
     def _getobj(self) -> ModuleType:
         return merged_suites(self.path, self.nodeid.replace("/", "."))
 

@@ -11,6 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from pytest_ortbench.engines.registry import engine_kinds
 from pytest_ortbench.runtimes.cpu_builds import INDEX, wants_cpu_build
 from pytest_ortbench.runtimes.interpreters import Interpreter
 
@@ -98,14 +102,15 @@ class UvInstaller:
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
         """Install wheels; what is imported gets its bytecode when the environment is tried."""
         python = str(python_of(folder))
-        options = ["--quiet", "--only-binary", ":all:", "--python", python]
-        try:
-            self._run("pip", "install", *options, "--", *requirements)
-        except InstallError:
-            if not wants_cpu_build(requirements):
-                raise
-            # No index but PyTorch's has it, unless the user's own does.
-            self._run("pip", "install", *options, "--torch-backend=cpu", "--", *requirements)
+        for options, some in install_calls(requirements):
+            options += ["--quiet", "--only-binary", ":all:", "--python", python]
+            try:
+                self._run("pip", "install", *options, "--", *some)
+            except InstallError:
+                if not wants_cpu_build(some):
+                    raise
+                # No index but PyTorch's has it, unless the user's own does.
+                self._run("pip", "install", *options, "--torch-backend=cpu", "--", *some)
 
     def _run(self, *arguments: str) -> None:
         # No Python is downloaded unless the user has said so himself.
@@ -137,8 +142,12 @@ class PipInstaller:
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:
         """Install wheels."""
-        command = [str(python_of(folder)), "-m", "pip", "install", "--quiet"]
+        for options, some in install_calls(requirements):
+            self._install([str(python_of(folder)), "-m", "pip", "install", *options], some)
+
+    def _install(self, command: list[str], requirements: Sequence[str]) -> None:
         command += [
+            "--quiet",
             "--disable-pip-version-check",
             "--no-input",
             "--no-compile",
@@ -156,6 +165,20 @@ class PipInstaller:
                 pythons=pythons_of(output),
                 depends_on_python="Could not find a version" in output,
             )
+
+
+def install_calls(requirements: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+    """Return the options of each call of an installer, and what it installs.
+
+    Packages of engines that need nothing of what they ask for come last, without it.
+
+    Args:
+        requirements: As in :pep:`508`.
+    """
+    names = {canonicalize_name(name) for kind in engine_kinds().values() for name in kind.alone}
+    alone = [text for text in requirements if canonicalize_name(Requirement(text).name) in names]
+    whole = [text for text in requirements if text not in alone]
+    return [(options, some) for options, some in (([], whole), (["--no-deps"], alone)) if some]
 
 
 def pythons_of(output: str) -> tuple[int, ...]:

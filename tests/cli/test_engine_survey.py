@@ -27,6 +27,7 @@ def test_states_come_from_metadata_and_import_no_engine(
     assert "7.0" in states["openvino-native"].reason
     assert states["tract"].state == "absent"
     assert states["tract"].reason.endswith("install tract")
+    assert states["ncnn"].reason.endswith("install ncnn onnx; pip install --no-deps pnnx")
     assert states[ALIAS].state == "installed"
     assert "evaluator_engine.running" not in sys.modules
     assert [state.state for state in engine_states()][-1] == "absent"

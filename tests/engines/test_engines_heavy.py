@@ -1,4 +1,4 @@
-"""Five engines on three models of the catalogue: a number each, or the refusal of the engine."""
+"""Six engines on three models of the catalogue: a number each, or the refusal of the engine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.beside_packages import ROOT, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
-ENGINES = ("openvino-native", "tract", "mnn", "iree", "jax")
+ENGINES = ("openvino-native", "tract", "mnn", "iree", "jax", "ncnn")
 MODELS = ("mobilenet_v2", "resnet50", "bert_tiny")
 #: One environment that has them all, made and kept like any other.
 RUNTIME = (
     "onnxruntime+onnx+openvino+tract+MNN+iree-base-compiler+iree-base-runtime"
-    "+jax+jaxonnxruntime+absl-py+chex"
+    "+jax+jaxonnxruntime+absl-py+chex+ncnn+pnnx"
 )
 CELLS = [(model, engine) for model in MODELS for engine in ENGINES]
 #: Decibels at least; *seen*: MNN at 86 dB on ResNet-50, whatever precision it is asked for.
@@ -38,6 +38,7 @@ CLASSES = {
     "mnn": "mnn.worker:Mnn",
     "iree": "iree.worker:Iree",
     "jax": "jax.worker:Jax",
+    "ncnn": "ncnn.worker:Ncnn",
 }
 
 
@@ -120,7 +121,7 @@ def test_a_cell_holds_a_number_that_is_right_or_says_why_not(
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("engine", ["mnn", "iree", "jax"])
+@pytest.mark.parametrize("engine", ["mnn", "iree", "jax", "ncnn"])
 def test_what_is_compiled_ahead_has_a_size(rows: Rows, model: str, engine: str) -> None:
     row = rows[model, engine]
     if row["status"] != "measured":

@@ -9,6 +9,7 @@ import pytest
 from pytest_ortbench.engines.iree import worker as iree
 from pytest_ortbench.engines.jax import worker as jax
 from pytest_ortbench.engines.mnn import worker as mnn
+from pytest_ortbench.engines.ncnn import worker as ncnn
 from pytest_ortbench.engines.openvino_native import worker as openvino_native
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, require_types
 from pytest_ortbench.engines.tract.worker import fact_of, refusal_of
@@ -256,3 +257,105 @@ def test_openvino_reads_options_back_as_they_are_written(
     value: object, given: str, option: str
 ) -> None:
     assert openvino_native.as_option(value, given) == option
+
+
+_CRASHED = """\x1b[0;93m2026-11-29 [W:onnxruntime:pnnx, cpuid_info.cc:105] Unknown CPU vendor\x1b[m
+ort Run failed Non-zero status code returned while running Gather node. Name:'embeddings/Gather.6'
+fold_constants ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "status", "line"),
+    [
+        (
+            _CRASHED,
+            -11,
+            "ncnn's converter pnnx ended by signal 11; it said last: ort Run failed Non-zero "
+            "status code returned while running Gather node. Name:'embeddings/Gather.6'",
+        ),
+        ("fold_constants ...\n", -11, "ncnn's converter pnnx ended by signal 11"),
+        ("parameter conflict\n", 255, "ncnn's converter pnnx says: parameter conflict"),
+        ("", 1, "ncnn's converter pnnx says: nothing"),
+    ],
+)
+def test_ncnn_says_why_its_converter_wrote_nothing(log: str, status: int, line: str) -> None:
+    assert ncnn.conversion_refusal(log, status) == line
+
+
+_NETWORK = """7767517
+5 5
+Input                    in0                      0 1 in0
+Convolution              convrelu_0               1 1 in0 1 0=16 1=3
+Tensor.to                Tensor.to_3              1 1 1 2
+Convolution              conv_4                   1 1 2 3 0=16
+Softmax                  softmax_2                1 1 3 out0 0=0 1=1
+"""
+_SIZES = """7767517
+3 2
+pnnx.Input               in0                      0 1 0 #0=(1,3,32,32)f32
+pnnx.Output              out0                     1 0 7 #7=(1,10)f32
+pnnx.Output              out1                     1 0 6 #6=(12)f32
+"""
+_PROGRAM = """        with net.create_extractor() as ex:
+            ex.input("in0", ncnn.Mat(in0.numpy(), batch_index=0).clone())
+            ex.input("in1", ncnn.Mat(in1.numpy(), batch_index=233).clone())
+
+            _, out0 = ex.extract("out0")
+            out.append(torch.from_numpy(out0.numpy(batch_index=1)))
+"""
+_PROBABILITIES = EngineTensor(name="p", type="tensor(float)")
+_LOGITS = EngineTensor(name="y", type="tensor(float)")
+
+
+def test_files_of_the_converter_of_ncnn_tell_layers_sizes_and_batches() -> None:
+    assert ncnn.operators_of(_NETWORK) == ["Input", "Convolution", "Tensor.to", "Softmax"]
+    assert ncnn.shapes_of_outputs(_SIZES, [_PROBABILITIES, _LOGITS]) == [(1, 10), (12,)]
+    assert ncnn.batches_of(_PROGRAM) == {"in0": 0, "in1": 233, "out0": 1}
+
+
+@pytest.mark.parametrize(
+    "sizes", [_SIZES.replace(" #6=(12)f32", ""), _SIZES.replace("(12)", "(?)"), _SIZES[:-50]]
+)
+def test_an_output_of_unknown_sizes_is_refused_by_ncnn(sizes: str) -> None:
+    with pytest.raises(EngineRefusal, match="'y'") as caught:
+        ncnn.shapes_of_outputs(sizes, [_PROBABILITIES, _LOGITS])
+    assert caught.value.kind == "unsupported"
+
+
+def test_operators_and_axes_that_ncnn_lacks_are_named() -> None:
+    ncnn.refuse_lacking([])
+    ncnn.refuse_axes({"x": 4})
+    with pytest.raises(EngineRefusal, match=r"Tensor\.to, Det"):
+        ncnn.refuse_lacking(["Tensor.to", "Det", "Tensor.to"])
+    with pytest.raises(EngineRefusal, match="'x' has 5"):
+        ncnn.refuse_axes({"a": 1, "x": 5})
+
+
+def test_ncnn_converts_at_the_sizes_of_the_case_without_halves() -> None:
+    task = EngineTask(
+        path=Path("net.onnx"),
+        inputs=(
+            EngineTensor(name="x", type="tensor(float)", shape=(2, 3)),
+            EngineTensor(name="ids", type="tensor(int64)", shape=(4,)),
+        ),
+        outputs=(_LOGITS,),
+        threads=1,
+    )
+    assert ncnn.converter_arguments(task) == ["inputshape=[2,3]f32,[4]i64", "fp16=0"]
+
+
+@pytest.mark.parametrize(
+    ("item", "word"),
+    [
+        (EngineTensor(name="x", type="tensor(double)", shape=(1,)), "'x'"),
+        (EngineTensor(name="x", type="tensor(float)", shape=(0, 3)), "'x'"),
+    ],
+)
+def test_inputs_that_ncnn_can_not_take_are_refused_before_anything_is_converted(
+    item: EngineTensor, word: str
+) -> None:
+    task = EngineTask(path=Path("net.onnx"), inputs=(item,), outputs=(_LOGITS,), threads=1)
+    with pytest.raises(EngineRefusal, match=word) as caught:
+        ncnn.Ncnn(task).compile()
+    assert caught.value.kind == "unsupported"

@@ -1,4 +1,4 @@
-"""MNN and IREE without their packages: whose outputs are, and what a killed worker leaves."""
+"""MNN, IREE and ncnn without their packages: whose outputs are, and what a killed worker leaves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from pytest_ortbench.core.own_folder import OWNER
 from pytest_ortbench.engines.iree.worker import Iree
 from pytest_ortbench.engines.mnn.worker import Mnn
+from pytest_ortbench.engines.ncnn.worker import Ncnn
 from pytest_ortbench.engines.seam import EngineTask, EngineTensor
 
 TASK = EngineTask(
@@ -56,8 +57,10 @@ def test_outputs_of_mnn_stay_when_the_next_inference_runs() -> None:
     assert (first.tolist(), second.tolist()) == ([[2.0] * 4], [[6.0] * 4])
 
 
-@pytest.mark.parametrize("engine", [Mnn(TASK), Iree(TASK)])
-def test_what_is_compiled_lies_in_a_folder_that_says_whose_it_is(engine: Mnn | Iree) -> None:
+@pytest.mark.parametrize("engine", [Mnn(TASK), Iree(TASK), Ncnn(TASK)])
+def test_what_is_compiled_lies_in_a_folder_that_says_whose_it_is(
+    engine: Mnn | Iree | Ncnn,
+) -> None:
     place = engine._place()
     assert (place / OWNER).is_file()
     engine.close()

@@ -15,6 +15,7 @@ from pytest_ortbench.runtimes.installer import (
     PipInstaller,
     UvInstaller,
     find_installer,
+    install_calls,
     pythons_of,
 )
 from pytest_ortbench.runtimes.interpreters import (
@@ -82,6 +83,14 @@ ERROR: No matching distribution found for onnxruntime==1.24.1
 )
 def test_the_pythons_that_packages_are_built_for(output: str, minors: tuple[int, ...]) -> None:
     assert pythons_of(output) == minors
+
+
+def test_a_package_that_needs_nothing_of_what_it_asks_for_is_installed_alone() -> None:
+    assert install_calls(["onnxruntime", "PNNX==20261020", "ncnn"]) == [
+        ([], ["onnxruntime", "ncnn"]),
+        (["--no-deps"], ["PNNX==20261020"]),
+    ]
+    assert install_calls(["onnxruntime"]) == [([], ["onnxruntime"])]
 
 
 def program(path: Path, output: str, code: int) -> str:

@@ -1,0 +1,1 @@
+"""ncnn, a library for phones that computes without other libraries."""
