@@ -25,6 +25,13 @@ PYTHON = ".py"
 #: What onnxruntime-genai's builder writes beside a language model; it stands for its folder.
 GENAI_CONFIG = "genai_config.json"
 
+#: What TensorFlow writes into a folder of its own; it stands for the folder.
+SAVED_MODEL = "saved_model.pb"
+#: What libraries write into the folder of a language model, among them its architecture.
+CONFIG = "config.json"
+#: Where those who publish such a folder put its ONNX file, and how that is mostly called.
+ONNX_FOLDER, MAIN_ONNX = "onnx", "model.onnx"
+
 
 def is_onnx_file(path: PurePath) -> bool:
     """Whether a path ends as files of ONNX do."""

@@ -99,6 +99,16 @@ def brought_kinds() -> tuple[dict[str, EngineKind], dict[str, str]]:
     return kinds, problems
 
 
+def marked_folder(path: Path) -> Path:
+    """Return the folder that a file stands for where it marks one of a framework, else the path.
+
+    Args:
+        path: What was named.
+    """
+    marks = {mark for kind in engine_kinds().values() if kind.loader for mark in kind.source_marks}
+    return path.parent if path.name in marks and path.is_file() else path
+
+
 def framework_of_file(path: Path) -> EngineKind | None:
     """Return the framework whose own file or folder lies at a path, by its suffix or its marks."""
     suffix = path.suffix.lower()

@@ -16,7 +16,7 @@ from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import PYTHON, function_file, is_model_file
 from pytest_ortbench.core.source import KeptExport, Source
-from pytest_ortbench.engines.registry import framework_of_file
+from pytest_ortbench.engines.registry import framework_of_file, marked_folder
 from pytest_ortbench.models.graph import read_model
 
 #: Files that can't be loaded without running whatever they say, or that hold weights without a
@@ -31,6 +31,29 @@ _PICKLES: dict[str, str] = {
     ".h5": "weights or a model in HDF5, which may hold code",
     ".hdf5": "weights or a model in HDF5, which may hold code",
     ".safetensors": "weights without a model",
+}
+_MAKE_ONNX = "Export the model that it was made from to ONNX, and name that file"
+_FROM_ONNX = "Name the ONNX file that it was made from"
+#: Models that nothing here runs or exports, by suffix: what each is, and what to do.
+_FOREIGN: dict[str, tuple[str, str]] = {
+    ".gguf": ("it is a model of llama.cpp, which is not run here", _MAKE_ONNX),
+    ".ggml": ("it is a model of llama.cpp, which is not run here", _MAKE_ONNX),
+    ".mlmodel": ("it is a model of Core ML, which is not run here", _MAKE_ONNX),
+    ".mlpackage": ("it is a model of Core ML, which is not run here", _MAKE_ONNX),
+    ".mnn": ("it is a model that MNN's converter made, which is not run here", _FROM_ONNX),
+    ".engine": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".plan": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".trt": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".caffemodel": ("it is weights of Caffe, which are not run here", _MAKE_ONNX),
+    ".pdmodel": (
+        "it is a model of PaddlePaddle, which is not run here",
+        "Convert it with paddle2onnx, and name the ONNX file",
+    ),
+    ".pb": (
+        "it is a graph of TensorFlow that says nothing of its inputs and outputs",
+        "Name the folder of a SavedModel, or convert it: python -m tf2onnx.convert "
+        "--graphdef FILE --inputs NAME:0 --outputs NAME:0 --output net.onnx",
+    ),
 }
 #: First bytes of a pickle of protocol 2 and above.
 _PICKLE = b"\x80"
@@ -99,8 +122,11 @@ def source_at(path: Path) -> SourceSpec | None:
     pickled = pickled_weights(path)
     if pickled:
         return SourceSpec(path=path, refusal=recipe(path, pickled))
-    kind = framework_of_file(path)
-    return None if kind is None else SourceSpec(path=path)
+    path = marked_folder(path)
+    if framework_of_file(path) is not None:
+        return SourceSpec(path=path)
+    foreign = _FOREIGN.get(path.suffix.lower())
+    return None if foreign is None else SourceSpec(path=path, refusal=". ".join(foreign))
 
 
 def pickled_weights(path: Path) -> str:

@@ -11,13 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from pytest_ortbench.core.file_digest import file_digest
-from pytest_ortbench.core.model_spec import GENAI_CONFIG
+from pytest_ortbench.core.model_spec import (
+    CONFIG,
+    GENAI_CONFIG,
+    MAIN_ONNX,
+    ONNX_FILES,
+    ONNX_FOLDER,
+)
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.models.files_beside import folders_beside, object_in
 
 #: The library, and the framework that it loads models for.
 LIBRARY, FRAMEWORK = "transformers", "torch"
-_CONFIG = "config.json"
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 #: Small files that a tokenizer and a configuration consist of.
@@ -31,12 +36,14 @@ class TransformersFolder:
     Attributes:
         path: The folder.
         files: What is read of it.
-        refusal: Why its model is not loaded, and what to do; empty if it can be tried.
+        refusal: Why its model is not loaded; empty if it can be tried.
+        remedy: What to do then, where that is not to name another folder.
     """
 
     path: Path
     files: tuple[Path, ...] = ()
     refusal: str = ""
+    remedy: str = ""
 
     def source(self) -> Source:
         """Return it as what a model was exported from.
@@ -63,19 +70,23 @@ def folder_at(path: Path) -> TransformersFolder:
     """
     if not path.is_dir():
         return TransformersFolder(path=path, refusal="it is not a folder")
-    config = object_in(path / _CONFIG)
+    config = object_in(path / CONFIG)
     names = config.get("architectures")
     if not isinstance(names, list) or not names:
         return TransformersFolder(
-            path=path, refusal=f"it has no {_CONFIG} that names the architecture of a model"
+            path=path, refusal=f"it has no {CONFIG} that names the architecture of a model"
         )
     if config.get("is_encoder_decoder") is True:
         return TransformersFolder(
             path=path,
             refusal=f"{names[0]} has an encoder; requests are measured of models with a decoder "
             "alone",
+            remedy="Measure its ONNX files without it",
         )
     weights, reason = _weights(path)
+    if reason and _is_pickled(path):
+        again = "Save its weights with save_pretrained(FOLDER, safe_serialization=True)"
+        return TransformersFolder(path=path, refusal=reason, remedy=again)
     if reason:
         return TransformersFolder(path=path, refusal=reason)
     beside = sorted(
@@ -101,6 +112,36 @@ def folder_beside(model: Path) -> TransformersFolder | None:
     return None
 
 
+def is_saved_model(path: Path) -> bool:
+    """Return whether a folder is one that a model of transformers was saved into.
+
+    Args:
+        path: Anything.
+    """
+    config = object_in(path / CONFIG)
+    return isinstance(config.get("model_type"), str) or bool(config.get("architectures"))
+
+
+def exported_in(path: Path) -> Path | None:
+    """Return what stands for the ONNX model of a folder of transformers, in it or in ``onnx``.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The file, or the configuration of onnxruntime-genai beside it; ``None`` where there is no
+        file, and where several are and none is called ``model.onnx``.
+    """
+    for folder in (path / ONNX_FOLDER, path):
+        if (folder / GENAI_CONFIG).is_file():
+            return folder / GENAI_CONFIG
+        files = sorted(folder.glob(ONNX_FILES))
+        if files:
+            named = [file for file in files if file.name == MAIN_ONNX] or files
+            return named[0] if len(named) == 1 else None
+    return None
+
+
 def _weights(path: Path) -> tuple[tuple[Path, ...], str]:
     """Return the files of weights, or why there are none."""
     if (path / _WEIGHTS).is_file():
@@ -114,9 +155,11 @@ def _weights(path: Path) -> tuple[tuple[Path, ...], str]:
         return tuple(path / name for name in names), (
             f"{_INDEX} names {missing[0]}, which does not exist" if missing else ""
         )
-    if any((path / name).is_file() for name in _PICKLED):
-        return (), (
-            f"its weights are a pickle ({_PICKLED[0]}), which is not loaded; save them with "
-            "save_pretrained(FOLDER, safe_serialization=True)"
-        )
+    if _is_pickled(path):
+        return (), f"its weights are a pickle ({_PICKLED[0]})"
     return (), f"it has no weights ({_WEIGHTS})"
+
+
+def _is_pickled(path: Path) -> bool:
+    has_others = any((path / name).is_file() for name in (_WEIGHTS, _INDEX))
+    return not has_others and any((path / name).is_file() for name in _PICKLED)

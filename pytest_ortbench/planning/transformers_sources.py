@@ -41,12 +41,12 @@ def with_transformers(
         UsageError: for a folder of a model that is not there, and for one that is not loaded.
     """
     for path in request.sources.values():
-        refusal = folder_at(Path(path)).refusal
-        if refusal:
+        folder = folder_at(Path(path))
+        if folder.refusal:
             raise UsageError(
-                f"{path!r} can't be loaded as a model of transformers: {refusal}",
+                f"{path!r} can't be loaded as a model of transformers: {folder.refusal}",
                 place="--ort-source",
-                hint="Name the folder that save_pretrained wrote",
+                hint=folder.remedy or "Name the folder that save_pretrained wrote",
             )
     named = [name for name in request.sources if name]
     for name in named:
@@ -105,7 +105,8 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
     folder = folder_beside(Path(case.model.path))
     if folder is not None and folder.refusal:
-        return case_failure(f"{folder.path.name} is not loaded: {folder.refusal}", hint)
+        refusal = f"{folder.path.name} is not loaded: {folder.refusal}"
+        return case_failure(refusal, folder.remedy or hint)
     return case_failure(
         f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
         "file with no such folder beside it",

@@ -33,8 +33,11 @@ from pytest_ortbench.plugin.model_files import (
     Suite,
     expect,
     folders_of_models_alone,
+    folders_to_export,
     holds_named,
+    how_to_export,
     how_to_measure,
+    is_foreign_folder,
     is_named,
     is_named_model,
     is_named_source,
@@ -208,6 +211,8 @@ def pytest_collect_directory(
     collector = yield
     if is_model_file(path) and is_named(path, parent.config):
         return _shipped(OnnxFile, parent, path)
+    if is_foreign_folder(path, parent.config):
+        return _shipped(OnnxFile, parent, path)
     if type(collector) is pytest.Package and (
         holds_named(path, parent.config) or holds_functions(path, parent.config)
     ):
@@ -366,10 +371,10 @@ def pytest_report_collectionfinish(
     config: pytest.Config, items: Sequence[pytest.Item]
 ) -> list[str]:
     """Say how many cases there are, and what was left out and why."""
-    lines = [
-        f"ortbench: {how_to_measure(folder, models, config)}"
-        for folder, models in config.stash.get(_ALONE, {}).items()
-    ]
+    alone = config.stash.get(_ALONE, {})
+    advice = [how_to_measure(folder, models, config) for folder, models in alone.items()]
+    advice += [how_to_export(folder) for folder in folders_to_export(config, items, alone)]
+    lines = [f"ortbench: {text}" for text in advice]
     bench = Bench.existing(config)
     if bench is None or bench.collection.usage_errors:
         return lines

@@ -18,14 +18,22 @@ import importlib
 import os
 import pkgutil
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
 
 import pytest
 
-from pytest_ortbench.core.model_spec import GENAI_CONFIG, SUFFIXES, is_model_file
+from pytest_ortbench.core.model_spec import (
+    CONFIG,
+    GENAI_CONFIG,
+    MAIN_ONNX,
+    ONNX_FOLDER,
+    SAVED_MODEL,
+    SUFFIXES,
+    is_model_file,
+)
 
 _SUITES = Path(__file__).parents[1] / "suites"
 
@@ -163,6 +171,16 @@ def is_named_source(path: Path, config: pytest.Config) -> bool:
     return source_at(path) is not None
 
 
+def is_foreign_folder(path: Path, config: pytest.Config) -> bool:
+    """Whether a folder was named that is a model of a format that nothing runs: its row says so."""
+    if not path.suffix or path not in _named_paths(config):
+        return False
+    from pytest_ortbench.models.sources import source_at  # as above
+
+    source = source_at(path)
+    return source is not None and bool(source.refusal)
+
+
 def holds_named(folder: Path, config: pytest.Config) -> bool:
     """Whether a model file was named somewhere below a folder, or all were asked for by ini."""
     if config.getini("ort_collect"):
@@ -219,10 +237,8 @@ def refuse_uncollected(config: pytest.Config) -> None:
         str(argument)
         for argument in config.args
         for named in [config.invocation_params.dir / str(argument).split("::", 1)[0]]
-        for path in [
-            named / GENAI_CONFIG if is_named_model(named / GENAI_CONFIG, config) else named
-        ]
-        if path.name == GENAI_CONFIG or is_model_file(path)
+        for path in (*_stand_ins_of(named, config), named)
+        if path.name in (GENAI_CONFIG, SAVED_MODEL) or is_model_file(path)
         if path.exists() and path.resolve() not in seen
     ]
     if left:
@@ -285,6 +301,40 @@ def how_to_measure(folder: str, models: Sequence[Path], config: pytest.Config) -
     )
 
 
+def folders_to_export(
+    config: pytest.Config, items: Sequence[pytest.Item], others: Collection[str]
+) -> list[str]:
+    """Return the folders of transformers that pytest was given and that hold no ONNX file.
+
+    Args:
+        config: The run.
+        items: All tests.
+        others: Folders of which something else is said.
+    """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    folders = {str(argument): _as_collected(str(argument), config) for argument in config.args}
+    found = []
+    for written, folder in folders.items():
+        if written in others or not (folder / CONFIG).is_file():
+            continue
+        from pytest_ortbench.models.transformers_folder import is_saved_model  # as above
+
+        if is_saved_model(folder) and not any(folder in item.path.parents for item in items):
+            found.append(written)
+    return found
+
+
+def how_to_export(folder: str) -> str:
+    """Say how a model of transformers is measured that is there without an ONNX file."""
+    file = os.path.join(folder, ONNX_FOLDER, MAIN_ONNX)  # noqa: PTH118  # as it was typed
+    return (
+        f"{folder} contains a model of transformers and no ONNX file. Export it, with optimum or "
+        f"with the builder of onnxruntime-genai, to {shlex.quote(file)}, and repeat this command. "
+        "Or name a function that returns the model: pytest net.py:build"
+    )
+
+
 def keep_from_testmon(report: pytest.TestReport) -> None:
     """Take tests of model files out of what pytest-testmon has put into a report.
 
@@ -317,8 +367,32 @@ def _named_paths(config: pytest.Config) -> frozenset[Path]:
         for argument in config.args:
             path = config.invocation_params.dir / str(argument).split("::", 1)[0]
             named |= {path, _as_collected(str(argument), config), path.resolve()}
+        if config.args_source is pytest.Config.ArgsSource.ARGS:
+            folders = [path for path in named if path.is_dir()]
+            named |= {file for folder in folders for file in _stand_ins(folder, config)}
         config.stash[_NAMED] = frozenset(named)
     return config.stash[_NAMED]
+
+
+def _stand_ins_of(named: Path, config: pytest.Config) -> list[Path]:
+    """Return the files that stand for a folder that was named; none for anything else."""
+    genai = named / GENAI_CONFIG
+    return [genai] if is_named_model(genai, config) else list(_stand_ins(named, config))
+
+
+def _stand_ins(folder: Path, config: pytest.Config) -> Iterator[Path]:
+    """Yield the files that stand for a folder of a library that was named itself.
+
+    The folder that pytest is called in is never taken for a source, since that is a program.
+    """
+    if (folder / CONFIG).is_file():
+        # A start of pytest that is given nothing of this kind does not load it.
+        from pytest_ortbench.models.transformers_folder import exported_in, is_saved_model
+
+        file = exported_in(folder) if is_saved_model(folder) else None
+        yield from () if file is None else (file,)
+    if (folder / SAVED_MODEL).is_file() and folder.resolve() != config.invocation_params.dir:
+        yield folder / SAVED_MODEL
 
 
 def _as_collected(argument: str, config: pytest.Config) -> Path:

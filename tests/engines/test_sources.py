@@ -180,6 +180,33 @@ def test_what_is_pickled_is_refused_with_the_recipe(
     assert "net.py:build" in str(broken.error)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["net.gguf", "net.GGUF", "net.mlmodel", "net.mlpackage", "net.pb", "net.pdmodel", "net.engine"],
+)
+def test_models_that_nothing_here_runs_are_refused_with_what_to_do(
+    name: str, tmp_path: Path
+) -> None:
+    if name == "net.mlpackage":
+        (tmp_path / name).mkdir()
+    else:
+        (tmp_path / name).write_bytes(b"GGUF\x01\x02\x03")
+    [broken] = resolve_models([name], root=tmp_path)
+    assert isinstance(broken, BrokenModel)
+    assert broken.name == name
+    assert source_at(tmp_path / name) is not None
+    assert "ONNX" in str(broken.error) or "onnx" in str(broken.error)
+
+
+def test_the_file_that_marks_a_saved_model_stands_for_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"\x08\x01")
+    for place in (tmp_path / "saved", tmp_path / "saved" / "saved_model.pb"):
+        source = source_at(place)
+        assert source is not None
+        assert (source.path, source.refusal) == (tmp_path / "saved", "")
+
+
 def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
     source = source_at(net)
     assert source is not None

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.models.transformers_folder import folder_at, folder_beside
+from pytest_ortbench.models.transformers_folder import (
+    exported_in,
+    folder_at,
+    folder_beside,
+    is_saved_model,
+)
 
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
 INDEX = "model.safetensors.index.json"
@@ -49,21 +54,23 @@ def test_the_digest_follows_the_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "weights"),
+    ("config", "weights", "is_right_folder"),
     [
-        ({}, "model.safetensors"),
-        ({"architectures": []}, "model.safetensors"),
-        ({**CONFIG, "is_encoder_decoder": True}, "model.safetensors"),
-        (CONFIG, "pytorch_model.bin"),
-        (CONFIG, "adapter_model.safetensors"),
+        ({}, "model.safetensors", False),
+        ({"architectures": []}, "model.safetensors", False),
+        ({**CONFIG, "is_encoder_decoder": True}, "model.safetensors", True),
+        (CONFIG, "pytorch_model.bin", True),
+        (CONFIG, "adapter_model.safetensors", False),
     ],
 )
 def test_what_is_no_decoder_with_safetensors_is_not_loaded(
-    tmp_path: Path, config: object, weights: str
+    tmp_path: Path, config: object, weights: str, is_right_folder: bool
 ) -> None:
     found = folder_at(saved(tmp_path, config, weights))
     assert found.refusal
     assert not found.files
+    # Nobody is told to name another folder where this is the one.
+    assert bool(found.remedy) is is_right_folder
 
 
 @pytest.mark.parametrize(
@@ -107,3 +114,40 @@ def test_a_folder_of_pickled_weights_beside_a_file_says_so(tmp_path: Path) -> No
     found = folder_beside(tmp_path / "model.onnx")
     assert found is not None
     assert found.refusal
+
+
+@pytest.mark.parametrize(
+    ("config", "is_one"),
+    [
+        (CONFIG, True),
+        ({"model_type": "bert"}, True),
+        ({"model_type": 3}, False),
+        ({"name": "a web site"}, False),
+        ([], False),
+    ],
+)
+def test_a_configuration_of_something_else_makes_no_folder_of_transformers(
+    tmp_path: Path, config: object, is_one: bool
+) -> None:
+    assert is_saved_model(saved(tmp_path, config)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["onnx/model.onnx", "onnx/model_fp16.onnx", "model.onnx"], "onnx/model.onnx"),
+        (["onnx/net.onnx"], "onnx/net.onnx"),
+        (["net.onnx"], "net.onnx"),
+        (["onnx/genai_config.json", "onnx/model.onnx"], "onnx/genai_config.json"),
+        (["onnx/encoder_model.onnx", "onnx/decoder_model.onnx", "model.onnx"], ""),
+        (["onnx/deep/model.onnx"], ""),
+        ([], ""),
+    ],
+)
+def test_the_file_that_stands_for_a_folder_is_the_only_one_or_the_main_one(
+    tmp_path: Path, files: list[str], expected: str
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_bytes(b"")
+    assert exported_in(tmp_path) == (tmp_path / expected if expected else None)

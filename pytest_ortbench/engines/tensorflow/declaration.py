@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.core.model_spec import SAVED_MODEL
 from pytest_ortbench.engines.engine_kind import EngineKind
 
 ENGINE = EngineKind(
@@ -21,7 +22,7 @@ ENGINE = EngineKind(
     exporter_distributions=("tf2onnx",),
     loader="pytest_ortbench.engines.tensorflow.worker.files:load_saved",
     source_suffixes=(".keras",),
-    source_marks=("saved_model.pb",),
+    source_marks=(SAVED_MODEL,),
     entry_keys={
         "signature": "the signature of a SavedModel that is called, serving_default if not"
     },

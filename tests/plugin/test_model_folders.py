@@ -1,8 +1,9 @@
-"""Folders with ``genai_config.json`` on the command line: one model, and its own tests."""
+"""Folders of language models and of frameworks on the command line: each is one model."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,58 @@ def test_a_folder_above_it_says_that_the_folder_is_named(
         assert re.search(r"pytest all/deep/llm\. ", result.stdout.str())
     (above / "net.onnx").write_bytes(b"")
     assert re.search(r" 2 models", pytester.runpytest("all").stdout.str())
+
+
+@pytest.mark.parametrize("argument", ["hf", "hf/", "hf/onnx"])
+def test_a_folder_of_transformers_is_the_model_that_was_exported_from_it(
+    pytester: pytest.Pytester, folder: Path, argument: str
+) -> None:
+    (pytester.path / "hf").mkdir()
+    (pytester.path / "hf" / "config.json").write_text('{"model_type": "llama"}')
+    folder.rename(pytester.path / "hf" / "onnx")
+    tests = collected(pytester, argument)
+    assert [test.split("::")[0] for test in tests] == ["hf/onnx/genai_config.json"] * 2
+    assert collected(pytester, tests[0]) == tests[:1]
+
+
+def test_a_folder_of_transformers_with_several_files_is_the_main_one(
+    pytester: pytest.Pytester, model_file: Callable[..., Path]
+) -> None:
+    for name in ("model", "model_fp16"):
+        model_file(f"hf/onnx/{name}.onnx")
+    (pytester.path / "hf" / "config.json").write_text('{"model_type": "bert"}')
+    assert [test.split("::")[0] for test in collected(pytester, "hf")] == ["hf/onnx/model.onnx"]
+    ignored = pytester.runpytest("hf", "--ignore=hf/onnx")
+    assert ignored.ret == pytest.ExitCode.USAGE_ERROR
+    # Nothing in the folder is taken where pytest comes across it.
+    assert collected(pytester, ".") == []
+
+
+def test_a_folder_of_transformers_without_a_file_says_what_is_missing(
+    pytester: pytest.Pytester,
+) -> None:
+    (pytester.path / "hf").mkdir()
+    (pytester.path / "hf" / "config.json").write_text('{"model_type": "bert"}')
+    result = pytester.runpytest("hf")
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["ortbench: hf *"])
+    (pytester.path / "hf" / "test_own.py").write_text("def test_mine(): pass")
+    pytester.runpytest("hf").stdout.no_fnmatch_line("ortbench: *")
+
+
+@pytest.mark.parametrize("argument", ["saved", "saved/", "saved/saved_model.pb"])
+def test_a_folder_of_a_saved_model_is_one_model_where_it_is_named(
+    pytester: pytest.Pytester, argument: str
+) -> None:
+    (pytester.path / "saved").mkdir()
+    (pytester.path / "saved" / "saved_model.pb").write_bytes(b"")
+    tests = collected(pytester, argument)
+    assert tests == ["saved/saved_model.pb::test_latency[saved/native/cpu/b1]"]
+    # A program is not loaded because pytest comes across it.
+    assert collected(pytester, ".") == []
+
+
+def test_a_folder_of_another_format_is_a_row_that_says_so(pytester: pytest.Pytester) -> None:
+    (pytester.path / "net.mlpackage").mkdir()
+    (tests,) = [collected(pytester, "net.mlpackage")]
+    assert tests == ["net.mlpackage::test_latency[net.mlpackage/native/cpu/b1]"]
