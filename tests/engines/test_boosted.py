@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.beside_packages import ROOT, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
@@ -36,26 +42,83 @@ def extreme_values():
 """
 
 
-@pytest.mark.parametrize(
-    ("alias", "functions"),
-    [("lightgbm", ("light", "light_booster")), ("xgboost", ("extreme", "extreme_values"))],
-)
+FUNCTIONS = {"lightgbm": ("light", "light_booster"), "xgboost": ("extreme", "extreme_values")}
+CLASSES = {"lightgbm": "lightgbm.worker:LightGbmModel", "xgboost": "xgboost.worker:XgBoostModel"}
+#: Outputs of each source that the callers ask for.
+OUTPUTS = {
+    "light": ["label", "probabilities"],
+    "light_booster": ["label", "probabilities"],
+    "extreme": ["label", "probabilities"],
+    "extreme_values": ["variable"],
+}
+
+
+def measured(folder: Path, alias: str, *options: str) -> list[Any]:
+    """Cases of one run with the sources of a framework, in ONNX Runtime and in the framework."""
+    (folder / "boost.py").write_text(CODE)
+    models = ",".join(f"boost.py:{function}" for function in FUNCTIONS[alias])
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    command += ("--pyargs", "pytest_ortbench.suites", "--ort-time=0.2", "--ort-workers=1")
+    command += (f"--ort-models={models}", f"--ort-providers=cpu,{alias}")
+    command += (f"--ort-runtimes={RUNTIME}", "--ort-no-results", "--ort-json=run.json", *options)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    document = folder / "run.json"
+    assert document.is_file(), done.stdout[-3000:] + done.stderr[-3000:]
+    cases: list[Any] = json.loads(document.read_text())["cases"]
+    return cases
+
+
+@pytest.fixture(scope="module", params=list(FUNCTIONS))
+def cases(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, list[Any]]:
+    """Alias of a framework, and the cases of one run of its sources."""
+    folder = tmp_path_factory.mktemp("boosted")
+    return request.param, measured(folder, request.param, "-k", "latency")
+
+
 def test_labels_are_equal_and_probabilities_within_a_hundred_thousandth(
-    alias: str, functions: tuple[str, ...], pytester: pytest.Pytester
+    cases: tuple[str, list[Any]],
 ) -> None:
-    pytester.path.joinpath("boost.py").write_text(CODE)
-    models = ",".join(f"boost.py:{function}" for function in functions)
-    pytester.runpytest_subprocess(
-        "--pyargs", "pytest_ortbench.suites", "-k", "latency", "--ort-time=0.2",
-        "--ort-workers=1", f"--ort-models={models}", f"--ort-providers=cpu,{alias}",
-        f"--ort-runtimes={RUNTIME}",
-    )  # fmt: skip
-    [document] = pytester.path.glob("results/*/run.json")
-    results = json.loads(document.read_text())["cases"]
-    assert len(results) == 2 * len(functions)
+    alias, results = cases
+    assert len(results) == 2 * len(FUNCTIONS[alias])
     for result in results:
         assert (result["status"], result["case"]["batch"]) == ("measured", 500)
         for output in result["accuracy"]["outputs"]:
             assert output["compared"] >= 500
             assert output["agree"] == output["rows"]
             assert output["max_abs"] <= 1e-5
+
+
+def test_callers_get_the_answers_to_their_own_questions(
+    cases: tuple[str, list[Any]], tmp_path: Path
+) -> None:
+    alias, results = cases
+    python = results[0]["measurements"][0]["runtime"]["executable"]
+    (tmp_path / "boost.py").write_text(CODE)
+    for function in FUNCTIONS[alias]:
+        asked = {
+            "target": f"pytest_ortbench.engines.{CLASSES[alias]}",
+            "source": str(tmp_path / "boost.py"),
+            "function": function,
+            "inputs": {"X": [64, 6]},
+            "outputs": OUTPUTS[function],
+            "threads": 2,
+        }
+        program = str(ROOT / "tests" / "engines" / "several_callers.py")
+        done = run_beside(python, program, json.dumps(asked), folder=tmp_path)
+        found = json.loads(done.stdout.splitlines()[-1])
+        assert (found["wrong"], found["errors"]) == (0, []), function
+        assert (found["stay"], found["differ"]) == (True, True), function
+
+
+@pytest.mark.parametrize("alias", list(FUNCTIONS))
+def test_several_callers_and_a_load_are_measured(alias: str, tmp_path: Path) -> None:
+    results = measured(
+        tmp_path, alias, "--ort-concurrency=1,3", "--ort-sessions=1,2", "-k", "throughput or load",
+        "--ort-load=single-stream", "--ort-load=offline",
+    )  # fmt: skip
+    assert len(results) == 2 * len(FUNCTIONS[alias]) * 4
+    for result in results:
+        assert result["status"] == "measured", result["failure"]
+        assert {test["scenario"] for test in result["load"]["tests"]} >= {"single-stream"}
