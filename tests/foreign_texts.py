@@ -53,6 +53,7 @@ WHOLE_MODULES: dict[str, str] = {
     "planning/default_sizes.py": "names of inputs and sizes in a graph",
     "planning/encoders.py": "names of inputs, types as ONNX Runtime spells them",
     "planning/named_models.py": "texts of a user's suite, names of files",
+    "plugin/named_functions.py": "arguments of the command line, names of functions",
     "plugin/suite_files.py": "arguments of the command line",
     "planning/graph_counts.py": "names of inputs and sizes in a graph",
     "runtimes/auto.py": "names of the system",

@@ -33,6 +33,7 @@ _PICKLES: dict[str, str] = {
     ".safetensors": "weights without a model",
 }
 _MAKE_ONNX = "Export the model that it was made from to ONNX, and name that file"
+_WITH_FUNCTION = "Write a function that loads it and returns the model, and name that: net.py:build"
 _FROM_ONNX = "Name the ONNX file that it was made from"
 #: Models that nothing here runs or exports, by suffix: what each is, and what to do.
 _FOREIGN: dict[str, tuple[str, str]] = {
@@ -45,6 +46,9 @@ _FOREIGN: dict[str, tuple[str, str]] = {
     ".plan": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
     ".trt": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
     ".caffemodel": ("it is weights of Caffe, which are not run here", _MAKE_ONNX),
+    ".ubj": ("it is a booster of XGBoost without example rows", _WITH_FUNCTION),
+    ".bst": ("it is a booster without example rows", _WITH_FUNCTION),
+    ".cbm": ("it is a model of CatBoost, which is not run here", _MAKE_ONNX),
     ".pdmodel": (
         "it is a model of PaddlePaddle, which is not run here",
         "Convert it with paddle2onnx, and name the ONNX file",

@@ -113,7 +113,9 @@ def parse_provider(
 def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
     if device and not kind.takes_device:
         raise UsageError(
-            f"{kind.alias} does not take the device {device!r}", place=place, hint=kind.alias
+            f"{kind.alias} does not take the device {device!r}",
+            place=place,
+            hint=f"Write {kind.alias}, without a device",
         )
     if kind.devices and device and device not in kind.devices:
         raise UsageError(

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -34,6 +35,9 @@ from pytest_ortbench.core.model_spec import (
     SUFFIXES,
     is_model_file,
 )
+
+if TYPE_CHECKING:
+    from pytest_ortbench.models.named_path import NamedPath
 
 _SUITES = Path(__file__).parents[1] / "suites"
 
@@ -165,20 +169,20 @@ def is_named_source(path: Path, config: pytest.Config) -> bool:
     """
     if path not in _named_paths(config) or not path.is_file():
         return False
-    # A start of pytest that is given nothing of this kind does not load it.
-    from pytest_ortbench.models.sources import source_at
+    return _looked_at(path).is_source
 
-    return source_at(path) is not None
+
+def _looked_at(path: Path) -> NamedPath:
+    # A start of pytest that is given nothing of this kind does not load it.
+    from pytest_ortbench.models.named_path import named_path
+
+    return named_path(path)
 
 
 def is_foreign_folder(path: Path, config: pytest.Config) -> bool:
     """Whether a folder was named that is a model of a format that nothing runs: its row says so."""
-    if not path.suffix or path not in _named_paths(config):
-        return False
-    from pytest_ortbench.models.sources import source_at  # as above
-
-    source = source_at(path)
-    return source is not None and bool(source.refusal)
+    is_one = bool(path.suffix) and path in _named_paths(config)
+    return is_one and _looked_at(path).is_refused
 
 
 def holds_named(folder: Path, config: pytest.Config) -> bool:
@@ -318,9 +322,8 @@ def folders_to_export(
     for written, folder in folders.items():
         if written in others or not (folder / CONFIG).is_file():
             continue
-        from pytest_ortbench.models.transformers_folder import is_saved_model  # as above
-
-        if is_saved_model(folder) and not any(folder in item.path.parents for item in items):
+        is_empty = not any(folder in item.path.parents for item in items)
+        if is_empty and _looked_at(folder).is_of_transformers:
             found.append(written)
     return found
 
@@ -386,10 +389,7 @@ def _stand_ins(folder: Path, config: pytest.Config) -> Iterator[Path]:
     The folder that pytest is called in is never taken for a source, since that is a program.
     """
     if (folder / CONFIG).is_file():
-        # A start of pytest that is given nothing of this kind does not load it.
-        from pytest_ortbench.models.transformers_folder import exported_in, is_saved_model
-
-        file = exported_in(folder) if is_saved_model(folder) else None
+        file = _looked_at(folder).exported
         yield from () if file is None else (file,)
     if (folder / SAVED_MODEL).is_file() and folder.resolve() != config.invocation_params.dir:
         yield folder / SAVED_MODEL

@@ -63,10 +63,10 @@ def take_typed(config: pytest.Config) -> None:
     told = getattr(config, "workerinput", {}).get(_KEY, [])
     typed = config.stash.setdefault(_TYPED, [*told])
     for place, argument in enumerate(map(str, config.args)):
-        file = function_file(argument) if "::" not in argument else ""
+        file, name = function_file(argument), argument.rpartition(":")[2]
         here = config.invocation_params.dir
-        if file and (here / file).is_file() and not (here / argument).exists():
-            name = argument.rpartition(":")[2]
+        is_one = "::" not in argument and name.isidentifier() and not _may_be_test(name, config)
+        if file and is_one and (here / file).is_file() and not (here / argument).exists():
             config.args[place] = f"{file}::{name}"
             typed.append(config.args[place])
 
@@ -138,17 +138,25 @@ def _named(config: pytest.Config) -> dict[Path, dict[str, str]]:
 
 
 def _may_be_test(name: str, config: pytest.Config) -> bool:
-    """Whether pytest collects a function of this name as a test."""
-    patterns = config.getini("python_functions")
+    """Whether pytest collects a function or a class of this name for its tests."""
+    patterns = [*config.getini("python_functions"), *config.getini("python_classes")]
     return any(
         name.startswith(pattern) or fnmatchcase(name, pattern) for pattern in map(str, patterns)
     )
 
 
 def _defined_in(path: Path) -> frozenset[str]:
-    """Names of the functions that a file defines; none where it is no Python."""
+    """Names of the functions that a file defines and that are no fixtures; none without Python."""
     try:
         body = ast.parse(path.read_bytes()).body
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
-    return frozenset(part.name for part in body if isinstance(part, ast.FunctionDef))
+    functions = [part for part in body if isinstance(part, ast.FunctionDef)]
+    return frozenset(
+        part.name for part in functions if not any(map(_is_fixture, part.decorator_list))
+    )
+
+
+def _is_fixture(decorator: ast.expr) -> bool:
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return getattr(named, "attr", getattr(named, "id", "")) == "fixture"

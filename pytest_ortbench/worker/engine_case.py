@@ -35,6 +35,7 @@ from pytest_ortbench.worker.engine_cache import cache_key
 from pytest_ortbench.worker.measured import Enter, MeasuredCase
 from pytest_ortbench.worker.memory import NoSource, ResidentSource, give_back_free_memory
 from pytest_ortbench.worker.runtime import distributions
+from pytest_ortbench.worker.software_device import software_device
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -156,6 +157,7 @@ class EngineCase(MeasuredCase):
             engine=self._kind.alias,
             engine_version=self._version,
             variables=device_variables(os.environ),
+            software_device=software_device(self.case.provider),
         )
 
     @property

@@ -20,6 +20,8 @@ _SOFTWARE = (
 _HARDWARE = re.compile(
     r"libvulkan_(?!lvp\b)\w+\.|libGLX_nvidia\.|libEGL_nvidia\.|amdvlk\d*\.|libnvidia-vulkan"
 )
+#: Devices of providers and engines that Vulkan drives, by alias.
+_VULKAN_DEVICES = {"ggml": "gpu", "iree": "vulkan"}
 _SIMULATOR = re.compile(r"libQnnHtp\.|QnnHtp\.dll")
 
 
@@ -33,7 +35,8 @@ def software_device(provider: Provider, maps: Path = _MAPS) -> str:
         provider: Whose sessions exist.
         maps: The files that this process has mapped.
     """
-    if provider.name == WEBGPU or (provider.alias == "ggml" and provider.device == "gpu"):
+    on_vulkan = provider.device == _VULKAN_DEVICES.get(provider.alias, "none")
+    if provider.name == WEBGPU or on_vulkan:
         libraries = _libraries(maps)
         if any(_HARDWARE.match(name) for name in libraries):
             return ""

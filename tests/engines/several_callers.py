@@ -5,9 +5,9 @@ A program of its own, for an interpreter that has the engine's packages::
     python tests/engines/several_callers.py TASK
 
 ``TASK`` is a JSON object: ``target`` (``module:class``), ``model``, or ``source`` with
-``function``, ``inputs`` and ``outputs`` (name to size, of float32), ``threads``. It prints one JSON
-line: how many inferences there were, how many were wrong, and whether outputs stay what they were
-while others run.
+``function``, ``inputs`` (name to size, of float32), ``outputs``, ``threads`` and ``device``. It
+prints one JSON line: how many inferences there were, how many were wrong, and whether outputs stay
+what they were while others run.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def opened(asked: Mapping[str, Any]) -> Inference:
         ),
         outputs=tuple(EngineTensor(name=name, type="tensor(float)") for name in asked["outputs"]),
         threads=asked["threads"],
+        device=asked.get("device", ""),
         source=None
         if source is None
         else Source(path=source, function=asked.get("function", ""), framework="", files=(source,)),

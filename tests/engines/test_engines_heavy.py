@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from pytest_ortbench.launch.software_vulkan import software_vulkan
 from tests.beside_packages import ROOT, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
@@ -131,27 +132,48 @@ def test_what_is_compiled_ahead_has_a_size(rows: Rows, model: str, engine: str) 
     assert measurement["startup"]["compiled_bytes"] > 0
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_callers_get_the_answers_to_their_own_questions(
-    document: dict[str, Any], engine: str, tmp_path: Path
-) -> None:
+def answers_of_callers(
+    document: dict[str, Any], engine: str, folder: Path, *, device: str = ""
+) -> dict[str, Any]:
+    """What several callers of one session of an engine found out."""
     case = next(
         case
         for case in document["cases"]
         if case["case"]["provider"]["alias"] == engine and case["measurements"]
     )
-    write_model(tmp_path / "net.onnx")
+    write_model(folder / "net.onnx")
     asked = {
         "target": f"pytest_ortbench.engines.{CLASSES[engine]}",
-        "model": str(tmp_path / "net.onnx"),
+        "model": str(folder / "net.onnx"),
         "inputs": {"x": [1, 3, 32, 32]},
         "outputs": ["p", "y"],
         "threads": 2,
+        "device": device,
     }
     python = case["measurements"][0]["runtime"]["executable"]
     program = str(ROOT / "tests" / "engines" / "several_callers.py")
-    done = run_beside(python, program, json.dumps(asked), folder=tmp_path)
-    found = json.loads(done.stdout.splitlines()[-1])
+    done = run_beside(python, program, json.dumps(asked), folder=folder)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_callers_get_the_answers_to_their_own_questions(
+    document: dict[str, Any], engine: str, tmp_path: Path
+) -> None:
+    found = answers_of_callers(document, engine, tmp_path)
     assert found["differ"], "one answer for all questions would tell nothing"
     assert (found["wrong"], found["errors"]) == (0, [])
     assert found["stay"], "the next inference wrote over what the caller holds"
+
+
+def test_iree_runs_on_a_vulkan_device_in_software(
+    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vulkan = software_vulkan()
+    if vulkan is None or not (vulkan.has_loader and vulkan.installed):
+        pytest.skip("no Vulkan loader, or no SwiftShader: packages libvulkan1 and chromium")
+    monkeypatch.setenv("VK_ICD_FILENAMES", vulkan.installed)
+    found = answers_of_callers(document, "iree", tmp_path, device="vulkan")
+    assert (found["wrong"], found["errors"]) == (0, [])
+    assert (found["differ"], found["stay"]) == (True, True)

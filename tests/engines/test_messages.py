@@ -280,7 +280,7 @@ fold_constants ...
     ],
 )
 def test_ncnn_says_why_its_converter_wrote_nothing(log: str, status: int, line: str) -> None:
-    assert ncnn.conversion_refusal(log, status) == line
+    assert ncnn.pnnx_refusal(log, status) == line
 
 
 _NETWORK = """7767517

@@ -14,7 +14,7 @@ from pytest_ortbench.core.own_folder import OWNER
 from pytest_ortbench.engines.iree.worker import Iree
 from pytest_ortbench.engines.mnn.worker import Mnn
 from pytest_ortbench.engines.ncnn.worker import Ncnn
-from pytest_ortbench.engines.seam import EngineTask, EngineTensor
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
 
 TASK = EngineTask(
     path=Path("net.onnx"),
@@ -65,3 +65,28 @@ def test_what_is_compiled_lies_in_a_folder_that_says_whose_it_is(
     assert (place / OWNER).is_file()
     engine.close()
     assert not place.exists()
+
+
+class Output:
+    """An output of IREE, on a device that hands values over or refuses to."""
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+
+    def to_host(self) -> np.ndarray[Any, Any]:
+        if self.reason:
+            raise RuntimeError(self.reason)
+        return np.ones((1, 4), np.float32)
+
+
+def test_what_iree_never_answered_is_unsupported_and_what_fails_later_is_an_error() -> None:
+    outputs = [Output("no allocation"), Output("no allocation"), Output(), Output("lost")]
+    infer = Iree(TASK)._inference(lambda _: outputs.pop(0))
+    feeds = {"x": np.ones((1, 4), np.float32)}
+    for kind in ("unsupported", "unsupported", "", "error"):
+        if not kind:
+            assert infer(feeds)[0].tolist() == [[1.0] * 4]
+            continue
+        with pytest.raises(EngineRefusal) as caught:
+            infer(feeds)
+        assert caught.value.kind == kind

@@ -83,7 +83,7 @@ def test_a_folder_above_it_says_that_the_folder_is_named(
     assert re.search(r" 2 models", pytester.runpytest("all").stdout.str())
 
 
-@pytest.mark.parametrize("argument", ["hf", "hf/", "hf/onnx"])
+@pytest.mark.parametrize("argument", ["hf/", "hf/onnx"])
 def test_a_folder_of_transformers_is_the_model_that_was_exported_from_it(
     pytester: pytest.Pytester, folder: Path, argument: str
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_folder_of_transformers_without_a_file_says_what_is_missing(
     pytester.runpytest("hf").stdout.no_fnmatch_line("ortbench: *")
 
 
-@pytest.mark.parametrize("argument", ["saved", "saved/", "saved/saved_model.pb"])
+@pytest.mark.parametrize("argument", ["saved/", "saved/saved_model.pb"])
 def test_a_folder_of_a_saved_model_is_one_model_where_it_is_named(
     pytester: pytest.Pytester, argument: str
 ) -> None:

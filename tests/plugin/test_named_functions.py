@@ -16,12 +16,17 @@ from pytest_ortbench.plugin.named_functions import take_typed, tell_worker
 _CODE = """
 import unittest
 import numpy as np
+import pytest
 
 def build():
     return (lambda feeds: [feeds["x"]]), {"x": np.ones((4, 3), np.float32)}, {"onnx": "d.onnx"}
 
 def lost():
     raise RuntimeError("the weights are gone")
+
+@pytest.fixture
+def given():
+    pass
 
 def test_own():
     pass
@@ -49,7 +54,7 @@ LOST = "net.py::lost::test_latency[net.py:lost/native/cpu/b1]"
 
 
 @pytest.mark.usefixtures("net")
-@pytest.mark.parametrize("argument", ["net.py:lost", "net.py::lost", "./net.py:lost", LOST])
+@pytest.mark.parametrize("argument", ["net.py:lost", "net.py::lost", LOST])
 def test_a_function_is_a_model_however_it_is_written(
     pytester: pytest.Pytester, argument: str
 ) -> None:
@@ -61,7 +66,8 @@ def test_a_function_is_a_model_however_it_is_written(
 def test_what_may_be_a_test_is_left_to_pytest(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest("net.py::test_own", "net.py::Checks")
     assert result.parseoutcomes() == {"passed": 2}
-    assert pytester.runpytest("net.py::nope").ret == pytest.ExitCode.USAGE_ERROR
+    for argument in ("net.py::nope", "net.py::given", "net.py:test_own"):
+        assert pytester.runpytest(argument).ret == pytest.ExitCode.USAGE_ERROR
     pytester.makeini("[pytest]\npython_functions = lo* test")
     assert pytester.runpytest("net.py::lost").parseoutcomes() == {"failed": 1}
 
@@ -87,12 +93,13 @@ def test_a_function_that_is_not_there_is_a_row_that_says_so(pytester: pytest.Pyt
 def test_a_file_that_is_called_so_goes_first(pytester: pytest.Pytester, net: Path) -> None:
     (net.parent / "net.py:lost").write_bytes(b"")
     config: Any = SimpleNamespace(
-        args=["net.py:lost", "other.py:lost", "net.py:build"],
+        args=["net.py:lost", "other.py:lost", "net.py:build", "net.py:"],
+        getini=lambda _: ["test", "Test"],
         stash=pytest.Stash(),
         invocation_params=SimpleNamespace(dir=pytester.path),
     )
     take_typed(config)
-    assert config.args == ["net.py:lost", "other.py:lost", "net.py::build"]
+    assert config.args == ["net.py:lost", "other.py:lost", "net.py::build", "net.py:"]
     node: Any = SimpleNamespace(workerinput={}, config=config)
     tell_worker(node)
     assert list(node.workerinput.values()) == [["net.py::build"]]

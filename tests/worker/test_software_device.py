@@ -21,6 +21,8 @@ LLVMPIPE = "/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so"
         ("webgpu", [SWIFTSHADER], "SwiftShader"),
         ("webgpu", [LLVMPIPE], "llvmpipe"),
         ("ggml:gpu", [LLVMPIPE], "llvmpipe"),
+        ("iree:vulkan", [SWIFTSHADER], "SwiftShader"),
+        ("iree", [SWIFTSHADER], ""),
         # Nobody tells which of them is used.
         ("webgpu", [LLVMPIPE, "/usr/lib/libGLX_nvidia.so.0"], ""),
         ("webgpu", [LLVMPIPE, "/usr/lib/libvulkan_radeon.so"], ""),

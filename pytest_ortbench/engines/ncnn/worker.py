@@ -164,7 +164,7 @@ class Ncnn(Engine):
             arguments = converter_arguments(self.task)
             done = _run([str(self._converter), file.name, *arguments], folder)
             if done.returncode or not (folder / _NETWORK).is_file():
-                raise EngineRefusal(conversion_refusal(done.stdout, done.returncode))
+                raise EngineRefusal(pnnx_refusal(done.stdout, done.returncode))
             refuse_lacking(_LEFT.findall(done.stdout))
             # The one that is looked for comes last.
             for name in (_WEIGHTS, _SIZES, _PROGRAM, _NETWORK):
@@ -269,7 +269,7 @@ def batches_of(program: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in found}
 
 
-def conversion_refusal(log: str, status: int) -> str:
+def pnnx_refusal(log: str, status: int) -> str:
     """Return in one line why the converter wrote nothing.
 
     Args:

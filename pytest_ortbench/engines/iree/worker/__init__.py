@@ -50,6 +50,7 @@ class Iree(Engine):
     _device: Any = None
     _compiled: Path | None = None
     _own: OwnFolder | None = None
+    _has_answered = False
 
     def load(self) -> str:
         """Import the runtime, tell it its number of threads, and return its version."""
@@ -116,19 +117,49 @@ class Iree(Engine):
         names = [item.name for item in self.task.inputs]
         given = [NUMPY_TYPES[item.type] for item in self.task.outputs]
 
+        fetch = self._fetched
+
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             try:
                 results = function(*[feeds[name] for name in names])
                 if len(given) == 1:
                     results = (results,)
-                return [
-                    result.to_host().astype(type_, copy=False)
+                outputs = [
+                    fetch(result).astype(type_, copy=False)
                     for result, type_ in zip(results, given, strict=True)
                 ]
             except (IndexError, RuntimeError, ValueError) as error:
-                raise EngineRefusal(run_refusal(str(error)), kind="error") from error
+                # What never answered can't be run; what fails later is a failure.
+                kind = "error" if self._has_answered else "unsupported"
+                raise EngineRefusal(run_refusal(str(error)), kind=kind) from error
+            self._has_answered = True
+            return outputs
 
         return infer
+
+    def _fetched(self, result: Any) -> Any:
+        """Return an output as an array.
+
+        IREE's own copy has Vulkan write into the array itself where the driver can. *Seen*:
+        SwiftShader can, and refuses most arrays, since they begin at no page. Other Vulkan drivers
+        can't, and there IREE copies through memory of the device, as is done here for all.
+        """
+        if self.driver != "vulkan" or result._is_mappable():
+            return result.to_host()
+        runtime, device, view = self._runtime, self._device, result._buffer_view
+        source = view.get_buffer()
+        memory, usage = runtime.MemoryType, runtime.BufferUsage
+        copied = device.allocator.allocate_buffer(
+            memory_type=int(memory.HOST_LOCAL | memory.DEVICE_VISIBLE),
+            allowed_usage=int(usage.TRANSFER_TARGET | usage.MAPPING_SCOPED),
+            allocation_size=source.byte_length(),
+        )
+        semaphore = device.create_semaphore(0)
+        before, after = (runtime.HalFence.create_at(semaphore, value) for value in (0, 1))
+        device.queue_copy(source, copied, wait_semaphores=before, signal_semaphores=after)
+        after.wait()
+        kind = runtime.HalElementType.map_to_dtype(view.element_type)
+        return copied.map().asarray(view.shape, kind)
 
     def _open_device(self) -> None:
         try:
