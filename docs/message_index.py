@@ -58,6 +58,7 @@ _CAUSES = {
     "inputs": "Feed both the same: `--ort-inputs` holds for both sides.",
     "status": "Mend the side that can't be measured; its own line has the reason.",
     "machine": "Compare both sides in one run (`--ort-against`).",
+    "device": "Compare with a stored run of the same device.",
     "workload": "Ask for the same sizes, threads and options as the stored run did.",
     "shared": "Compare both sides in one run (`--ort-against`).",
     "yardstick": "Measure again where the field that the reason names is the same, or compare both "

@@ -80,7 +80,8 @@ class Series:
 
     Attributes:
         key: (case id, runtime label).
-        role_note: What stands behind its name: what it is if it is no execution provider.
+        note: What stands behind its name: what it is if it is no execution provider, and what
+            computed in the place of a device.
         machine: Host of its runs, numbered where one host has had different facts or canaries.
         points: The oldest first.
         steps: Where it changed.
@@ -90,7 +91,7 @@ class Series:
     """
 
     key: Key
-    role_note: str = ""
+    note: str = ""
     machine: str
     points: tuple[Point, ...]
     steps: tuple[Step, ...] = ()
@@ -103,7 +104,7 @@ class _CaseInRun:
     """One case in one run by both scales, each with what makes it another scale than others."""
 
     host: str
-    role_note: str
+    note: str
     yardstick: RelativeLatency | None
     by_yardstick: Point | None
     canary: str
@@ -128,16 +129,17 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     Raises:
         UsageError: if the library that finds change points is not installed.
     """
-    readings: dict[tuple[Key, Facts], list[_CaseInRun]] = {}
+    readings: dict[tuple[Key, Facts, str], list[_CaseInRun]] = {}
     for run in sorted(runs, key=lambda run: run.started_at):
         stable = tuple(sorted(run.machine.stable.items()))
         for result in run.cases:
             reading = _reading(run, result)
             if reading is not None:
-                readings.setdefault((result.case.key, stable), []).append(reading)
+                place = (result.case.key, stable, reading.note)
+                readings.setdefault(place, []).append(reading)
     made: list[tuple[Facts, Series]] = []
     hosts: dict[Facts, tuple[str, str]] = {}
-    for (key, stable), of_case in readings.items():
+    for (key, stable, note), of_case in readings.items():
         with_yardstick = any(reading.by_yardstick is not None for reading in of_case)
         points_of: dict[Facts, list[Point]] = {}
         for reading in of_case:
@@ -151,7 +153,7 @@ def histories(runs: Iterable[Run]) -> list[Series]:
         for facts, points in points_of.items():
             series = Series(
                 key=key,
-                role_note=of_case[-1].role_note,
+                note=note,
                 machine="",
                 points=tuple(points),
                 steps=change_points([point.ratio for point in points]),
@@ -183,7 +185,8 @@ def _reading(run: Run, result: CaseResult) -> _CaseInRun | None:
     known = None if isinstance(relative, NoRelativeLatency) else relative
     return _CaseInRun(
         host=run.machine.host,
-        role_note=result.case.provider.role_note,
+        note=result.case.provider.role_note
+        + "".join(f" ({name})" for name in result.software_devices),
         yardstick=known,
         by_yardstick=None
         if known is None
@@ -207,7 +210,7 @@ def series_names(series: Sequence[Series]) -> list[str]:
     """Name each series: ``net/fp32/cpu/b1 on lab-1``, with the runtime where there are several."""
     several = len({entry.key[1] for entry in series}) > 1
     return [
-        f"{entry.key[0]}{f'+{entry.key[1]}' if several else ''}{entry.role_note} on {entry.machine}"
+        f"{entry.key[0]}{f'+{entry.key[1]}' if several else ''}{entry.note} on {entry.machine}"
         for entry in series
     ]
 

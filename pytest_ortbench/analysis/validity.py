@@ -44,6 +44,9 @@ RESOLUTION_SHARE = 0.01
 #: Precisions that a provider may execute in another one, and what their kernels read.
 _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
 
+#: What kernels read that multiply integers.
+_INTEGERS = frozenset({"int4", "int8", "uint8"})
+
 
 def flags_of(result: CaseResult) -> tuple[Flag, ...]:
     """Return all flags that can be told from one result, in the order of the registry.
@@ -66,6 +69,20 @@ _CHANCE = 1 / 200
 
 
 def _emulated(result: CaseResult) -> str:
+    return _in_another_float(result) or _without_integers(result)
+
+
+def _without_integers(result: CaseResult) -> str:
+    """How a variant in int8 is executed, if no node of it multiplies integers."""
+    read = result.placement.products if result.placement is not None else {}
+    if not base_of(result.case).startswith("int8") or not read or read.keys() & _INTEGERS:
+        return ""
+    kernels = ", ".join(read)
+    return f"{result.case.variant.precision} was requested, but kernels read {kernels}"
+
+
+def _in_another_float(result: CaseResult) -> str:
+    """How a case in half precision is executed, if in another one."""
     case = result.case
     asked = base_of(case)
     held = asked if asked in _KERNEL_TYPES else computed_precision(case)
@@ -147,8 +164,7 @@ def _partial(result: CaseResult) -> str:
 
 
 def _software(result: CaseResult) -> str:
-    devices = {worker.runtime.software_device for worker in result.measurements}
-    return ", ".join(sorted(filter(None, devices)))
+    return ", ".join(result.software_devices)
 
 
 def _in_turn(result: CaseResult) -> str:

@@ -126,6 +126,6 @@ def _state(label: str, attempt: Remembered) -> ProviderState:
 def _supply(kind: ProviderKind) -> str:
     """What it takes to have a provider, in a few words."""
     if not kind.distributions:
-        return f"in no package on PyPI: {kind.source}"
+        return f"in no package on PyPI: {kind.elsewhere}"
     installs = " or ".join(f"pip install {name}" for name in kind.distributions)
     return f"{installs}; needs {kind.source}" if kind.source else installs

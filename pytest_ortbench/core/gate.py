@@ -24,6 +24,7 @@ CAUSES: dict[str, str] = {
     "inputs": "the two sides have different inputs",
     "status": "a side can't be measured",
     "machine": "the two runs come from different machines",
+    "device": "a program computed in the place of the device, and not the same one in both runs",
     "workload": "the two runs did different work",
     "shared": "times of two runs can't be compared on a shared machine",
     "yardstick": "the two runs have no yardstick in common, or its turns do not compare",

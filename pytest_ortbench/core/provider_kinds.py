@@ -19,6 +19,8 @@ class ProviderKind:
             knows; empty if the provider takes no device.
         in_all: Whether ``all`` means it too.
         in_turn: Whether ONNX Runtime lets one caller at a time run a session of it.
+        elsewhere: Who has it where no package on PyPI does, as a sentence; empty where one does.
+        spellings: Other words that people write for it, in lower case.
     """
 
     alias: str
@@ -28,6 +30,8 @@ class ProviderKind:
     device: str = ""
     in_all: bool = True
     in_turn: bool = False
+    elsewhere: str = ""
+    spellings: tuple[str, ...] = ()
 
 
 #: The provider that every runtime has.
@@ -39,7 +43,8 @@ WEBGPU = "WebGpuExecutionProvider"
 #: Providers that work on NVIDIA's GPUs, with CUDA's libraries.
 NVIDIA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 
-_BUILD = "builds of ONNX Runtime from source"
+_BUILD = "builds of ONNX Runtime from source have it"
+_ANDROID = "on Android the package onnxruntime-android (Maven: com.microsoft.onnxruntime) has it"
 
 _KINDS: tuple[ProviderKind, ...] = (
     ProviderKind(alias="cpu", name=CPU, distributions=("onnxruntime",)),
@@ -76,6 +81,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         distributions=("onnxruntime-directml",),
         source="Windows with a DirectX 12 device",
         device="dml",
+        spellings=("directml",),
         in_turn=True,  # by its documentation
     ),
     ProviderKind(
@@ -125,12 +131,69 @@ _KINDS: tuple[ProviderKind, ...] = (
     ProviderKind(
         alias="vitisai",
         name="VitisAIExecutionProvider",
-        source="AMD's Ryzen AI software and Vitis AI images",
+        elsewhere="AMD's Ryzen AI software and Vitis AI images have it",
+        spellings=("vitis-ai", "ryzenai"),
     ),
-    ProviderKind(alias="xnnpack", name="XnnpackExecutionProvider", source=_BUILD),
-    ProviderKind(alias="acl", name="ACLExecutionProvider", source=_BUILD),
-    ProviderKind(alias="armnn", name="ArmNNExecutionProvider", source=_BUILD),
-    ProviderKind(alias="dnnl", name="DnnlExecutionProvider", source=_BUILD),
+    ProviderKind(
+        alias="xnnpack",
+        name="XnnpackExecutionProvider",
+        elsewhere=f"{_ANDROID}, on iOS the pod onnxruntime-c, and elsewhere {_BUILD}",
+    ),
+    ProviderKind(
+        alias="acl",
+        name="ACLExecutionProvider",
+        elsewhere=f"on Linux for Arm, with Arm's Compute Library, {_BUILD}",
+    ),
+    ProviderKind(
+        alias="armnn",
+        name="ArmNNExecutionProvider",
+        elsewhere=f"on Linux for Arm, with Arm NN, older {_BUILD}",
+        spellings=("arm-nn",),
+    ),
+    ProviderKind(
+        alias="dnnl",
+        name="DnnlExecutionProvider",
+        elsewhere=f"with oneDNN, {_BUILD}",
+        spellings=("onednn", "mkldnn"),
+    ),
+    ProviderKind(alias="nnapi", name="NnapiExecutionProvider", elsewhere=_ANDROID),
+    ProviderKind(
+        alias="rknpu",
+        name="RknpuExecutionProvider",
+        elsewhere=f"on Linux of Rockchip's boards, with the RKNPU DDK, older {_BUILD}",
+    ),
+    ProviderKind(
+        alias="vsinpu",
+        name="VSINPUExecutionProvider",
+        elsewhere=f"on Linux of boards with VeriSilicon's NPU, with TIM-VX, {_BUILD}",
+    ),
+    ProviderKind(
+        alias="snpe",
+        name="SNPEExecutionProvider",
+        elsewhere=f"on Windows and Android of Qualcomm's processors {_BUILD}; qnn is newer",
+    ),
+    ProviderKind(
+        alias="webnn",
+        name="WebNNExecutionProvider",
+        elsewhere="in browsers the package onnxruntime-web of npm has it",
+    ),
+    # Hardware that ONNX Runtime reaches through a provider of another name, or not at all.
+    ProviderKind(
+        alias="ane",
+        name="Apple Neural Engine",
+        elsewhere="on macOS onnxruntime reaches it through Core ML: --ort-providers=coreml:npu",
+    ),
+    ProviderKind(
+        alias="tpu",
+        name="TPU",
+        elsewhere="on machines with a TPU the engine jax runs on it: --ort-providers=jax:tpu",
+    ),
+    ProviderKind(
+        alias="fpga",
+        name="FPGA",
+        elsewhere="for AMD's FPGAs images of Vitis AI have the provider vitisai: "
+        "--ort-providers=vitisai",
+    ),
     # *Seen*: listed first by the plain CPU wheel on Linux, and takes no node of any graph.
     ProviderKind(
         alias="azure", name="AzureExecutionProvider", distributions=("onnxruntime",), in_all=False
@@ -150,6 +213,26 @@ _KINDS: tuple[ProviderKind, ...] = (
 KINDS: dict[str, ProviderKind] = {kind.alias: kind for kind in _KINDS}
 #: The same by full name.
 BY_NAME: dict[str, ProviderKind] = {kind.name: kind for kind in _KINDS}
+#: The same by what people write in small letters or capitals: other spellings, and aliases of what
+#: no package has, since such words are names of hardware or of its makers.
+_BY_SPELLING: dict[str, ProviderKind] = {
+    word: kind
+    for kind in _KINDS
+    for word in (*kind.spellings, *([] if kind.distributions else [kind.alias]))
+}
+
+#: Hardware that several providers work on, and how each is written.
+SHARED_HARDWARE: dict[str, str] = {
+    "gpu": "cuda or tensorrt (NVIDIA), migraphx (AMD), openvino:GPU (Intel), coreml:gpu (Apple), "
+    "dml (Windows), webgpu (any)",
+    "npu": "openvino:NPU (Intel), vitisai (AMD), qnn:htp (Qualcomm), coreml:npu (Apple), dml:npu "
+    "(Windows)",
+}
+
+
+def known_kind(word: str) -> ProviderKind | None:
+    """Return the provider that a word means: an alias, a full name or another spelling."""
+    return KINDS.get(word) or BY_NAME.get(word) or _BY_SPELLING.get(word.lower())
 
 
 def supplied_by(alias: str) -> str:
@@ -162,7 +245,7 @@ def supplied_by(alias: str) -> str:
     if kind is None:
         return ""
     if not kind.distributions:
-        return f"no package on PyPI contains {kind.name}; {kind.source} do"
+        return f"no package on PyPI contains {kind.name}; {kind.elsewhere}"
     first, *others = kind.distributions
     more = f" (or {', '.join(others)})" if others else ""
     needs = f"; it needs {kind.source}" if kind.source else ""

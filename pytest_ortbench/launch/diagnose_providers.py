@@ -250,7 +250,9 @@ def _supplier(evidence: Evidence) -> str:
     if evidence.provider is None:
         return ""
     kind = BY_NAME.get(evidence.provider.name)
-    return f"It needs {kind.source}" if kind is not None and kind.source else ""
+    if kind is None or not kind.source:
+        return supplied_by(evidence.provider.alias) if kind is not None and kind.elsewhere else ""
+    return f"It needs {kind.source}"
 
 
 #: In the order in which they are asked.

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.outcome import RuntimeInfo
-from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, KINDS, ProviderKind
+from pytest_ortbench.core.provider_kinds import (
+    BY_NAME,
+    CPU,
+    KINDS,
+    SHARED_HARDWARE,
+    ProviderKind,
+    known_kind,
+)
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import ALIASES, engine_kind
@@ -50,8 +57,19 @@ class RuntimeOffer:
 
 _PLACE = "--ort-providers"
 _SUFFIX = "ExecutionProvider"
-#: Everything that has a name of ours.
-_KNOWN = {*KINDS, *BY_NAME, *ALIASES}
+
+
+def _is_known(word: str) -> bool:
+    """Whether a word is a name of ours, of a provider or of an engine."""
+    return word in ALIASES or known_kind(word) is not None
+
+
+def _suggested() -> tuple[str, ...]:
+    """What a misspelt word may stand for: providers and engines, and no hardware."""
+    providers = [
+        alias for alias, kind in KINDS.items() if kind.distributions or kind.name.endswith(_SUFFIX)
+    ]
+    return (*providers, *ALIASES, ALL)
 
 
 def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str, ...]:
@@ -67,7 +85,7 @@ def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str
 
 def _starts_spec(rest: str) -> bool:
     word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
-    if word == ALL or word in _KNOWN or word.endswith(_SUFFIX):
+    if word == ALL or _is_known(word) or word.endswith(_SUFFIX):
         return True
     return bool(word) and engine_kind(word) is not None
 
@@ -93,7 +111,9 @@ def parse_provider(
         UsageError: if no such provider is known, or the device does not fit it.
     """
     word, _, device = (part.strip() for part in spec.partition(":"))
-    kind = KINDS.get(word) or BY_NAME.get(word) or _configured(word, aliases or {})
+    kind, own = known_kind(word), _configured(word, aliases or {})
+    if own is not None and (kind is None or kind.name != own.name):
+        kind = own
     engine = None if kind is not None or word in available else engine_kind(word)
     if engine is not None:
         return _on_engine(engine, device, place)
@@ -129,7 +149,7 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
 def is_known(spec: str, aliases: Mapping[str, str]) -> bool:
     """Whether a specification is understood without asking a runtime what it has."""
     word = spec.partition(":")[0].strip()
-    return spec == ALL or word in _KNOWN or bool(_configured(word, aliases))
+    return spec == ALL or _is_known(word) or bool(_configured(word, aliases))
 
 
 def _configured(word: str, aliases: Mapping[str, str]) -> ProviderKind | None:
@@ -249,7 +269,7 @@ def parse_provider_options(
                 place=place,
                 hint="Write ALIAS.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
             )
-        kind = KINDS.get(word) or BY_NAME.get(word) or engine_kind(word)
+        kind = known_kind(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):
             raise _unknown(word, (), place)
         alias = kind.alias if kind else word
@@ -285,7 +305,7 @@ def refuse_unused_options(
     words = [spec.partition(":")[0].strip() for spec in split]
     if not words or ALL in words:
         return
-    kinds = [KINDS.get(word) or BY_NAME.get(word) or engine_kind(word) for word in words]
+    kinds = [known_kind(word) or engine_kind(word) for word in words]
     asked = {kind.alias for kind in kinds if kind is not None} | set(words)
     if not all(kinds):
         # The project or a runtime gives this provider its other name, which isn't known here.
@@ -302,23 +322,28 @@ def refuse_unused_options(
 
 def _may_be_plugin(word: str) -> bool:
     """Whether a runtime could have a provider of this name that we have never heard of."""
-    if word in _KNOWN or not word or "," in word:
+    if _is_known(word) or not word or "," in word:
         return False
     if word.endswith(_SUFFIX):
         # Full names resemble each other by their ending; only a wrong capital is surely an error.
         return word.lower() not in {name.lower() for name in BY_NAME}
-    return not nearest(word, sorted({*KINDS, *ALIASES, ALL}))
+    return not nearest(word, sorted(_suggested()))
 
 
 def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
     if "," in word:
         # The comma did not separate because no known provider follows it: that one is misspelt.
         pieces = [piece.strip() for piece in word.split(",")]
-        unknown = [piece for piece in pieces if piece not in _KNOWN]
+        unknown = [piece for piece in pieces if not _is_known(piece)]
         word = unknown[0] if unknown else word
-    names = (
-        (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*KINDS, *ALIASES, ALL, *available)
-    )
+    several = SHARED_HARDWARE.get(word.lower())
+    if several is not None:
+        return UsageError(
+            f"{word!r} is hardware that several execution providers work on",
+            place=place,
+            hint=f"Name one: {several}",
+        )
+    names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*_suggested(), *available)
     return UsageError(
         f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
     )

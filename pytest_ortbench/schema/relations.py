@@ -186,7 +186,7 @@ def _placement(placement: Placement) -> Iterator[Broken]:
         if placement.seen:
             yield "seen", "must be empty: the profile is whole"
         return
-    for name in ("executed", "shape_only", "time_ns"):
+    for name in ("executed", "shape_only", "time_ns", "products"):
         if getattr(placement, name):
             yield name, "must be empty: the profile broke off"
     for name in ("nodes_on_provider", "nodes_total"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
@@ -90,6 +91,7 @@ def read_profile(
         reason = f"no witness: the assignment interface names no node of {provider}"
         assignment = Assignment(reason=reason)
     known = bool(assignment.nodes) and not cut
+    precisions = _Precisions.of(kinds[COMPUTING], provider)
     return Placement(
         provider=provider,
         executed={} if cut else executed,
@@ -102,7 +104,8 @@ def read_profile(
             sorted(Counter(n.op for n in kinds[COMPUTING] if n.provider != provider).items())
         ),
         copies=len(kinds[COPY]),
-        precision_executed=None if cut else _precision(kinds[COMPUTING], provider),
+        precision_executed=None if cut else precisions.main,
+        products={} if cut else dict(sorted(precisions.products.items())),
         nodes_on_provider=assignment.on(provider) if known else None,
         nodes_total=len(assignment.nodes) if known else None,
         witness=(
@@ -128,25 +131,42 @@ def _time_ns(events: Iterable[NodeEvent], runs: int) -> dict[str, int]:
     return {provider: round(us * 1000 / runs) for provider, us in sorted(total_us.items())}
 
 
-def _precision(nodes: Iterable[NodeEvent], provider: str) -> str | None:
-    """The precision of most of the provider's nodes that multiply; of all that compute, if none do.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Precisions:
+    """Numbers of a provider's nodes by what they read, each node once.
 
-    Each node counts once and time decides nothing: short runs are timed in whole microseconds and
-    move with the machine's load, and one graph must not be half precision in one case and single in
-    the next. Of equal counts the widest stands, so that no precision is claimed without need.
+    Time decides nothing: short runs are timed in whole microseconds and move with the machine's
+    load, and one graph must not be half precision in one case and single in the next.
+
+    Attributes:
+        products: Of those that multiply.
+        others: Of the others that compute.
     """
-    own = [node for node in nodes if node.provider == provider]
-    if any(node.partition for node in own):
-        # What happens inside one is not seen, and it is most of the work.
-        return None
-    known = [
-        (node.op, precision)
-        for node in own
-        if node.op not in _CONVERSIONS and (precision := _node_precision(node)) is not None
-    ]
-    multiplying = [precision for op, precision in known if _multiplies(op)]
-    counts = Counter(multiplying or [precision for _, precision in known])
-    return max(counts, key=lambda each: (counts[each], _WIDTH[each]), default=None)
+
+    products: Counter[str]
+    others: Counter[str]
+
+    @classmethod
+    def of(cls, nodes: Iterable[NodeEvent], provider: str) -> _Precisions:
+        """Count the nodes of a provider; none where a partition hides most of the work."""
+        found = cls(products=Counter(), others=Counter())
+        own = [node for node in nodes if node.provider == provider]
+        if any(node.partition for node in own):
+            return found
+        for node in own:
+            precision = None if node.op in _CONVERSIONS else _node_precision(node)
+            if precision is not None:
+                (found.products if _multiplies(node.op) else found.others)[precision] += 1
+        return found
+
+    @property
+    def main(self) -> str | None:
+        """The precision of most nodes that multiply; of all that compute, if none do.
+
+        Of equal counts the widest stands, so that no precision is claimed without need.
+        """
+        counts = self.products or self.others
+        return max(counts, key=lambda each: (counts[each], _WIDTH[each]), default=None)
 
 
 def _multiplies(op: str) -> bool:

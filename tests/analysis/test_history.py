@@ -95,6 +95,25 @@ def test_a_host_that_changed_and_a_second_runtime_are_told_apart():
     ]
 
 
+def test_a_device_in_software_and_hardware_are_apart():
+    runs = [run_of(index, 3_000_000) for index in range(4)]
+    for index in (1, 3):
+        (result,) = runs[index].cases
+        workers = tuple(
+            dataclasses.replace(
+                worker, runtime=dataclasses.replace(worker.runtime, software_device="SwiftShader")
+            )
+            for worker in result.measurements
+        )
+        changed = dataclasses.replace(result, measurements=workers)
+        runs[index] = dataclasses.replace(runs[index], cases=(changed,))
+    found = histories(runs)
+    assert [(series.note, len(series.points)) for series in found] == [
+        ("", 2),
+        (" (SwiftShader)", 2),
+    ]
+
+
 def test_machines_are_apart_and_runs_in_order_of_time():
     runs = [run_of(index, 3_000_000 if index < 6 else 3_600_000) for index in range(12)]
     other = [run_of(index, 9_000_000, host="b") for index in range(3)]

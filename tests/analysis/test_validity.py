@@ -171,6 +171,30 @@ def test_emulated(precision: str, executed: str | None, emulated: bool):
 
 
 @pytest.mark.parametrize(
+    ("precision", "products", "emulated"),
+    [
+        ("int8-static", {"float32": 12}, True),
+        ("int8-dynamic", {"float32": 12}, True),
+        ("int8-static", {"float16": 2, "float32": 12}, True),
+        # Some of its products stay in single precision by choice.
+        ("int8-static", {"float32": 11, "uint8": 1}, False),
+        ("int8-dynamic", {"float32": 3, "int8": 9}, False),
+        # The inside of what a compiler made is not seen.
+        ("int8-static", {}, False),
+        ("int4", {"float32": 12}, False),
+        ("native", {"float32": 12}, False),
+        ("fp32", {"float32": 12}, False),
+    ],
+)
+def test_a_variant_in_int8_of_which_no_product_is_in_integers_is_emulated(
+    precision: str, products: dict[str, int], emulated: bool
+) -> None:
+    placement = replace(make_placement(precision_executed=None), products=products)
+    result = make_result(case=make_case(precision=precision), placement=placement)
+    assert ("EMULATED" in [flag.name for flag in flags_of(result)]) is emulated
+
+
+@pytest.mark.parametrize(
     ("weights", "casts", "executed", "emulated"),
     [
         ("float16", 0, "float32", True),

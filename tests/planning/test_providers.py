@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +114,52 @@ def test_an_unknown_provider_names_the_nearest_known_one(spec: str, hint: str) -
 
 
 @pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("nnapi", "NnapiExecutionProvider"),
+        ("NNAPI", "NnapiExecutionProvider"),
+        ("NnapiExecutionProvider", "NnapiExecutionProvider"),
+        ("tpu", "TPU"),
+        ("TPU", "TPU"),
+        ("fpga", "FPGA"),
+        ("ANE", "Apple Neural Engine"),
+        ("RKNPU", "RknpuExecutionProvider"),
+        ("armnn", "ArmNNExecutionProvider"),
+        ("ArmNN", "ArmNNExecutionProvider"),
+        ("ACL", "ACLExecutionProvider"),
+        ("XNNPACK", "XnnpackExecutionProvider"),
+        ("DirectML", "DmlExecutionProvider"),
+        ("migraphx", "MIGraphXExecutionProvider"),
+        ("coreml", "CoreMLExecutionProvider"),
+        ("oneDNN", "DnnlExecutionProvider"),
+    ],
+)
+def test_a_word_for_hardware_that_is_not_here_is_a_case(word: str, name: str) -> None:
+    check_specs(["cpu", word])
+    assert split_specs(f"cpu,{word}") == ("cpu", word)
+    providers, _ = expand([f"cpu,{word}"], RuntimeOffer(available=PLAIN))
+    assert [provider.name for provider in providers] == ["CPUExecutionProvider", name]
+    assert supplied_by(providers[1].alias)
+
+
+@pytest.mark.parametrize("word", ["gpu", "NPU", "cpu,npu"])
+def test_hardware_of_several_providers_asks_for_one_of_them(word: str) -> None:
+    with pytest.raises(UsageError) as error:
+        check_specs([word])
+    # What it names is understood, but for who makes it.
+    named = re.findall(r"[\w:]+(?= or | \()", error.value.hint.partition(": ")[2])
+    assert len(named) >= 5
+    check_specs(named)
+
+
+def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
+    [provider], _ = expand(
+        ["tpu:npu"], RuntimeOffer(available=PLAIN, aliases={"tpu": "AcmeTpuExecutionProvider"})
+    )
+    assert (provider.name, provider.device) == ("AcmeTpuExecutionProvider", "npu")
+
+
+@pytest.mark.parametrize(
     ("spec", "message"),
     [
         ("cpu:0", "'cpu' does not take a device, but got '0'"),
@@ -207,7 +255,7 @@ def test_who_supplies_a_provider() -> None:
 @pytest.mark.parametrize("alias", KINDS)
 def test_every_provider_says_where_it_comes_from(alias: str) -> None:
     assert KINDS[alias].name in supplied_by(alias)
-    assert KINDS[alias].distributions or KINDS[alias].source
+    assert bool(KINDS[alias].distributions) is not bool(KINDS[alias].elsewhere)
 
 
 def test_provider_options_by_alias() -> None:

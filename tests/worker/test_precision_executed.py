@@ -82,6 +82,19 @@ class TestPrecisionExecuted:
         )
         assert read_profile(file, CPU).precision_executed == "float32"
 
+    def test_all_products_are_counted_by_what_they_read(self, tmp_path: Path) -> None:
+        file = written(
+            tmp_path,
+            node("a", "MatMul", reads=[{"float": [2, 2]}]),
+            node("b", "QLinearConv", reads=[{"uint8": [2, 2]}]),
+            node("c", "Conv", reads=[{"float": [2, 2]}]),
+            node("d", "Relu", reads=[{"float16": [2]}]),
+            node("e", "DequantizeLinear", reads=[{"int8": [2]}]),
+            node("f", "MatMul", provider="WebGpuExecutionProvider", reads=[{"float16": [2, 2]}]),
+            END_OF_RUN,
+        )
+        assert read_profile(file, CPU).products == {"float32": 2, "uint8": 1}
+
     def test_what_a_partition_computes_in_is_not_seen(self, tmp_path: Path) -> None:
         file = written(
             tmp_path,
@@ -89,7 +102,8 @@ class TestPrecisionExecuted:
             node("b", "MatMul", provider="ggml", duration=900),
             END_OF_RUN,
         )
-        assert read_profile(file, "ggml").precision_executed is None
+        placement = read_profile(file, "ggml")
+        assert (placement.precision_executed, placement.products) == (None, {})
 
     @pytest.mark.parametrize(
         ("op", "reads", "precision"),

@@ -106,6 +106,7 @@ class CaseFacts:
             labels; ``None`` for nothing.
         on_calibration: Whether it was compared on the inputs that it was calibrated on.
         relative: Its latency against a yardstick; ``None`` where there is none.
+        software: Programs that computed in the place of its device; empty for hardware.
     """
 
     case_id: str
@@ -141,6 +142,7 @@ class CaseFacts:
     needs: Proof | None = None
     on_calibration: bool = False
     relative: RelativeLatency | None = None
+    software: tuple[str, ...] = ()
 
     @property
     def role_note(self) -> str:
@@ -317,6 +319,7 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         needs=needed_proof(summary),
         on_calibration=case.variant.on_calibration,
         relative=_relative(result),
+        software=result.software_devices,
         **of_passes,
     )
 

@@ -298,6 +298,9 @@ def _strange(case: CaseFacts, reference: CaseFacts, axis: str) -> str:
         return "SHAPES: inputs differ from those of the baseline"
     if axis != "time" and case.digest != reference.digest:
         return "another model file under this name"
+    if case.provider == reference.provider and case.software != reference.software:
+        ours, theirs = (", ".join(side.software) or "hardware" for side in (case, reference))
+        return f"DEVICE: {ours}, where the baseline has {theirs}"
     return ""
 
 

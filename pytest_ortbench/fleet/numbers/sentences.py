@@ -18,9 +18,11 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.evenness import are_sides_even, mean_ratio
+from pytest_ortbench.fleet.numbers.instructions import differing_sets
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
+from pytest_ortbench.fleet.numbers.sides import machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
 #: Workloads that are spelt out; the table has the rest.
@@ -274,9 +276,32 @@ def warnings(
         sentences.append(
             f"{replaced} older measurements of cases that were measured again are not shown."
         )
-    return (
-        sentences + _blurred_sides(matrix) + _failed_checks(matrix) + _machine_drift(matrix, axis)
-    )
+    return [
+        *sentences,
+        *_instruction_sets(matrix),
+        *_blurred_sides(matrix),
+        *_failed_checks(matrix),
+        *_machine_drift(matrix, axis),
+    ]
+
+
+def _instruction_sets(matrix: Matrix) -> list[str]:
+    """Name the instruction sets that the machines differ in, and which of them have each."""
+    runs = [run for side in matrix.sides for run in side.runs]
+    machines = dict(zip(machine_names(runs), (run.machine for run in runs), strict=True))
+    by_machines: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for each in differing_sets(machines):
+        by_machines.setdefault((each.on, each.off), []).append(each.name)
+    if not by_machines:
+        return []
+    texts = [
+        f"{', '.join(names)} on {first_names(list(on), 4)} and not on {first_names(list(off), 4)}"
+        for (on, off), names in by_machines.items()
+    ]
+    return [
+        f"The CPUs differ in instruction sets ({'; '.join(texts)}), which decide what kernels run: "
+        "int8 and half precision may gain on one machine and lose on another."
+    ]
 
 
 def _failed_checks(matrix: Matrix) -> list[str]:

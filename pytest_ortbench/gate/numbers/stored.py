@@ -142,6 +142,8 @@ def gate_case(
     old, new = before.result.case, after.result.case
     fed, labelled = _input_difference(old, new), _label_difference(old, new)
     metrics = judge_metrics(before, after, rules)
+    device = _device_difference(before.result, after.result)
+    metrics = _without(metrics, [verdict.metric for verdict in metrics], device)
     metrics = _without(metrics, OF_ANSWERS, fed)
     metrics = _without(metrics, OF_LABELS, labelled)
     metrics = _without(
@@ -237,6 +239,9 @@ def _hindrance(
     difference = _difference("machine", earlier.stable, now.stable)
     if difference:
         return Hindrance(cause="machine", reason=difference)
+    difference = _device_difference(old, new)
+    if difference:
+        return Hindrance(cause="device", reason=difference)
     if _MEDIAN in before.summary.quantities and _MEDIAN in after.summary.quantities:
         difference = _workload_difference(old.case, new.case)
     if difference:
@@ -323,7 +328,7 @@ def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency |
     """The ratio of an older run of the baseline's own model and work; ``None`` for any other."""
     if earlier.status != "measured" or earlier.case.model.digest != before.case.model.digest:
         return None
-    if _workload_difference(earlier.case, before.case):
+    if _workload_difference(earlier.case, before.case) or _device_difference(earlier, before):
         return None
     turns = _taken_in_turns(earlier, before)
     return None if isinstance(turns, Hindrance) else turns[0]
@@ -423,6 +428,14 @@ def _label_difference(before: Case, after: Case) -> str:
 def _values(case: Case, path: str) -> str:
     """What a file of a case held, as far as it takes to tell it from others."""
     return case.file_contents.get(path, "")[:_DIGITS] or "unknown"
+
+
+def _device_difference(old: CaseResult, new: CaseResult) -> str:
+    """How the programs in the place of devices differ; empty where one of them had no worker."""
+    if not old.measurements or not new.measurements:
+        return ""
+    before, after = (", ".join(side.software_devices) or "hardware" for side in (old, new))
+    return "" if before == after else f"device in software: {before} → {after}"
 
 
 def _interpreter_difference(old: CaseResult, new: CaseResult) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.matrix import Matrix, by_case, by_workload
 from pytest_ortbench.fleet.numbers.sentences import conclusions, warnings
@@ -184,6 +186,32 @@ def test_the_newest_run_of_a_machine_counts() -> None:
     assert [cell.quantity.value for cell in matrix.rows[0].cells if cell.quantity] == [4, 2]
     assert layout.replaced == 1
     assert "An older measurement" in " ".join(warnings(matrix, "machine", layout.replaced))
+
+
+@pytest.mark.parametrize(("axis", "other"), [("machine", "b"), ("time", "a")])
+def test_a_device_in_software_is_not_compared_with_another_one(axis: str, other: str) -> None:
+    one, two = (
+        run(host, case(latency(value, value, value), provider="webgpu"), day=day)
+        for host, value, day in (("a", 40.0, 1), (other, 2.0, 2))
+    )
+    simulated = replace(
+        one, cases=tuple(replace(entry, software=("SwiftShader",)) for entry in one.cases)
+    )
+    cells = compared(simulated, two, axis=axis).rows[0].cells
+    assert [cell.comparable for cell in cells] == [True, False]
+    assert cells[1].reason.startswith("DEVICE: ")
+    assert [cell.ratio is None for cell in cells] == [False, True]
+    same = compared(one, two, axis=axis).rows[0].cells
+    assert [cell.comparable for cell in same] == [True, True]
+
+
+def test_a_device_in_software_may_be_compared_with_another_provider() -> None:
+    cases = (
+        case(latency(4, 4, 4)),
+        replace(case(latency(9, 9, 9), provider="webgpu"), software=("SwiftShader",)),
+    )
+    cells = compared(run("a", *cases), axis="provider").rows[0].cells
+    assert [cell.comparable for cell in cells] == [True, True]
 
 
 def test_a_host_with_another_processor_is_another_machine() -> None:

@@ -88,6 +88,49 @@ def test_what_was_fed_otherwise_is_compared_but_not_gated():
         assert (result.verdict, result.reason) == ("incomparable", reason)
 
 
+def on_device(result: CaseResult, *software: str) -> CaseResult:
+    """The result, each worker of which computed on one of these in the place of a device."""
+    workers = (
+        dataclasses.replace(
+            worker,
+            runtime=dataclasses.replace(
+                worker.runtime, software_device=software[index % len(software)]
+            ),
+        )
+        for index, worker in enumerate(result.measurements)
+    )
+    return dataclasses.replace(result, measurements=tuple(workers))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "differ"),
+    [
+        ("SwiftShader", "", True),
+        ("", "SwiftShader", True),
+        ("SwiftShader", "llvmpipe", True),
+        ("SwiftShader", "SwiftShader", False),
+    ],
+)
+def test_another_device_in_software_makes_a_case_incomparable(
+    before: str, after: str, differ: bool
+) -> None:
+    one = on_device(result_of(3_000_000), before)
+    other = on_device(result_of(9_000_000, seed=9), after)
+    result = judged(one, other, rules=["accuracy_sqnr:1%", "peak_rss:5%", "peak_rss<1GB"])
+    assert (result.verdict, result.cause) == (
+        ("incomparable", "device") if differ else ("slower", "")
+    )
+    relative = {verdict.verdict for verdict in result.metrics if verdict.bound is None}
+    assert (relative == {"incomparable"}) is differ
+    # What must be kept whatever a baseline has is kept on any device.
+    assert [verdict.verdict for verdict in result.metrics if verdict.bound is not None] == ["same"]
+
+
+def test_a_side_that_failed_tells_of_no_device() -> None:
+    one = on_device(result_of(3_000_000), "SwiftShader")
+    assert judged(one, make_result(status="unavailable")).cause == "status"
+
+
 def fed_from(content: str, *, labelled: str = "l") -> Case:
     """A case whose input comes from a file, and that is scored on another one."""
     case = make_case()
