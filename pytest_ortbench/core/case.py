@@ -145,7 +145,11 @@ class SessionConfig:
         graph_optimization_level: ``disable``, ``basic``, ``extended``, ``layout`` or ``all``.
         execution_mode: ``sequential`` or ``parallel``.
         enable_mem_pattern: ONNX Runtime's memory pattern planner.
+        enable_mem_reuse: Whether values that are no longer needed leave their memory to later ones.
         enable_cpu_mem_arena: The CPU arena.
+        arena_extend_strategy: How the CPU arena grows, ``kNextPowerOfTwo`` or
+            ``kSameAsRequested``; empty leaves ONNX Runtime's default.
+        arena_initial_chunk_bytes: What the CPU arena takes first.
         entries: ``add_session_config_entry`` pairs.
         custom_ops: Paths of custom operator libraries, and of Python files that define operators.
     """
@@ -155,9 +159,17 @@ class SessionConfig:
     graph_optimization_level: str = "all"
     execution_mode: str = "sequential"
     enable_mem_pattern: bool | None = None
+    enable_mem_reuse: bool | None = None
     enable_cpu_mem_arena: bool | None = None
+    arena_extend_strategy: str = ""
+    arena_initial_chunk_bytes: int | None = None
     entries: dict[str, str] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
+
+    @property
+    def sets_arena(self) -> bool:
+        """Whether the CPU arena is made as the user wants it."""
+        return bool(self.arena_extend_strategy) or self.arena_initial_chunk_bytes is not None
 
     @property
     def python_operators(self) -> tuple[str, ...]:

@@ -18,6 +18,9 @@ NO_CPU = "session.disable_cpu_ep_fallback"
 #: Takes subnormal numbers for zero, which is quick everywhere.
 DENORMAL_AS_ZERO = "session.set_denormal_as_zero"
 
+#: Lets a session take the allocators of the environment.
+ENVIRONMENT_ALLOCATORS = "session.use_env_allocators"
+
 _SWITCH = ("0", "1")
 
 #: Values by key; an empty tuple stands for any text.
@@ -49,7 +52,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
             DENORMAL_AS_ZERO,
             "session.strict_shape_type_inference",
             "session.use_device_allocator_for_initializers",
-            "session.use_env_allocators",
+            ENVIRONMENT_ALLOCATORS,
             "session.use_ort_model_bytes_directly",
             "session.use_ort_model_bytes_for_initializers",
             "session.x64quantprecision",

@@ -16,6 +16,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch.ahead import Ahead
+from pytest_ortbench.launch.cpu_arena import ArenaProofs
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.diagnose_providers import problem_of_plugin
 from pytest_ortbench.launch.machine_lock import MachineLock
@@ -125,6 +126,11 @@ class ProcessLauncher:
         self._current_refers = True
         self._failed: dict[tuple[Path, str, float], Failure] = {}
         self._spreads: dict[tuple[Path, tuple[float, ...]], ReferenceSpread] = {}
+        self._arenas = ArenaProofs(
+            lambda question, runtime: self.ask(
+                question, deadline=time.monotonic() + _LOOK_S, runtime=runtime
+            )
+        )
 
     def open(self, case: Case, *, worker: int, deadline: float | None) -> ProcessWorker:
         """Start a fresh process, create the session, run the first inference."""
@@ -132,6 +138,9 @@ class ProcessLauncher:
             deadline = time.monotonic() + case.sampling.timeout_s
         if self._machine is not None:
             deadline += self._machine.take()
+        refusal = self._arenas.refusal(case)
+        if refusal is not None:
+            raise WorkerError(refusal)
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
             questioner = Questioner(process, case.runtime, deadline, case=case)

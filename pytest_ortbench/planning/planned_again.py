@@ -105,7 +105,15 @@ def request_of(
     """
     session, knobs = stored.session, stored.knobs
     settings: dict[str, str] = {}
-    for name in ("inter_op_num_threads", "enable_mem_pattern", "enable_cpu_mem_arena"):
+    if session.arena_extend_strategy:
+        settings["arena_extend_strategy"] = session.arena_extend_strategy
+    for name in (
+        "inter_op_num_threads",
+        "enable_mem_pattern",
+        "enable_mem_reuse",
+        "enable_cpu_mem_arena",
+        "arena_initial_chunk_bytes",
+    ):
         value = getattr(session, name)
         if value is not None:
             settings[name] = str(int(value))

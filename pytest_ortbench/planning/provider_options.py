@@ -10,6 +10,7 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.planning.devices import check_openvino
@@ -163,6 +164,13 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but cpu is the requested provider",
             "Leave out cpu, or use --ort-fallback=strict, which proves the same and allows cpu",
+        )
+    if session.sets_arena and provider.name != CPU:
+        own = f"{provider.alias}.arena_extend_strategy"
+        has_own = "arena_extend_strategy" in TABLES.get(provider.alias, {})
+        return _refused(
+            f"arena_extend_strategy is of the CPU's arena, and the provider is {provider.alias}",
+            f"Use --ort-provider-option={own}=…" if has_own else "Leave it out, or measure cpu",
         )
     if provider.alias != "dml":
         return None

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.session_entries import DOCUMENTED, SPINNING
+from pytest_ortbench.core.session_entries import DOCUMENTED, ENVIRONMENT_ALLOCATORS, SPINNING
 
 _PLACE = "--ort-session-option"
 _BOOLS = {"1": True, "true": True, "0": False, "false": False}
-_INTEGERS = ("intra_op_num_threads", "inter_op_num_threads")
-_FLAGS = ("enable_mem_pattern", "enable_cpu_mem_arena")
+_INTEGERS = ("intra_op_num_threads", "inter_op_num_threads", "arena_initial_chunk_bytes")
+_FLAGS = ("enable_mem_pattern", "enable_mem_reuse", "enable_cpu_mem_arena")
+#: ONNX Runtime keeps it in 32 bits.
+_LARGEST_CHUNK = 2**31 - 1
 GRAPH_LEVELS = ("disable", "basic", "extended", "layout", "all")
 _CHOICES = {
     "graph_optimization_level": GRAPH_LEVELS,
     "execution_mode": ("sequential", "parallel"),
+    "arena_extend_strategy": ("kNextPowerOfTwo", "kSameAsRequested"),
 }
 
 
@@ -47,7 +50,37 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
                 place=_PLACE,
                 hint=did_you_mean(key, known, "Config entries have a dot in their name"),
             )
-    return replace(config, entries=entries, **fields)  # type: ignore[arg-type]  # checked above
+    made = replace(config, entries=entries, **fields)  # type: ignore[arg-type]  # checked above
+    _check_arena(made)
+    return made
+
+
+def _check_arena(config: SessionConfig) -> None:
+    """Refuse an arena that is not used, and the use of one that nobody makes."""
+    uses = config.entries.get(ENVIRONMENT_ALLOCATORS)
+    if not config.sets_arena:
+        if uses == "1":
+            raise UsageError(
+                f"{ENVIRONMENT_ALLOCATORS}=1 changes nothing: the environment has no allocator",
+                place=_PLACE,
+                hint="Say what arena it gets: arena_extend_strategy=kSameAsRequested",
+            )
+        return
+    if config.enable_cpu_mem_arena is False or uses == "0":
+        without = "enable_cpu_mem_arena=0" if uses != "0" else f"{ENVIRONMENT_ALLOCATORS}=0"
+        raise UsageError(
+            f"an arena is described, and {without} leaves it out",
+            place=_PLACE,
+            hint="Keep one of them",
+        )
+    chunk = config.arena_initial_chunk_bytes
+    if chunk is not None and chunk > _LARGEST_CHUNK:
+        raise UsageError(
+            f"arena_initial_chunk_bytes={chunk} is above {_LARGEST_CHUNK}, the most that ONNX "
+            "Runtime takes",
+            place=_PLACE,
+            hint="Write a smaller number of bytes",
+        )
 
 
 def with_spinning(config: SessionConfig, spinning: str) -> SessionConfig:

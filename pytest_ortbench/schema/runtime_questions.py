@@ -46,5 +46,33 @@ class ProbeProvider(Question[Probed]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkTaken:
+    """What a process mapped for a session in an arena.
+
+    Attributes:
+        risen_bytes: Rise of its mapped memory; ``None`` where that is not known.
+        reason: Why not; empty otherwise.
+    """
+
+    risen_bytes: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeChunk(Question[ChunkTaken]):
+    """Run a tiny model in an arena of the CPU that has a large first chunk.
+
+    Attributes:
+        strategy: How the arena grows, by ONNX Runtime's name.
+        chunk_bytes: Size of the first chunk.
+    """
+
+    opens_session: ClassVar[bool] = True
+
+    strategy: str
+    chunk_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRuntime(Question[None]):
     """Import ONNX Runtime, so that it is there when a case is opened."""

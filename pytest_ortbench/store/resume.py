@@ -214,6 +214,9 @@ def _as_first_written(case: Case) -> Any:
         del entry["prepared"], entry["sets"]
     if case.provider.is_execution_provider:
         del plain["provider"]["role"]
+    for name in ("enable_mem_reuse", "arena_extend_strategy", "arena_initial_chunk_bytes"):
+        if plain["session"][name] in (None, ""):
+            del plain["session"][name]
     if case.generation is None:
         del plain["generation"]
     if not case.sampling.text:

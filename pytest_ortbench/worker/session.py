@@ -11,6 +11,7 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
 from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
+from pytest_ortbench.worker.cpu_arena import use_arena
 from pytest_ortbench.worker.gpu_choice import number_of
 from pytest_ortbench.worker.gpus import NoSuchGpu, visible_gpus
 from pytest_ortbench.worker.ort_values import take_stand_ins
@@ -126,6 +127,7 @@ def session_options(
 
     Raises:
         LevelMissing: if this version does not have the asked optimisation level.
+        ArenaMissing: if the CPU arena can't be made as asked.
         CustomOpsRefused: if a custom operator library can't be loaded.
         WorkerError: if a Python file of operators can't be used.
     """
@@ -138,10 +140,13 @@ def session_options(
     options.execution_mode = getattr(ort.ExecutionMode, _MODES[config.execution_mode])
     if config.enable_mem_pattern is not None:
         options.enable_mem_pattern = config.enable_mem_pattern
+    if config.enable_mem_reuse is not None:
+        options.enable_mem_reuse = config.enable_mem_reuse
     if config.enable_cpu_mem_arena is not None:
         options.enable_cpu_mem_arena = config.enable_cpu_mem_arena
     for key, value in config.entries.items():
         options.add_session_config_entry(key, value)
+    use_arena(options, config)
     for library in _libraries(config):
         try:
             options.register_custom_ops_library(library)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.core.case import Provider, Runtime, Sampling
+from pytest_ortbench.core.case import Provider, Runtime, Sampling, SessionConfig
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.run import Skip
@@ -130,6 +130,43 @@ def test_a_wrong_session_option_is_refused(options: dict[str, str], said: str) -
     with pytest.raises(UsageError) as raised:
         build_plan(PlanRequest(models=(), session_options=options), [make_model()], [CURRENT])
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"enable_mem_reuse": "0"}, SessionConfig(enable_mem_reuse=False)),
+        ({"enable_mem_reuse": "TRUE"}, SessionConfig(enable_mem_reuse=True)),
+        (
+            {"arena_extend_strategy": "kSameAsRequested", "arena_initial_chunk_bytes": "4096"},
+            SessionConfig(arena_extend_strategy="kSameAsRequested", arena_initial_chunk_bytes=4096),
+        ),
+    ],
+)
+def test_what_the_memory_of_a_session_does(options: dict[str, str], found: SessionConfig) -> None:
+    request = PlanRequest(models=(), session_options=options)
+    (planned,) = build_plan(request, [make_model()], [CURRENT]).entries
+    assert (planned.case.session, planned.refusal) == (found, None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"enable_mem_reuse": "maybe"},
+        {"arena_extend_strategy": "kSameAsRequired"},
+        {"arena_initial_chunk_bytes": "0"},
+        {"arena_initial_chunk_bytes": "2147483648"},
+        # Nobody would use it.
+        {"arena_extend_strategy": "kSameAsRequested", "enable_cpu_mem_arena": "0"},
+        {"arena_extend_strategy": "kSameAsRequested", "session.use_env_allocators": "0"},
+        # Nobody makes it.
+        {"session.use_env_allocators": "1"},
+    ],
+)
+def test_memory_of_a_session_that_can_not_be_as_asked(options: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as raised:
+        build_plan(PlanRequest(models=(), session_options=options), [make_model()], [CURRENT])
+    assert raised.value.place == "--ort-session-option"
 
 
 def test_config_entries_are_passed_through() -> None:

@@ -195,6 +195,15 @@ def test_a_switch_of_tensorrt_that_records_graphs_counts_as_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("alias", "refused"), [("cpu", False), ("cuda", True), ("openvino", True), ("dml", True)]
+)
+def test_the_arena_of_the_cpu_is_no_other_providers(alias: str, refused: bool) -> None:
+    session = SessionConfig(arena_initial_chunk_bytes=4096)
+    failure = refuse_session(parse_provider(alias), session)
+    assert (failure is not None) is refused
+
+
+@pytest.mark.parametrize(
     ("alias", "session", "message"),
     [
         ("dml", SessionConfig(execution_mode="parallel"), "dml runs sequentially only"),

@@ -53,6 +53,7 @@ def test_every_field_reaches_the_options(tmp_path: Path) -> None:
         inter_op_num_threads=3,
         execution_mode="parallel",
         enable_mem_pattern=False,
+        enable_mem_reuse=False,
         enable_cpu_mem_arena=False,
         entries={"session.disable_prepacking": "1"},
     )
@@ -61,6 +62,7 @@ def test_every_field_reaches_the_options(tmp_path: Path) -> None:
     assert options.inter_op_num_threads == 3
     assert options.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL
     assert not options.enable_mem_pattern
+    assert not options.enable_mem_reuse
     assert not options.enable_cpu_mem_arena
     assert options.get_session_config_entry("session.disable_prepacking") == "1"
     assert options.enable_profiling
@@ -71,6 +73,7 @@ def test_what_is_not_set_keeps_onnxruntimes_default() -> None:
     options, plain = session_options(SessionConfig(), threads=1), onnxruntime.SessionOptions()
     for name in (
         "enable_mem_pattern",
+        "enable_mem_reuse",
         "enable_cpu_mem_arena",
         "inter_op_num_threads",
         "enable_profiling",

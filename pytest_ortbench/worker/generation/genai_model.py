@@ -192,6 +192,8 @@ def refuse_unsupported(case: Case) -> None:
     session, provider = case.session, case.provider
     if provider.name == CPU and provider.options:
         raise _refused(f"{PACKAGE} gives the CPU no options: {', '.join(provider.options)}")
+    if session.sets_arena or session.enable_mem_reuse is not None:
+        raise _refused(f"{PACKAGE} has neither an arena of the user's nor enable_mem_reuse")
     if session.execution_mode != "sequential":
         raise _refused(f"{PACKAGE} runs operators one after the other only")
     if session.graph_optimization_level not in _LEVELS:

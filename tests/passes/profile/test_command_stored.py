@@ -215,6 +215,9 @@ def test_the_choices_of_the_document_are_planned_again(
         execution_mode="parallel",
         inter_op_num_threads=2,
         enable_mem_pattern=False,
+        enable_mem_reuse=False,
+        arena_extend_strategy="kSameAsRequested",
+        arena_initial_chunk_bytes=4096,
     )
     stored = replace(case, batch=3, session=session, knobs={"threads": "1", "opt": "basic"})
     assert _profile(stored) == NOTHING
