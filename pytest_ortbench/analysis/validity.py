@@ -44,7 +44,9 @@ RESOLUTION_SHARE = 0.01
 #: Precisions that a provider may execute in another one, and what their kernels read.
 _KERNEL_TYPES = {"fp16": "float16", "bf16": "bfloat16"}
 
-#: What kernels read that multiply integers.
+#: Precisions that multiply integers, ...
+_IN_INTEGERS = ("int8-static", "int8-dynamic")
+#: ... and what kernels read that do.
 _INTEGERS = frozenset({"int4", "int8", "uint8"})
 
 
@@ -75,7 +77,7 @@ def _emulated(result: CaseResult) -> str:
 def _without_integers(result: CaseResult) -> str:
     """How a variant in int8 is executed, if no node of it multiplies integers."""
     read = result.placement.products if result.placement is not None else {}
-    if not base_of(result.case).startswith("int8") or not read or read.keys() & _INTEGERS:
+    if base_of(result.case) not in _IN_INTEGERS or not read or read.keys() & _INTEGERS:
         return ""
     kernels = ", ".join(read)
     return f"{result.case.variant.precision} was requested, but kernels read {kernels}"

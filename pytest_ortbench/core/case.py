@@ -365,6 +365,7 @@ class Case(_Named):
         sampling: How it is measured.
         seed: Seed of the random inputs.
         stages: Path of the user's file of stages; empty for none. They are a pass of their own.
+        together: Models that it runs beside in a pass of its own, by name or file.
         added_work: Numbers whose sine is taken after each inference, inside the timed region: the
             known slowdown by which the gate tests itself. 0 for every real case.
         dataset: Labelled data that it is scored on; ``None`` for none.
@@ -396,6 +397,7 @@ class Case(_Named):
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     stages: str = ""
+    together: tuple[str, ...] = ()
     added_work: int = 0
     dataset: Dataset | None = None
     file_contents: dict[str, str] = field(default_factory=dict)

@@ -78,6 +78,7 @@ class OptionRow:
         asks_for: Pass that the option asks for, empty for none.
         writes: What its value names, for the run to write to: ``folder of others`` is for a library
             that tells nothing in time. Empty for none.
+        names_models: Whether its value names models, which a run without others measures.
         place: Where the option of a pass stands among all.
     """
 
@@ -93,6 +94,7 @@ class OptionRow:
     keyword: Keyword | None
     asks_for: str
     writes: Written
+    names_models: bool
     place: Place
 
     @property
@@ -119,6 +121,7 @@ def option(
     keyword: Keyword | None = None,
     asks_for: str = "",
     writes: Written = "",
+    names_models: bool = False,
     place: Place | None = None,
 ) -> Value:
     """Return the dataclass field of an option, for :func:`option_rows` to find."""
@@ -135,6 +138,7 @@ def option(
         keyword=keyword,
         asks_for=asks_for,
         writes=writes,
+        names_models=names_models,
         place=place or Place(),
     )
     if isinstance(default, dict):

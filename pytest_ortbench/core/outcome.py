@@ -36,6 +36,7 @@ from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.passes.startup.facts import StartUps
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.passes.together.facts import Together
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -196,6 +197,7 @@ class CaseResult:
         soak: Memory over a long run, if that was asked for.
         loads: What became of each load that was asked for.
         processes: The case in several processes at a time, one entry a number of them.
+        together: The case beside other models, one entry a way to run them.
         start_ups: Starts from fresh processes under known conditions, if asked for.
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
@@ -220,6 +222,7 @@ class CaseResult:
     soak: Soak | None = None
     loads: tuple[Load, ...] = ()
     processes: tuple[ProcessPoint, ...] = ()
+    together: tuple[Together, ...] = ()
     start_ups: StartUps | None = None
     stages: Stages | None = None
     task: TaskAccuracy | None = None

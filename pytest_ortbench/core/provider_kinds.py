@@ -21,6 +21,7 @@ class ProviderKind:
         in_turn: Whether ONNX Runtime lets one caller at a time run a session of it.
         elsewhere: Who has it where no package on PyPI does, as a sentence; empty where one does.
         spellings: Other words that people write for it, in lower case.
+        is_provider: Whether it is a provider, and no hardware that one of another name works on.
     """
 
     alias: str
@@ -32,6 +33,7 @@ class ProviderKind:
     in_turn: bool = False
     elsewhere: str = ""
     spellings: tuple[str, ...] = ()
+    is_provider: bool = True
 
 
 #: The provider that every runtime has.
@@ -181,16 +183,19 @@ _KINDS: tuple[ProviderKind, ...] = (
     ProviderKind(
         alias="ane",
         name="Apple Neural Engine",
+        is_provider=False,
         elsewhere="on macOS onnxruntime reaches it through Core ML: --ort-providers=coreml:npu",
     ),
     ProviderKind(
         alias="tpu",
         name="TPU",
+        is_provider=False,
         elsewhere="on machines with a TPU the engine jax runs on it: --ort-providers=jax:tpu",
     ),
     ProviderKind(
         alias="fpga",
         name="FPGA",
+        is_provider=False,
         elsewhere="for AMD's FPGAs images of Vitis AI have the provider vitisai: "
         "--ort-providers=vitisai",
     ),

@@ -20,6 +20,7 @@ from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.run import Canary, Run
 from pytest_ortbench.execution.budget import Budget
 from pytest_ortbench.execution.default_retry import DefaultRetry
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.pace import BudgetPace
 from pytest_ortbench.execution.passes import carry_out, due, without
 from pytest_ortbench.execution.standard import measure
@@ -156,14 +157,30 @@ class Execution:
 
     def _with_pass(self, name: str, key: Key) -> CaseResult:
         """The result of a case with a further pass, if the budget has time for it."""
-        others, results = self._others(key), tuple(self._results.values())
+        means = Means(
+            launcher=self.launcher,
+            others=self._others(key),
+            results=tuple(self._results.values()),
+            prepare=self._prepared,
+        )
 
         def carried(result: CaseResult) -> CaseResult:
-            return carry_out(name, result, self.launcher, others, results)
+            return carry_out(name, result, means)
 
         if self.budget is None:
             return carried(self._results[key])
         return carried_out_in_turn(self.budget, name, self._results[key], carried)
+
+    def _prepared(self, case: Case) -> Case:
+        """Another case of the plan with its file.
+
+        Raises:
+            WorkerError: if it is refused, or can't be made.
+        """
+        planned = self.planned[case.key]
+        if planned.refusal is not None:
+            raise WorkerError(planned.refusal)
+        return self.prepare(planned)
 
     def _others(self, key: Key) -> list[Case]:
         return [entry.case for other, entry in self.planned.items() if other != key]

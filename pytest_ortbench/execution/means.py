@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.launch.launcher import Launcher
+
+
+def _as_it_is(case: Case) -> Case:
+    return case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +25,12 @@ class Means:
             the same for all cases of a model.
         argument: What a test asked for behind the name of the pass; empty for what the case itself
             asks for.
+        prepare: Gives another case of the plan the file of its variant; raises a ``WorkerError``
+            where it has none.
     """
 
     launcher: Launcher
     others: Sequence[Case] = ()
     results: Sequence[CaseResult] = ()
     argument: str = ""
+    prepare: Callable[[Case], Case] = _as_it_is

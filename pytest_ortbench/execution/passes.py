@@ -7,16 +7,14 @@ where its worker failed: the standard pass has given its numbers already.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.pass_object import Pass
 from pytest_ortbench.passes.registry import PASSES, pass_named
 
@@ -36,25 +34,17 @@ def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
     return [name for name in (*plain, *with_arguments) if not _is_over(name, result)]
 
 
-def carry_out(
-    name: str,
-    result: CaseResult,
-    launcher: Launcher,
-    others: Sequence[Case] = (),
-    results: Sequence[CaseResult] = (),
-) -> CaseResult:
+def carry_out(name: str, result: CaseResult, means: Means) -> CaseResult:
     """Carry out one pass.
 
     Args:
         name: Of a pass, with an argument behind a colon if it takes one.
         result: What is known of the case.
-        launcher: Starts the worker.
-        others: The other cases of the plan, which a pass may learn further shapes from.
-        results: What is known of other cases.
+        means: What it is carried out with, but for its argument.
     """
     began = time.monotonic()
     entry, argument = pass_named(name), _argument(name)
-    means = Means(launcher=launcher, others=others, results=results, argument=argument)
+    means = replace(means, argument=argument)
     try:
         outcome = entry.load(entry.measure)(result, means)
     except WorkerError as error:

@@ -13,10 +13,11 @@ from typing import TypeVar
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.ahead import Ahead
-from pytest_ortbench.launch.cpu_arena import ArenaProofs
 from pytest_ortbench.launch.diagnose import graph_refused
 from pytest_ortbench.launch.diagnose_providers import problem_of_plugin
 from pytest_ortbench.launch.machine_lock import MachineLock
@@ -30,7 +31,13 @@ from pytest_ortbench.launch.yardstick_process import YardstickProcess
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.schema.question import CaseQuestion, Question, case_in
-from pytest_ortbench.schema.runtime_questions import Inspect, Probed, ProbeProvider
+from pytest_ortbench.schema.runtime_questions import (
+    ChunkTaken,
+    Inspect,
+    Probed,
+    ProbeProvider,
+    TakeChunk,
+)
 
 A = TypeVar("A")
 
@@ -39,6 +46,13 @@ __all__ = ["Launcher", "ProbeOutcome", "ProcessLauncher", "ProcessWorker", "Work
 #: Inspecting or probing a runtime; engines of tiny models take seconds on some providers.
 _LOOK_S = 120.0
 _CURRENT = Runtime()
+
+#: A first chunk that nothing else in a process comes near.
+CHUNK_BYTES = 512 << 20
+
+_ARENA_HINT = (
+    "Leave arena_extend_strategy and arena_initial_chunk_bytes out of --ort-session-option"
+)
 
 
 class ProcessWorker:
@@ -367,6 +381,57 @@ class ProcessLauncher:
         if self._own_logs is None:
             self._own_logs = OwnFolder("logs")
         return self._own_logs.path
+
+
+class ArenaProofs:
+    """Proves once for each runtime that the two settings of its arena do something.
+
+    Args:
+        ask: Callable[[TakeChunk, Runtime], ChunkTaken]s a fresh process of a runtime.
+    """
+
+    def __init__(self, ask: Callable[[TakeChunk, Runtime], ChunkTaken]) -> None:
+        self._ask = ask
+        self._unproven: dict[str, str] = {}
+
+    def refusal(self, case: Case) -> Failure | None:
+        """Return why the arena of a case proves nothing; ``None`` if it works, or none is asked.
+
+        Args:
+            case: What is to be measured.
+
+        Raises:
+            WorkerError: if the runtime can't be asked.
+        """
+        if not case.session.sets_arena:
+            return None
+        if case.provider.name != CPU:
+            reason = f"the arena is that of the CPU, and the provider is {case.provider.alias}"
+        else:
+            label = case.runtime.label
+            if label not in self._unproven:
+                self._unproven[label] = self._try(case.runtime)
+            reason = self._unproven[label]
+        return case_failure(reason, _ARENA_HINT, phase="session") if reason else None
+
+    def _try(self, runtime: Runtime) -> str:
+        """Say why no effect is proven; empty if one is.
+
+        Growing by powers of two, an arena begins with its first chunk; growing by what is
+        requested, it takes no more than that. If both are seen, both settings are in force.
+        """
+        rises: list[int] = []
+        for strategy in ("kNextPowerOfTwo", "kSameAsRequested"):
+            taken = self._ask(TakeChunk(strategy=strategy, chunk_bytes=CHUNK_BYTES), runtime)
+            if taken.risen_bytes is None:
+                return f"no effect of an arena can be proven here: {taken.reason}"
+            rises.append(taken.risen_bytes)
+        whole, exact = rises
+        if whole < CHUNK_BYTES:
+            return "sessions of this ONNX Runtime don't use the arena that they are given"
+        if exact >= CHUNK_BYTES:
+            return "this ONNX Runtime's arena grows alike by either strategy"
+        return ""
 
 
 def _took_nothing(probed: Probed, ran: str) -> str:

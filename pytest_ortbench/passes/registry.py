@@ -27,6 +27,7 @@ NAMES = (
     "stages",
     "startup",
     "processes",
+    "together",
     "task",
     "generation",
     "export_check",

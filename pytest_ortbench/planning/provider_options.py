@@ -166,11 +166,10 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
             "Leave out cpu, or use --ort-fallback=strict, which proves the same and allows cpu",
         )
     if session.sets_arena and provider.name != CPU:
-        own = f"{provider.alias}.arena_extend_strategy"
-        has_own = "arena_extend_strategy" in TABLES.get(provider.alias, {})
         return _refused(
-            f"arena_extend_strategy is of the CPU's arena, and the provider is {provider.alias}",
-            f"Use --ort-provider-option={own}=…" if has_own else "Leave it out, or measure cpu",
+            f"the arena of a session is the CPU's, and the provider is {provider.alias}",
+            "Leave it out; an arena of a device is an option of its provider "
+            "(--ort-provider-option=cuda.arena_extend_strategy=…)",
         )
     if provider.alias != "dml":
         return None

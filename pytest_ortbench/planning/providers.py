@@ -66,9 +66,7 @@ def _is_known(word: str) -> bool:
 
 def _suggested() -> tuple[str, ...]:
     """What a misspelt word may stand for: providers and engines, and no hardware."""
-    providers = [
-        alias for alias, kind in KINDS.items() if kind.distributions or kind.name.endswith(_SUFFIX)
-    ]
+    providers = [alias for alias, kind in KINDS.items() if kind.is_provider]
     return (*providers, *ALIASES, ALL)
 
 

@@ -168,6 +168,9 @@ class Collection:
     def _models(self) -> tuple[str, ...]:
         if self._options.models:
             return self._options.models
+        beside = [getattr(self._options, row.field) for row in ROWS if row.names_models]
+        if any(beside):
+            return tuple(dict.fromkeys(spec for specs in beside for spec in specs))
         offered = self._config.hook.pytest_ortbench_models(config=self._config)
         try:
             specs = [spec for specs in offered for spec in texts_of_specs(specs)]

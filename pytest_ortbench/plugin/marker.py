@@ -69,12 +69,13 @@ class MarkerValues:
 
     def apply(self, request: PlanRequest) -> PlanRequest:
         """Return ``request`` with the axes that the marker names."""
-        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}}
+        values: dict[str, dict[str, Any]] = {"request": {}, "sampling": {}, "case": {}}
         for to, value in self.axes.items():
             room, _, name = to.partition(".")
             values[room][name] = value
         sampling = replace(request.sampling, **values["sampling"])
-        return replace(request, sampling=sampling, **values["request"])
+        of_passes = {**request.of_passes, **values["case"]}
+        return replace(request, sampling=sampling, of_passes=of_passes, **values["request"])
 
 
 class MarkerError(UsageError):

@@ -25,7 +25,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
     "pytest_ortbench.schema.runtime_questions": {
         "Inspect": "pytest_ortbench.worker.inspection:describe_interpreter",
         "ProbeProvider": "pytest_ortbench.worker.probe:probe_provider",
-        "TakeChunk": "pytest_ortbench.worker.cpu_arena:take_chunk",
+        "TakeChunk": "pytest_ortbench.worker.probe:take_chunk",
         "ImportRuntime": "pytest_ortbench.worker.standard:import_runtime",
     },
     "pytest_ortbench.schema.file_questions": {

@@ -217,6 +217,8 @@ def _as_first_written(case: Case) -> Any:
     for name in ("enable_mem_reuse", "arena_extend_strategy", "arena_initial_chunk_bytes"):
         if plain["session"][name] in (None, ""):
             del plain["session"][name]
+    if not case.together:
+        del plain["together"]
     if case.generation is None:
         del plain["generation"]
     if not case.sampling.text:

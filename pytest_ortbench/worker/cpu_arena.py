@@ -2,23 +2,16 @@
 
 A session reads the name of its allocator, and uses another one without a word where none fits. So
 the host lets a process of its own take a large first chunk before it believes in an arena
-(:mod:`pytest_ortbench.launch.cpu_arena`).
+(:class:`~pytest_ortbench.launch.launcher.ArenaProofs`).
 """
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.case import Provider, SessionConfig
-from pytest_ortbench.core.cpus import read_text
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.session_entries import ENVIRONMENT_ALLOCATORS
-from pytest_ortbench.schema.runtime_questions import ChunkTaken, TakeChunk
 from pytest_ortbench.worker.runtime import load
-from pytest_ortbench.worker.state import WorkerState
-from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, tiny_feeds
 
 if TYPE_CHECKING:
     from onnxruntime import SessionOptions
@@ -26,8 +19,6 @@ if TYPE_CHECKING:
 #: ONNX Runtime's numbers of the strategies; -1 stands for its default, as for sizes.
 _STRATEGIES = {"": -1, "kNextPowerOfTwo": 0, "kSameAsRequested": 1}
 _DEFAULT = -1
-
-_STATM = Path("/proc/self/statm")
 
 
 class ArenaMissing(Exception):
@@ -76,39 +67,3 @@ def _register(strategy: str, chunk_bytes: int | None) -> None:
         "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
     )
     ort.create_and_register_allocator(place, arena)
-
-
-def take_chunk(question: TakeChunk, state: WorkerState) -> ChunkTaken:
-    """Run a tiny model in an arena with a large first chunk, and say what the process took."""
-    from pytest_ortbench.worker.session import create, session_options  # they use this module
-
-    state.import_runtime()
-    state.enter("session")
-    config = SessionConfig(
-        arena_extend_strategy=question.strategy, arena_initial_chunk_bytes=question.chunk_bytes
-    )
-
-    def run(config: SessionConfig) -> object:
-        options = session_options(config, threads=1)
-        session, _ = create(MATRIX_PRODUCT.content, Provider(alias="cpu", name=CPU), options)
-        session.run(None, tiny_feeds(MATRIX_PRODUCT))
-        return session
-
-    # What any session makes once is there before.
-    plain = run(SessionConfig())
-    before = _mapped_bytes()
-    try:
-        in_arena = run(config)
-    except ArenaMissing as error:
-        return ChunkTaken(reason=str(error))
-    after = _mapped_bytes()
-    del plain, in_arena
-    if before is None or after is None:
-        return ChunkTaken(reason="this system does not tell how much memory a process has mapped")
-    return ChunkTaken(risen_bytes=after - before)
-
-
-def _mapped_bytes() -> int | None:
-    """Size of what this process has mapped, touched or not; ``None`` where nothing tells."""
-    fields = read_text(_STATM).split()
-    return int(fields[0]) * os.sysconf("SC_PAGE_SIZE") if fields else None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
-from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.cpus import allowance, read_text
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.core.provider_kinds import CPU, WEBGPU
-from pytest_ortbench.schema.runtime_questions import Probed, ProbeProvider
+from pytest_ortbench.schema.runtime_questions import ChunkTaken, Probed, ProbeProvider, TakeChunk
+from pytest_ortbench.worker.cpu_arena import ArenaMissing
 from pytest_ortbench.worker.plugins import ProviderMissing
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.session import OptionIgnored, create, session_options
@@ -70,6 +73,8 @@ def _placement(model: TinyModel, provider: Provider) -> Placement:
     return placement
 
 
+_STATM = Path("/proc/self/statm")
+
 #: Providers whose device context goes with their last session. *Seen* with WebGPU on SwiftShader:
 #: 140 MB, which the case's own session would take again.
 _CONTEXT_OF_SESSIONS = (WEBGPU,)
@@ -102,3 +107,37 @@ def initialise(provider: Provider, *, threads: int) -> int | None:
     except Exception:  # noqa: BLE001 - native errors have no common base class
         return None
     return time.perf_counter_ns() - started
+
+
+def take_chunk(question: TakeChunk, state: WorkerState) -> ChunkTaken:
+    """Run a tiny model in an arena with a large first chunk, and say what the process took."""
+    state.import_runtime()
+    state.enter("session")
+    config = SessionConfig(
+        arena_extend_strategy=question.strategy, arena_initial_chunk_bytes=question.chunk_bytes
+    )
+
+    def run(config: SessionConfig) -> object:
+        options = session_options(config, threads=1)
+        session, _ = create(MATRIX_PRODUCT.content, Provider(alias="cpu", name=CPU), options)
+        session.run(None, tiny_feeds(MATRIX_PRODUCT))
+        return session
+
+    # What any session makes once is there before.
+    plain = run(SessionConfig())
+    before = _mapped_bytes()
+    try:
+        in_arena = run(config)
+    except ArenaMissing as error:
+        return ChunkTaken(reason=str(error))
+    after = _mapped_bytes()
+    del plain, in_arena
+    if before is None or after is None:
+        return ChunkTaken(reason="this system does not tell how much memory a process has mapped")
+    return ChunkTaken(risen_bytes=after - before)
+
+
+def _mapped_bytes() -> int | None:
+    """Size of what this process has mapped, touched or not; ``None`` where nothing tells."""
+    fields = read_text(_STATM).split()
+    return int(fields[0]) * os.sysconf("SC_PAGE_SIZE") if fields else None

@@ -9,8 +9,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.launch.cpu_arena import CHUNK_BYTES, ArenaProofs
-from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.launcher import CHUNK_BYTES, ArenaProofs, ProcessLauncher
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.schema.runtime_questions import ChunkTaken, TakeChunk
 from tests.results_factory import make_case

@@ -89,7 +89,7 @@ def test_a_value_goes_to_a_field_of_the_plan_with_its_type_and_default(row: Opti
 def test_what_each_case_takes_its_own_part_of_goes_to_what_passes_ask() -> None:
     asked: dict[str, typing.Any] = {"stages": (StageFile(path="s.py"),)}
     request = PlanRequest.of_options(Options(**asked), ROWS, models=())
-    assert request.of_passes == asked
+    assert request.of_passes == {**asked, "together": ()}
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.rule], ids=lambda row: row.field)

@@ -18,11 +18,10 @@ from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.evenness import are_sides_even, mean_ratio
-from pytest_ortbench.fleet.numbers.instructions import differing_sets
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
-from pytest_ortbench.fleet.numbers.sides import machine_names
+from pytest_ortbench.fleet.numbers.sides import differing_sets, machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
 
 #: Workloads that are spelt out; the table has the rest.

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.fleet.numbers.instructions import Differing, differing_sets
 from pytest_ortbench.fleet.numbers.matrix import by_case
 from pytest_ortbench.fleet.numbers.sentences import warnings
-from pytest_ortbench.fleet.numbers.sides import lay_out_sides
+from pytest_ortbench.fleet.numbers.sides import Differing, differing_sets, lay_out_sides
 from tests.fleet.numbers.runs import case, latency, run
 
 OLD = "avx avx2 f16c fma sse4_2"

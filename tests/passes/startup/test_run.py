@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case, InputSpec, Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.passes.startup.facts import StartTrial, StartUps
 from pytest_ortbench.passes.startup.questions import StartUp
@@ -56,7 +57,8 @@ CASE = replace(make_case(), inputs=(spec(1, 8),), sampling=Sampling(workers=3))
 
 
 def started(launcher: Starting, case: Case = CASE, *others: Case) -> StartUps:
-    return carry_out("startup", make_result(case=case), launcher, others).start_ups
+    means = Means(launcher=launcher, others=others)
+    return carry_out("startup", make_result(case=case), means).start_ups
 
 
 def test_every_turn_starts_a_process_with_cold_files_and_one_with_warm_ones() -> None:

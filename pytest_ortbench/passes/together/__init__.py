@@ -1,0 +1,1 @@
+"""Several models together: the latency of each alone, and while the others run beside it."""

@@ -1,0 +1,164 @@
+"""``--ort-together=MODEL,MODEL``: which models stand beside each other, and with which cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.option_text import exists
+from pytest_ortbench.passes.together.declaration import PASS
+from pytest_ortbench.passes.together.facts import WAYS
+from pytest_ortbench.planning.request import PlanRequest
+
+PLACE = "--ort-together"
+
+
+def is_called(model: Model, spec: str) -> bool:
+    """Whether a specification means a model: its name, where it comes from, or its file.
+
+    Args:
+        model: Any model of the plan.
+        spec: As written, or a path that starts at no working directory.
+    """
+    if spec in (model.name, model.source, model.place):
+        return True
+    try:
+        return Path(spec).resolve() == Path(model.path).resolve()
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def neighbour_of(case: Case, spec: str, others: Iterable[Case]) -> Case | str:
+    """Return the case of another model that is measured as a case is, or why there is none.
+
+    Args:
+        case: What it runs beside.
+        spec: The other model.
+        others: The other cases of the plan.
+    """
+    named = [other for other in others if is_called(other.model, spec)]
+    if not named:
+        return f"{spec} has no case in this run"
+    alike = [other for other in named if _method(other) == _method(case)]
+    if not alike:
+        return f"{spec} has no case in {case.variant.precision} on {case.provider.label} here"
+    return _nearest_batch(case, alike)
+
+
+def _method(case: Case) -> tuple[object, ...]:
+    """How a case does its work, whatever the model."""
+    return (
+        case.runtime.label,
+        case.provider.label,
+        case.variant.precision,
+        case.io,
+        case.call,
+        case.concurrency,
+        case.sessions,
+        case.session,
+        case.generation is None,
+    )
+
+
+def _nearest_batch(case: Case, alike: Sequence[Case]) -> Case:
+    """The one with the same batch, else the first with the nearest one."""
+    return min(alike, key=lambda other: abs(other.batch - case.batch))
+
+
+def has_neighbours(case: Case) -> bool:
+    """Whether a case is measured beside others."""
+    return bool(case.together)
+
+
+def with_neighbours(case: Case, asked: Mapping[str, Any]) -> Case:
+    """Return the case with the models that it runs beside; one that is not named has none.
+
+    Args:
+        case: Any case.
+        asked: What passes ask of each case.
+    """
+    specs: Sequence[str] = asked.get(PASS.name, ())
+    if not any(is_called(case.model, spec) for spec in specs):
+        return case
+    others = (spec for spec in specs if not is_called(case.model, spec))
+    return replace(case, together=tuple(_as_placed(spec, case.model) for spec in others))
+
+
+def _as_placed(spec: str, beside: Model) -> str:
+    """A file as its path within the root of the run, where that of another one tells the root."""
+    path = Path(spec).absolute()
+    if not exists(path):
+        return spec
+    depth = len(PurePosixPath(beside.place).parts)
+    root = Path(beside.path).parents[depth - 1] if depth else None
+    inside = root is not None and path.is_relative_to(root)
+    return path.relative_to(root or path).as_posix() if inside else str(path)
+
+
+def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
+    """Refuse models that can't stand beside each other, whatever else is planned.
+
+    Raises:
+        UsageError: for a single model, one that is named twice, and a file that is not there.
+    """
+    specs: Sequence[str] = request.of_passes.get(PASS.name, ())
+    if not specs:
+        return
+    for index, spec in enumerate(specs):
+        if _is_file(spec) and not exists(Path(spec)):
+            raise UsageError(
+                f"the file {spec!r} does not exist", place=PLACE, hint="Correct the path"
+            )
+        for earlier in specs[:index]:
+            same = Path(earlier).absolute() == Path(spec).absolute()
+            if same or any(is_called(own, earlier) and is_called(own, spec) for own in models):
+                raise UsageError(
+                    f"{earlier} and {spec} are the same model",
+                    place=PLACE,
+                    hint="A model beside itself is measured by --ort-sessions and --ort-processes",
+                )
+    if len(specs) < 2:
+        raise UsageError(
+            f"{specs[0]} is named alone, and nothing would run beside it",
+            place=PLACE,
+            hint=f"Name two models: {PLACE}=det.onnx,rec.onnx",
+        )
+
+
+def _is_file(spec: str) -> bool:
+    return Path(spec).suffix.lower() in (".onnx", ".ort") and ":" not in spec
+
+
+def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
+    """Refuse a model that no case of the run is of.
+
+    Raises:
+        UsageError: for the first one.
+    """
+    wanted = dict.fromkeys((*options.together, *(spec for own in cases for spec in own.together)))
+    models = {own.model.name: own.model for own in cases}.values()
+    for spec in wanted:
+        if not any(is_called(model, spec) for model in models):
+            raise UsageError(
+                f"{spec} is no model of this run",
+                place=options.place_of("together"),
+                hint="Add it to --ort-models, or name its file as an argument",
+            )
+
+
+def why_not_together(case: Case) -> str:
+    """Return why a case can't run beside others; empty if it can."""
+    if case.generation is not None:
+        return "requests of language models are not measured beside other models"
+    return ""
+
+
+def together_takes_s(case: Case, worker_s: float) -> float:
+    """Return about how long it takes: all models start for each launch of each way."""
+    started = case.sampling.workers * (1 + len(case.together)) * worker_s
+    return len(WAYS) * (started + case.sampling.time_s)

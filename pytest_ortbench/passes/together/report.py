@@ -1,0 +1,52 @@
+"""Models together as a table."""
+
+from __future__ import annotations
+
+from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.passes.together.facts import WAYS, Together
+from pytest_ortbench.passes.together.numbers import Interference, interference
+from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pass_table import PassTable
+
+_HEADINGS = ("beside it", "alone", "beside", "ratio", "95 % interval", "rounds")
+
+
+def together_tables(shown: ShownRun) -> tuple[PassTable, ...]:
+    """Return a table for each case that ran beside others, in their order."""
+    return tuple(
+        _table(result, shown.name_of(result.case)) for result in shown.run.cases if result.together
+    )
+
+
+def _table(result: CaseResult, case: str) -> PassTable:
+    found = [(together, interference(together)) for together in result.together]
+    neighbours = dict.fromkeys(name for together, _ in found for name in together.neighbours)
+    names = ", ".join(neighbours) or ", ".join(result.case.together)
+    return PassTable(
+        title=one_line(f"{case} beside {names}"),
+        headings=_HEADINGS,
+        rows=tuple(
+            _row(together, cost) for together, cost in found if isinstance(cost, Interference)
+        ),
+        remarks=tuple(
+            one_line(f"{WAYS[together.way]}: {cost}")
+            for together, cost in found
+            if isinstance(cost, str)
+        ),
+    )
+
+
+def _row(together: Together, cost: Interference) -> tuple[str, ...]:
+    digits = digits_for(cost.ratio, cost.low, cost.high)
+    low, high = (significant(end, digits) for end in (cost.low, cost.high))
+    return (
+        WAYS[together.way],
+        format_amount(cost.alone_s, "s"),
+        format_amount(cost.beside_s, "s"),
+        f"×{significant(cost.ratio, digits)}",
+        f"[{low}, {high}]",
+        str(cost.rounds),
+    )

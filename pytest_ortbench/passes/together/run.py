@@ -1,0 +1,254 @@
+"""The pass over several models together: rounds of a block alone and one beside the others."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from pytest_ortbench.analysis.stopping import MAX_ITERATIONS
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.launch.launcher import Launcher, Worker
+from pytest_ortbench.passes.together.facts import WAYS, Together, TogetherLaunch
+from pytest_ortbench.passes.together.planning import neighbour_of, why_not_together
+from pytest_ortbench.passes.together.questions import OpenBeside, TimeBeside
+from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
+from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
+
+#: A block of the case lasts about so long; one of a neighbour, after which it looks whether to go
+#: on, a fifth of that.
+BLOCK_NS = 50_000_000
+_STEP_NS = 10_000_000
+
+#: Rounds of a launch: as few as have an interval of the median, and no more than these.
+FEWEST_ROUNDS, MOST_ROUNDS = 8, 40
+
+
+class _NeighbourFailed(Exception):
+    """A neighbour can't run beside the case."""
+
+    def __init__(self, neighbour: Case, failure: Failure) -> None:
+        super().__init__(f"{neighbour.case_id}: {failure.kind}: {failure.message}")
+
+
+def measure(result: CaseResult, means: Means) -> tuple[Together, ...]:
+    """Measure a case beside its neighbours, in each way; never raises for what fails."""
+    case = result.case
+    reason = why_not_together(case)
+    neighbours: list[Case] = []
+    for name in case.together:
+        found = neighbour_of(case, name, means.others)
+        reason = reason or (found if isinstance(found, str) else "")
+        if isinstance(found, Case):
+            neighbours.append(found)
+    ids = tuple(neighbour.case_id for neighbour in neighbours)
+    if reason:
+        return tuple(Together(way=way, neighbours=ids, reason=reason) for way in WAYS)
+    try:
+        ready = [_prepared(neighbour, means) for neighbour in neighbours]
+    except _NeighbourFailed as error:
+        return tuple(Together(way=way, neighbours=ids, reason=str(error)) for way in WAYS)
+    return tuple(_in_one_way(way, case, ready, means.launcher) for way in WAYS)
+
+
+def lacking(
+    _result: CaseResult, _argument: str, *, reason: str, interrupted: bool
+) -> tuple[Together, ...]:
+    """Return what stands for ways that were not measured."""
+    return tuple(Together(way=way, reason=reason, interrupted=interrupted) for way in WAYS)
+
+
+def _prepared(neighbour: Case, means: Means) -> Case:
+    """The neighbour with its file.
+
+    Raises:
+        _NeighbourFailed: if it failed before, or has none.
+    """
+    known = next((found for found in means.results if found.case.key == neighbour.key), None)
+    if known is not None and known.failure is not None:
+        raise _NeighbourFailed(neighbour, known.failure)
+    try:
+        return means.prepare(neighbour)
+    except WorkerError as error:
+        raise _NeighbourFailed(neighbour, error.failure) from error
+
+
+def _in_one_way(way: str, case: Case, neighbours: Sequence[Case], launcher: Launcher) -> Together:
+    ids = tuple(neighbour.case_id for neighbour in neighbours)
+    launch = _shared if way == "shared" else _apart
+    launches: list[TogetherLaunch] = []
+    try:
+        for worker in range(case.sampling.workers):
+            launches.append(launch(case, neighbours, launcher, worker))
+    except WorkerError as error:
+        reason = f"{error.failure.kind}: {error.failure.message}"
+        return Together(way=way, neighbours=ids, reason=reason)
+    except _NeighbourFailed as error:
+        return Together(way=way, neighbours=ids, reason=str(error))
+    return Together(way=way, neighbours=ids, launches=tuple(launches))
+
+
+def _shared(
+    case: Case, neighbours: Sequence[Case], launcher: Launcher, worker: int
+) -> TogetherLaunch:
+    """One launch in one process."""
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with closing(launcher.open(case, worker=worker, deadline=deadline)) as measured:
+        warmed = measured.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        for neighbour in neighbours:
+            with _names(neighbour):
+                measured.ask(OpenBeside(case=neighbour, budget_s=warm_up_budget_s(neighbour)))
+        iterations = _iterations(warmed, BLOCK_NS)
+
+        def beside() -> tuple[Block, int]:
+            found = measured.ask(TimeBeside(iterations=iterations))
+            return found.block, found.neighbour_runs
+
+        return _rounds(case, worker, lambda: _alone(measured, iterations), beside)
+
+
+def _apart(
+    case: Case, neighbours: Sequence[Case], launcher: Launcher, worker: int
+) -> TogetherLaunch:
+    """One launch with a process for each model; the neighbours are suspended meanwhile."""
+    deadline = time.monotonic() + case.sampling.timeout_s
+    with ExitStack() as stack:
+        others: list[_ProcessBeside] = []
+        for neighbour in neighbours:
+            with _names(neighbour):
+                opened = launcher.open(neighbour, worker=worker, deadline=deadline)
+                stack.enter_context(closing(opened))
+                warmed = opened.ask(WarmUpFor(budget_s=warm_up_budget_s(neighbour)))
+            opened.pause()
+            steps = _iterations(warmed, _STEP_NS)
+            others.append(_ProcessBeside(case=neighbour, worker=opened, iterations=steps))
+        measured = stack.enter_context(
+            closing(launcher.open(case, worker=worker, deadline=deadline))
+        )
+        warmed = measured.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
+        iterations = _iterations(warmed, BLOCK_NS)
+
+        def beside() -> tuple[Block, int]:
+            with _running(others):
+                before = [other.runs for other in others]
+                block = _alone(measured, iterations)
+                # What goes on ran beside the block, too.
+                runs = [
+                    other.runs - earlier + 1 for earlier, other in zip(before, others, strict=True)
+                ]
+            return block, min(runs)
+
+        return _rounds(case, worker, lambda: _alone(measured, iterations), beside)
+
+
+def _alone(worker: Worker, iterations: int) -> Block:
+    return worker.ask(TimeBlock(iterations=iterations))
+
+
+def _iterations(warmed: WarmUp, target_ns: int) -> int:
+    """How many inferences last about so long."""
+    last = warmed.durations_ns[-9:]
+    typical_ns = max(1, round(median(last))) if last else target_ns
+    return min(MAX_ITERATIONS, max(1, target_ns // typical_ns))
+
+
+def _rounds(
+    case: Case,
+    seed: int,
+    alone: Callable[[], Block],
+    beside: Callable[[], tuple[Block, int]],
+) -> TogetherLaunch:
+    """Time both in turns, in an order that is drawn, for the time of one worker."""
+    order = random.Random(seed)
+    until = time.monotonic() + case.sampling.time_s / max(1, case.sampling.workers)
+    alone_ns: list[int] = []
+    beside_ns: list[int] = []
+    runs: list[int] = []
+    while len(alone_ns) < FEWEST_ROUNDS or (
+        len(alone_ns) < MOST_ROUNDS and time.monotonic() < until
+    ):
+        alone_first = order.random() < 0.5
+        first = _typical_ns(alone()) if alone_first else 0
+        block, finished = beside()
+        alone_ns.append(first if alone_first else _typical_ns(alone()))
+        beside_ns.append(_typical_ns(block))
+        runs.append(finished)
+    return TogetherLaunch(
+        alone_ns=tuple(alone_ns), beside_ns=tuple(beside_ns), neighbour_runs=tuple(runs)
+    )
+
+
+def _typical_ns(block: Block) -> int:
+    return max(1, round(median(block.durations_ns)))
+
+
+@contextmanager
+def _names(neighbour: Case) -> Iterator[None]:
+    """Say of a failure that it is a neighbour's."""
+    try:
+        yield
+    except WorkerError as error:
+        raise _NeighbourFailed(neighbour, error.failure) from error
+
+
+@dataclass(slots=True)
+class _ProcessBeside:
+    """A case in a process of its own that runs beside another one, step after step."""
+
+    case: Case
+    worker: Worker
+    iterations: int
+    runs: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Event = field(default_factory=threading.Event)
+    failure: Failure | None = None
+
+    def work(self) -> None:
+        """Run until it is over; the thread only waits for the process."""
+        try:
+            while not self.over.is_set():
+                self.worker.ask(TimeBlock(iterations=self.iterations))
+                self.runs += self.iterations
+                self.begun.set()
+        except WorkerError as error:
+            self.failure = error.failure
+        finally:
+            self.begun.set()
+
+    def check(self) -> None:
+        """Raise what made it fail."""
+        if self.failure is not None:
+            raise _NeighbourFailed(self.case, self.failure)
+
+
+@contextmanager
+def _running(neighbours: Sequence[_ProcessBeside]) -> Iterator[None]:
+    """Let all neighbours run while the block lasts, each after its first step."""
+    threads = [threading.Thread(target=neighbour.work) for neighbour in neighbours]
+    try:
+        for neighbour, thread in zip(neighbours, threads, strict=True):
+            neighbour.over.clear()
+            neighbour.begun.clear()
+            neighbour.worker.resume()
+            thread.start()
+        for neighbour in neighbours:
+            neighbour.begun.wait()
+            neighbour.check()
+        yield
+    finally:
+        for neighbour in neighbours:
+            neighbour.over.set()
+        for neighbour, thread in zip(neighbours, threads, strict=True):
+            if thread.ident is not None:
+                thread.join()
+            if neighbour.failure is None:
+                neighbour.worker.pause()
+    for neighbour in neighbours:
+        neighbour.check()
