@@ -14,8 +14,9 @@ class EnergyWindow:
     """One trial of the energy pass: the load's first second is dropped before it.
 
     Attributes:
-        source: ``nvml energy counter``, ``nvml power``, ``rapl``.
-        device: UUID of the device, or the names of the domains that were added up.
+        source: ``nvml energy counter``, ``nvml power``, ``rapl``, ``battery power``.
+        device: UUID of the device, or the names of the domains or batteries that were
+            added up.
         duration_ns: Length of the window; with a counter from one of its ticks to another.
         inferences: Inferences in it, those at its ends in part.
         energy_j: Energy in the window, gross.

@@ -24,8 +24,8 @@ from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
 
 #: A block of the case lasts about so long; one of a neighbour, after which it looks whether to go
 #: on, a fifth of that.
-BLOCK_NS = 50_000_000
-_STEP_NS = 10_000_000
+BLOCK_NS = 20_000_000
+_STEP_NS = 4_000_000
 
 #: Rounds of a launch: as few as have an interval of the median, and no more than these.
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 40

@@ -16,6 +16,7 @@ class Laid:
     """A meter of a simulated board."""
 
     source, device, note, poll_s = "laid", "board", "", 0.02
+    power_source = "nvml power"
 
     def __init__(self, board: simulated.Board) -> None:
         self.board = board

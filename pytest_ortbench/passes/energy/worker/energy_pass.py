@@ -255,7 +255,7 @@ class EnergyPass:
         assert energy_j is not None
         from_counter = span.counter_j is not None
         return EnergyWindow(
-            source=self._meter.source if from_counter else "nvml power",
+            source=self._meter.source if from_counter else self._meter.power_source,
             device=self._meter.device,
             duration_ns=span.duration_ns,
             inferences=inferences,

@@ -24,6 +24,10 @@ class Meter(Protocol):
         """What a figure comes from: ``nvml energy counter``, ``nvml power``, ``rapl``."""
 
     @property
+    def power_source(self) -> str:
+        """What a figure comes from where power is integrated; empty without any."""
+
+    @property
     def device(self) -> str:
         """The device, by name."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
+from pytest_ortbench.passes.energy.worker.battery import BatteryMeter
 from pytest_ortbench.passes.energy.worker.meter import Meter, NoMeter
 from pytest_ortbench.passes.energy.worker.nvml_meter import NvmlMeter
 from pytest_ortbench.passes.energy.worker.rapl import RaplMeter
@@ -16,6 +17,9 @@ from pytest_ortbench.passes.energy.worker.rapl import RaplMeter
 #: container may have the host's folder mounted elsewhere.
 POWERCAP = Path("/sys/class/powercap")
 POWERCAP_VARIABLE = "ORTBENCH_POWERCAP"
+#: Likewise of batteries.
+SUPPLIES = Path("/sys/class/power_supply")
+SUPPLIES_VARIABLE = "ORTBENCH_POWER_SUPPLY"
 
 #: Providers that compute on the CPU, whatever their options say.
 _ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
@@ -26,13 +30,18 @@ def open_meter(
     environment: Mapping[str, str] | None = None,
     *,
     powercap: Path | None = None,
+    supplies: Path | None = None,
 ) -> Meter:
     """Return the meter of the device that a provider works on.
+
+    A battery that feeds the machine stands in for a counter that is not there: of the CPU, and of
+    a device without a known one.
 
     Args:
         provider: The provider.
         environment: Where ``CUDA_VISIBLE_DEVICES`` may stand; this process' own by default.
         powercap: Where the energy counters of CPUs are; the environment says it by default.
+        supplies: Where batteries are, likewise.
 
     Raises:
         NoMeter: if there is none, with the reason.
@@ -43,8 +52,16 @@ def open_meter(
     device = provider.options.get("device_type", provider.device)
     openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
     if provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host:
-        return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
-    raise NoMeter(f"no energy meter is known for the device of {provider.name}")
+        try:
+            return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
+        except NoMeter as error:
+            reason = str(error)
+    else:
+        reason = f"no energy meter is known for the device of {provider.name}"
+    try:
+        return BatteryMeter(supplies or Path(environment.get(SUPPLIES_VARIABLE, SUPPLIES)))
+    except NoMeter as error:
+        raise NoMeter(f"{reason}; {error}") from error
 
 
 def why_no_meter(provider: Provider) -> str:

@@ -38,6 +38,7 @@ class NvmlMeter:
 
     #: The counter moves every 100 ms, power too; 50 readings a second place a tick within 20 ms.
     poll_s = 0.02
+    power_source = "nvml power"
 
     def __init__(self, provider: Provider, environment: Mapping[str, str]) -> None:
         try:
@@ -58,7 +59,7 @@ class NvmlMeter:
         self._read_power, why_no_power = self._find_power()
         if not self._has_counter and self._read_power is None:
             raise NoMeter(f"NVML: no energy counter: {why_no_counter}; no power: {why_no_power}")
-        self.source = "nvml energy counter" if self._has_counter else "nvml power"
+        self.source = "nvml energy counter" if self._has_counter else self.power_source
         self.note = ""
         if not self._has_counter:
             self.note = f"no energy counter: {why_no_counter}"

@@ -29,6 +29,7 @@ class RaplMeter:
     """
 
     source = "rapl"
+    power_source = ""
     #: The counters move every millisecond; ten readings a second place the ends well enough.
     poll_s = 0.1
     note = ""
