@@ -20,7 +20,8 @@ from pytest_ortbench.analysis.between_processes import (
     OfProcess,
     over_processes,
 )
-from pytest_ortbench.analysis.order import interval_ranks, nearest_rank
+from pytest_ortbench.analysis.order import nearest_rank
+from pytest_ortbench.analysis.paired_ratio import paired_ratio
 from pytest_ortbench.analysis.samples import between_runs
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
@@ -181,13 +182,8 @@ def _floor(means_ns: Sequence[int]) -> int:
 
 
 def _blocks(turns: YardstickTurns) -> OfProcess:
-    """The median of the ratios of the rounds, with its interval by order statistics."""
-    ratios = sorted(
-        model / work
-        for model, work in zip(turns.model_mean_ns, turns.yardstick_mean_ns, strict=True)
-    )
-    first, last = interval_ranks(50, len(ratios)) or (1, len(ratios))
-    return OfProcess(ratios[first - 1], median(ratios), ratios[last - 1])
+    """The ratio of the blocks that were timed in one round."""
+    return paired_ratio(turns.model_mean_ns, turns.yardstick_mean_ns)
 
 
 def _middle(values: Sequence[float | None]) -> float | None:

@@ -37,6 +37,7 @@ from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.passes.startup.facts import StartUps
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.together.facts import Together
+from pytest_ortbench.passes.transfers.facts import Transfers
 
 #: Every way in which a case can fail to give a number.
 FAILURE_KINDS: dict[str, str] = {
@@ -198,6 +199,7 @@ class CaseResult:
         loads: What became of each load that was asked for.
         processes: The case in several processes at a time, one entry a number of them.
         together: The case beside other models, one entry a way to run them.
+        transfers: Its values on the host and on the device in turns, if that was asked for.
         start_ups: Starts from fresh processes under known conditions, if asked for.
         stages: The user's stages around inference, if a file of them was given.
         task: Scores on labelled data, if some was named.
@@ -223,6 +225,7 @@ class CaseResult:
     loads: tuple[Load, ...] = ()
     processes: tuple[ProcessPoint, ...] = ()
     together: tuple[Together, ...] = ()
+    transfers: Transfers | None = None
     start_ups: StartUps | None = None
     stages: Stages | None = None
     task: TaskAccuracy | None = None

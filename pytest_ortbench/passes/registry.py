@@ -28,6 +28,7 @@ NAMES = (
     "startup",
     "processes",
     "together",
+    "transfers",
     "task",
     "generation",
     "export_check",

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.analysis.paired_ratio import PairedRatio
+from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.core.units import significant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassTable:
@@ -20,6 +24,17 @@ class PassTable:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+#: Headings of :func:`ratio_cells`.
+RATIO_HEADINGS = ("ratio", "95 % interval", "rounds")
+
+
+def ratio_cells(found: PairedRatio) -> tuple[str, str, str]:
+    """Return the cells of a ratio: ``×1.50``, its interval, its rounds."""
+    digits = digits_for(found.value, found.low, found.high)
+    low, high = (significant(end, digits) for end in (found.low, found.high))
+    return f"×{significant(found.value, digits)}", f"[{low}, {high}]", str(found.rounds)
 
 
 def table_lines(table: PassTable) -> list[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.sentences import digits_for
+from pytest_ortbench.analysis.paired_ratio import PairedRatio
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.together.facts import WAYS, Together
-from pytest_ortbench.passes.together.numbers import Interference, interference
+from pytest_ortbench.passes.together.numbers import interference
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
-from pytest_ortbench.report.pass_table import PassTable
+from pytest_ortbench.report.pass_table import RATIO_HEADINGS, PassTable, ratio_cells
 
-_HEADINGS = ("beside it", "alone", "beside", "ratio", "95 % interval", "rounds")
+_HEADINGS = ("beside it", "alone", "beside", *RATIO_HEADINGS)
 
 
 def together_tables(shown: ShownRun) -> tuple[PassTable, ...]:
@@ -29,7 +29,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
         title=one_line(f"{case} beside {names}"),
         headings=_HEADINGS,
         rows=tuple(
-            _row(together, cost) for together, cost in found if isinstance(cost, Interference)
+            _row(together, cost) for together, cost in found if isinstance(cost, PairedRatio)
         ),
         remarks=tuple(
             one_line(f"{WAYS[together.way]}: {cost}")
@@ -39,14 +39,10 @@ def _table(result: CaseResult, case: str) -> PassTable:
     )
 
 
-def _row(together: Together, cost: Interference) -> tuple[str, ...]:
-    digits = digits_for(cost.ratio, cost.low, cost.high)
-    low, high = (significant(end, digits) for end in (cost.low, cost.high))
+def _row(together: Together, cost: PairedRatio) -> tuple[str, ...]:
     return (
         WAYS[together.way],
-        format_amount(cost.alone_s, "s"),
-        format_amount(cost.beside_s, "s"),
-        f"×{significant(cost.ratio, digits)}",
-        f"[{low}, {high}]",
-        str(cost.rounds),
+        format_amount(cost.below_s, "s"),
+        format_amount(cost.above_s, "s"),
+        *ratio_cells(cost),
     )

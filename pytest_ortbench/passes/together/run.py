@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from statistics import median
 
-from pytest_ortbench.analysis.stopping import MAX_ITERATIONS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
+from pytest_ortbench.core.outcome import Block, CaseResult, Failure
 from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.rounds import in_turns, iterations_for, typical_ns
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.together.facts import WAYS, Together, TogetherLaunch
 from pytest_ortbench.passes.together.planning import neighbour_of, why_not_together
@@ -26,9 +24,6 @@ from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
 #: on, a fifth of that.
 BLOCK_NS = 20_000_000
 _STEP_NS = 4_000_000
-
-#: Rounds of a launch: as few as have an interval of the median, and no more than these.
-FEWEST_ROUNDS, MOST_ROUNDS = 8, 40
 
 
 class _NeighbourFailed(Exception):
@@ -105,7 +100,7 @@ def _shared(
         for neighbour in neighbours:
             with _names(neighbour):
                 measured.ask(OpenBeside(case=neighbour, budget_s=warm_up_budget_s(neighbour)))
-        iterations = _iterations(warmed, BLOCK_NS)
+        iterations = iterations_for(warmed, BLOCK_NS)
 
         def beside() -> tuple[Block, int]:
             found = measured.ask(TimeBeside(iterations=iterations))
@@ -127,13 +122,13 @@ def _apart(
                 stack.enter_context(closing(opened))
                 warmed = opened.ask(WarmUpFor(budget_s=warm_up_budget_s(neighbour)))
             opened.pause()
-            steps = _iterations(warmed, _STEP_NS)
+            steps = iterations_for(warmed, _STEP_NS)
             others.append(_ProcessBeside(case=neighbour, worker=opened, iterations=steps))
         measured = stack.enter_context(
             closing(launcher.open(case, worker=worker, deadline=deadline))
         )
         warmed = measured.ask(WarmUpFor(budget_s=warm_up_budget_s(case)))
-        iterations = _iterations(warmed, BLOCK_NS)
+        iterations = iterations_for(warmed, BLOCK_NS)
 
         def beside() -> tuple[Block, int]:
             with _running(others):
@@ -152,41 +147,15 @@ def _alone(worker: Worker, iterations: int) -> Block:
     return worker.ask(TimeBlock(iterations=iterations))
 
 
-def _iterations(warmed: WarmUp, target_ns: int) -> int:
-    """How many inferences last about so long."""
-    last = warmed.durations_ns[-9:]
-    typical_ns = max(1, round(median(last))) if last else target_ns
-    return min(MAX_ITERATIONS, max(1, target_ns // typical_ns))
-
-
 def _rounds(
-    case: Case,
-    seed: int,
-    alone: Callable[[], Block],
-    beside: Callable[[], tuple[Block, int]],
+    case: Case, seed: int, alone: Callable[[], Block], beside: Callable[[], tuple[Block, int]]
 ) -> TogetherLaunch:
-    """Time both in turns, in an order that is drawn, for the time of one worker."""
-    order = random.Random(seed)
-    until = time.monotonic() + case.sampling.time_s / max(1, case.sampling.workers)
-    alone_ns: list[int] = []
-    beside_ns: list[int] = []
-    runs: list[int] = []
-    while len(alone_ns) < FEWEST_ROUNDS or (
-        len(alone_ns) < MOST_ROUNDS and time.monotonic() < until
-    ):
-        alone_first = order.random() < 0.5
-        first = _typical_ns(alone()) if alone_first else 0
-        block, finished = beside()
-        alone_ns.append(first if alone_first else _typical_ns(alone()))
-        beside_ns.append(_typical_ns(block))
-        runs.append(finished)
+    rounds = in_turns(case, seed, alone, beside)
     return TogetherLaunch(
-        alone_ns=tuple(alone_ns), beside_ns=tuple(beside_ns), neighbour_runs=tuple(runs)
+        alone_ns=tuple(typical_ns(block) for block, _ in rounds),
+        beside_ns=tuple(typical_ns(block) for _, (block, _) in rounds),
+        neighbour_runs=tuple(runs for _, (_, runs) in rounds),
     )
-
-
-def _typical_ns(block: Block) -> int:
-    return max(1, round(median(block.durations_ns)))
 
 
 @contextmanager

@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.paired_ratio import PairedRatio
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
 from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.rounds import FEWEST_ROUNDS
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.together.facts import WAYS, Together
-from pytest_ortbench.passes.together.numbers import Interference, interference
+from pytest_ortbench.passes.together.numbers import interference
 from pytest_ortbench.passes.together.questions import BesideBlock, OpenBeside, TimeBeside
-from pytest_ortbench.passes.together.run import FEWEST_ROUNDS, measure
+from pytest_ortbench.passes.together.run import measure
 from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
 from tests.execution.fakes import FakeLauncher, FakeWorker
 from tests.launch.cases import case_of, relu
@@ -113,8 +115,8 @@ def test_each_round_has_a_block_alone_and_one_beside() -> None:
             assert len(launch.alone_ns) >= FEWEST_ROUNDS
             assert min(launch.neighbour_runs) >= 1
         cost = interference(one)
-        assert isinstance(cost, Interference)
-        assert cost.ratio == pytest.approx(1.6)
+        assert isinstance(cost, PairedRatio)
+        assert cost.value == pytest.approx(1.6)
     assert all(worker.closed for worker in launcher.opened)
 
 
@@ -176,4 +178,4 @@ def test_real_models_run_beside_each_other_in_both_ways(tmp_path: Path) -> None:
         [launch] = one.launches
         assert len(launch.alone_ns) >= FEWEST_ROUNDS
         assert min(launch.neighbour_runs) >= 1
-        assert isinstance(interference(one), Interference)
+        assert isinstance(interference(one), PairedRatio)
