@@ -45,6 +45,7 @@ from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.planning.recipes import shipped_recipe
 from pytest_ortbench.planning.request import Combination, PlanRequest, combinations_of
 from pytest_ortbench.planning.sizes import ModelAxes
+from pytest_ortbench.planning.tuning import refuse_without_search, tuned
 from pytest_ortbench.planning.unreadable import UnreadableModel
 from pytest_ortbench.planning.variants import (
     Feeding,
@@ -140,6 +141,7 @@ def build_plan(
     points = list(combinations_of(request))
     providers = [provider for target in targets for provider in target.providers]
     check_allowed(providers, [point.session for point in points])
+    refuse_without_search(request.tuning, providers)
     makers = _Makers(recipes=_shipped() if recipes is None else recipes, own=own or {}, data=data)
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     lacking = {target.runtime.label: target.lacking for target in targets}
@@ -194,8 +196,11 @@ def _cases_of(
             batch: [sized.fed_to(made, makers.recipes) for sized in row]
             for batch, row in at_sizes.items()
         }
-        for asked in target.providers:
-            provider = _with_options(asked, request)
+        for provider, search in (
+            position
+            for asked in target.providers
+            for position in tuned(_with_options(asked, request), request.tuning)
+        ):
             graph = {"graph": "captured"} if captures_graph(provider) else {}
             for place, point in itertools.product(range(len(shapes)), points):
                 sized, feed = at_sizes[point.batch][place], fed[point.batch][place]
@@ -215,7 +220,7 @@ def _cases_of(
                     session=point.session,
                     batch=sized.batch,
                     dims=sized.dims,
-                    knobs={**sized.knobs, **graph, **point.knobs},
+                    knobs={**sized.knobs, **graph, **search, **point.knobs},
                     inputs=() if isinstance(feed, Failure) else feed,
                     concurrency=point.concurrency,
                     sessions=point.sessions,

@@ -129,6 +129,7 @@ def request_of(
         (stored.call, CALLS),
         (stored.io, IO_MODES),
         (knobs.get("spin", "on"), SWITCH_POSITIONS),
+        (knobs.get("tuning", "on"), SWITCH_POSITIONS),
     ):
         if value not in known:
             raise UsageError(
@@ -155,6 +156,7 @@ def request_of(
         sessions=(stored.sessions,) if "sessions" in knobs else (),
         calls=(stored.call,),
         spinning=(knobs["spin"],) if "spin" in knobs else (),
+        tuning=(knobs["tuning"],) if "tuning" in knobs else (),
         io=(stored.io,),
         inputs=given.inputs,
         session_options={**settings, **given.session_options},

@@ -35,6 +35,8 @@ class PlanRequest:
         sessions: Sessions in the process; empty: one case with one.
         calls: Ways of calling, ``sync`` and ``async``.
         spinning: Whether waiting threads spin, ``on`` and ``off``; empty: the default.
+        tuning: Whether providers search for the fastest way, ``on`` and ``off``; empty: as they do
+            by themselves.
         io: ``end-to-end``, ``device``.
         inputs: Real inputs, ``None`` for drawn ones.
         session_options: Session options and config entries, as given.
@@ -71,6 +73,7 @@ class PlanRequest:
     sessions: tuple[int, ...] = ()
     calls: tuple[str, ...] = ("sync",)
     spinning: tuple[str, ...] = ()
+    tuning: tuple[str, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     inputs: Path | None = None
     session_options: dict[str, str] = field(default_factory=dict)

@@ -180,6 +180,16 @@ class CaseOptions:
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.spinning",
     )
+    tuning: tuple[str, ...] = option(
+        (),
+        flag="--ort-tuning",
+        kind="list",
+        metavar="on,off",
+        help="whether cuda, rocm and migraphx search for the fastest way in the first inference "
+        "(default: as they do by themselves)",
+        reader="pytest_ortbench.plugin.option_readers:read_switches",
+        to="request.tuning",
+    )
     io: tuple[str, ...] = option(
         ("end-to-end",),
         flag="--ort-io",
