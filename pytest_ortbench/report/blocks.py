@@ -10,16 +10,18 @@ from pytest_ortbench.report.escape import encodable
 from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable, table_lines
 from pytest_ortbench.report.scaling import scaling_lines
+from pytest_ortbench.report.tuning import tuning_tables
 
 #: Passes as they are shown.
 _IN_ORDER = sorted(PASSES, key=lambda entry: entry.report_rank)
 
 
 def pass_tables(shown: ShownRun) -> tuple[PassTable, ...]:
-    """Return the tables of all passes that have some, pass by pass."""
-    return tuple(
+    """Return that of tuned cases, and the tables of all passes that have some, pass by pass."""
+    of_passes = (
         table for entry in _IN_ORDER if entry.tables for table in entry.load(entry.tables)(shown)
     )
+    return (*tuning_tables(shown), *of_passes)
 
 
 def pass_sentences(shown: ShownRun) -> tuple[str, ...]:

@@ -1,0 +1,105 @@
+"""Cases whose provider searched for the fastest way beside those whose did not, as a table.
+
+The search is in the first inference, which no timed block holds: what it took is the first
+inference with it less the one without.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from pytest_ortbench.analysis.precisions import PrecisionRatio, ratio_between
+from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.pass_table import PassTable
+
+_KNOB = "tuning"
+_HEADINGS = ("case", "untuned p50", "tuned p50", "ratio", "tuning took", "pays after")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedPair:
+    """A case with the search, and the same case without.
+
+    Attributes:
+        name: Id of the case without the knob.
+        on: With the search.
+        off: Without.
+        latency: Median with ÷ without; ``None`` where a side has none.
+        search_s: What the first inference took longer; ``None`` where a side timed none.
+        pays_after: Inferences after which the search has paid; ``None`` where it never does, or
+            the two medians can't be told apart.
+    """
+
+    name: str
+    on: Summary
+    off: Summary
+    latency: PrecisionRatio | None
+    search_s: float | None
+    pays_after: int | None
+
+
+def tuned_pairs(summaries: tuple[Summary, ...] | list[Summary]) -> list[TunedPair]:
+    """Return the measured pairs of a run, in its order."""
+    untuned = {_place(one): one for one in summaries if _position(one) == "off"}
+    return [
+        _pair(one, untuned[_place(one)])
+        for one in summaries
+        if _position(one) == "on" and _place(one) in untuned
+    ]
+
+
+def _position(summary: Summary) -> str:
+    return summary.case.knobs.get(_KNOB, "") if summary.status == "measured" else ""
+
+
+def _place(summary: Summary) -> tuple[str, str]:
+    """What a case is without the knob: its id and its runtime."""
+    case_id, runtime = summary.case.key
+    position = summary.case.knobs.get(_KNOB, "")
+    return case_id.replace(f"/{_KNOB}:{position}", ""), runtime
+
+
+def _pair(on: Summary, off: Summary) -> TunedPair:
+    latency = ratio_between(off, on, "latency_p50")
+    first, plain = (one.quantities.get("first_inference") for one in (on, off))
+    search_s = None if first is None or plain is None else first.value - plain.value
+    pays_after = None
+    if latency is not None and not latency.tie and latency.value < 1 and search_s is not None:
+        gain_s = off.quantities["latency_p50"].value - on.quantities["latency_p50"].value
+        pays_after = max(0, math.ceil(search_s / gain_s))
+    return TunedPair(
+        name=_place(on)[0],
+        on=on,
+        off=off,
+        latency=latency,
+        search_s=search_s,
+        pays_after=pays_after,
+    )
+
+
+def tuning_tables(shown: ShownRun) -> tuple[PassTable, ...]:
+    """Return one table of all pairs of a run; none where there are none."""
+    pairs = tuned_pairs(list(shown.summaries))
+    if not pairs:
+        return ()
+    return (PassTable(title="tuning", headings=_HEADINGS, rows=tuple(map(_row, pairs))),)
+
+
+def _row(pair: TunedPair) -> tuple[str, ...]:
+    off, on = (one.quantities.get("latency_p50") for one in (pair.off, pair.on))
+    ratio = pair.latency
+    tie = " (a tie)" if ratio is not None and ratio.tie else ""
+    return (
+        one_line(pair.name),
+        "-" if off is None else format_amount(off.value, "s"),
+        "-" if on is None else format_amount(on.value, "s"),
+        "-"
+        if ratio is None
+        else f"×{significant(ratio.value)}{tie}",
+        "-" if pair.search_s is None else format_amount(max(0.0, pair.search_s), "s"),
+        "-" if pair.pays_after is None else f"{pair.pays_after} inferences",
+    )
