@@ -97,9 +97,7 @@ def _row(pair: TunedPair) -> tuple[str, ...]:
         one_line(pair.name),
         "-" if off is None else format_amount(off.value, "s"),
         "-" if on is None else format_amount(on.value, "s"),
-        "-"
-        if ratio is None
-        else f"×{significant(ratio.value)}{tie}",
+        "-" if ratio is None else f"×{significant(ratio.value)}{tie}",
         "-" if pair.search_s is None else format_amount(max(0.0, pair.search_s), "s"),
         "-" if pair.pays_after is None else f"{pair.pays_after} inferences",
     )

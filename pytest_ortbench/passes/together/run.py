@@ -177,7 +177,7 @@ class _ProcessBeside:
     runs: int = 0
     over: threading.Event = field(default_factory=threading.Event)
     begun: threading.Event = field(default_factory=threading.Event)
-    failure: Failure | None = None
+    error: Exception | None = None
 
     def work(self) -> None:
         """Run until it is over; the thread only waits for the process."""
@@ -186,15 +186,17 @@ class _ProcessBeside:
                 self.worker.ask(TimeBlock(iterations=self.iterations))
                 self.runs += self.iterations
                 self.begun.set()
-        except WorkerError as error:
-            self.failure = error.failure
+        except Exception as error:  # noqa: BLE001 - handed over to the thread that waits
+            self.error = error
         finally:
             self.begun.set()
 
     def check(self) -> None:
         """Raise what made it fail."""
-        if self.failure is not None:
-            raise _NeighbourFailed(self.case, self.failure)
+        if isinstance(self.error, WorkerError):
+            raise _NeighbourFailed(self.case, self.error.failure) from self.error
+        if self.error is not None:
+            raise self.error
 
 
 @contextmanager
@@ -217,7 +219,7 @@ def _running(neighbours: Sequence[_ProcessBeside]) -> Iterator[None]:
         for neighbour, thread in zip(neighbours, threads, strict=True):
             if thread.ident is not None:
                 thread.join()
-            if neighbour.failure is None:
+            if neighbour.error is None:
                 neighbour.worker.pause()
     for neighbour in neighbours:
         neighbour.check()
