@@ -250,7 +250,8 @@ def supplied_by(alias: str) -> str:
     if kind is None:
         return ""
     if not kind.distributions:
-        return f"no package on PyPI contains {kind.name}; {kind.elsewhere}"
+        what = "no package on PyPI contains" if kind.is_provider else "no provider is called"
+        return f"{what} {kind.name}; {kind.elsewhere}"
     first, *others = kind.distributions
     more = f" (or {', '.join(others)})" if others else ""
     needs = f"; it needs {kind.source}" if kind.source else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime
 from pytest_ortbench.passes.profile.questions import ProfileOperators
@@ -115,7 +116,7 @@ def test_a_document_keeps_the_slowest_nodes_and_stays_small() -> None:
         macs=1, moved_bytes=1, work_source="nodes",
     )  # fmt: skip
     bare = make_result()
-    result = carry_out("profile", bare, Profiling(profile), ())
+    result = carry_out("profile", bare, Means(launcher=Profiling(profile)))
     assert result.profile is not None
     assert result.profile.nodes == nodes[:12]
     assert result.profile.operators == operators
