@@ -25,7 +25,7 @@ class TimeTransfers(CaseQuestion[TransferBlock]):
     """Time so many inferences, after as many untimed ones as it takes to be warm.
 
     Attributes:
-        io: A key of :data:`~pytest_ortbench.core.case.IO_MODES`.
+        io: ``end-to-end`` or ``device``.
         iterations: Timed inferences.
         untimed: Inferences before.
     """
