@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Protocol
 
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.order import interval_ranks
@@ -43,19 +44,38 @@ class PairedRatio:
     rounds: int
 
 
-def over_launches(launches: Sequence[tuple[Sequence[int], Sequence[int]]]) -> PairedRatio:
-    """Return the ratio over launches.
+class TimedLaunch(Protocol):
+    """Rounds of fresh processes."""
 
-    Args:
-        launches: Of each what is divided and what it is divided by, as for :func:`paired_ratio`.
-    """
-    own = [paired_ratio(above, below) for above, below in launches]
+    @property
+    def pair(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What is divided in a ratio, and what it is divided by."""
+
+
+class TimedInTurns(Protocol):
+    """What was timed in turns, or why it was not."""
+
+    @property
+    def reason(self) -> str:
+        """Why there are no launches; empty if there are."""
+
+    @property
+    def launches(self) -> Sequence[TimedLaunch]:
+        """Each time that fresh processes were started."""
+
+
+def ratio_in_turns(facts: TimedInTurns) -> PairedRatio | str:
+    """Return the ratio over launches, or why there is none."""
+    if facts.reason:
+        return facts.reason
+    pairs = [launch.pair for launch in facts.launches]
+    own = [paired_ratio(above, below) for above, below in pairs]
     low, high = over_processes(own)
     return PairedRatio(
         value=median(launch.value for launch in own),
         low=low,
         high=high,
-        above_s=median(ns for above, _ in launches for ns in above) * 1e-9,
-        below_s=median(ns for _, below in launches for ns in below) * 1e-9,
-        rounds=sum(len(above) for above, _ in launches),
+        above_s=median(ns for above, _ in pairs for ns in above) * 1e-9,
+        below_s=median(ns for _, below in pairs for ns in below) * 1e-9,
+        rounds=sum(len(above) for above, _ in pairs),
     )

@@ -58,6 +58,6 @@ def iterations_for(warmed: WarmUp, target_ns: int) -> int:
     return min(MAX_ITERATIONS, max(1, target_ns // typical_ns))
 
 
-def typical_ns(block: Block) -> int:
+def block_ns(block: Block) -> int:
     """Return the median inference of a block, 1 at least."""
     return max(1, round(median(block.durations_ns)))

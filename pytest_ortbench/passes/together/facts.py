@@ -25,6 +25,11 @@ class TogetherLaunch:
     beside_ns: tuple[int, ...]
     neighbour_runs: tuple[int, ...]
 
+    @property
+    def pair(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What is divided in a ratio, and what it is divided by."""
+        return self.beside_ns, self.alone_ns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:

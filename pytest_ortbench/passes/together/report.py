@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pytest_ortbench.analysis.paired_ratio import PairedRatio
+from pytest_ortbench.analysis.paired_ratio import PairedRatio, ratio_in_turns
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.together.facts import WAYS, Together
-from pytest_ortbench.passes.together.numbers import interference
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import RATIO_HEADINGS, PassTable, ratio_cells
@@ -22,7 +21,7 @@ def together_tables(shown: ShownRun) -> tuple[PassTable, ...]:
 
 
 def _table(result: CaseResult, case: str) -> PassTable:
-    found = [(together, interference(together)) for together in result.together]
+    found = [(together, ratio_in_turns(together)) for together in result.together]
     neighbours = dict.fromkeys(name for together, _ in found for name in together.neighbours)
     names = ", ".join(neighbours) or ", ".join(result.case.together)
     return PassTable(

@@ -17,6 +17,11 @@ class TransferLaunch:
     host_ns: tuple[int, ...]
     device_ns: tuple[int, ...]
 
+    @property
+    def pair(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What is divided in a ratio, and what it is divided by."""
+        return self.host_ns, self.device_ns
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfers:

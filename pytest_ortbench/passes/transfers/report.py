@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.analysis.paired_ratio import ratio_in_turns
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.transfers.facts import Transfers
-from pytest_ortbench.passes.transfers.numbers import transfer_cost
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import RATIO_HEADINGS, PassTable, ratio_cells
@@ -22,7 +22,7 @@ def transfer_tables(shown: ShownRun) -> tuple[PassTable, ...]:
 
 
 def _table(transfers: Transfers, case: str) -> PassTable:
-    cost = transfer_cost(transfers)
+    cost = ratio_in_turns(transfers)
     title = one_line(f"transfers of {case}")
     if isinstance(cost, str):
         return PassTable(title=title, headings=_HEADINGS, remarks=(one_line(cost),))

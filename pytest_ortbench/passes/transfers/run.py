@@ -8,12 +8,12 @@ from dataclasses import replace
 from statistics import median
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.rounds import in_turns, iterations_for
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.transfers.facts import TransferLaunch, Transfers
-from pytest_ortbench.passes.transfers.planning import why_no_transfers
 from pytest_ortbench.passes.transfers.questions import TimeTransfers, TransferBlock
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
@@ -25,13 +25,24 @@ BLOCK_NS = 20_000_000
 _UNTIMED = 5
 
 
+def _why_none(case: Case) -> str:
+    """Return why a case has no such copies to be timed; empty if it has."""
+    if not case.provider.is_execution_provider:
+        return f"{case.provider.name} does not run in a session whose values can be bound"
+    if case.generation is not None:
+        return "requests of language models keep their values where they are"
+    if captures_graph(case.provider):
+        return "a recorded graph replays on bound values only"
+    return ""
+
+
 def measure_transfers(result: CaseResult, means: Means) -> Transfers:
     """Time a case with its values on the host and on the device.
 
     Raises:
         WorkerError: if a worker fails.
     """
-    reason = why_no_transfers(result.case)
+    reason = _why_none(result.case)
     if reason:
         return Transfers(reason=reason)
     # One session and one caller from the host, whatever the row is of.

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.paired_ratio import PairedRatio
+from pytest_ortbench.analysis.paired_ratio import PairedRatio, ratio_in_turns
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.together.facts import Together, TogetherLaunch
-from pytest_ortbench.passes.together.numbers import interference
 from pytest_ortbench.passes.together.report import together_tables
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.schema.meaning import faults_of
@@ -36,7 +35,7 @@ def beside(*factors: float, way: str = "shared") -> Together:
 
 
 def test_rounds_are_paired_so_that_a_slow_minute_is_none_of_it() -> None:
-    found = interference(beside(1.5, 1.5, 1.5))
+    found = ratio_in_turns(beside(1.5, 1.5, 1.5))
     assert isinstance(found, PairedRatio)
     assert found.value == pytest.approx(1.5)
     assert 1.49 < found.low < 1.5 < found.high < 1.51
@@ -46,13 +45,13 @@ def test_rounds_are_paired_so_that_a_slow_minute_is_none_of_it() -> None:
 
 
 def test_fresh_processes_that_differ_widen_the_interval() -> None:
-    alike, apart = interference(beside(1.5, 1.5, 1.5)), interference(beside(1.2, 1.5, 1.8))
+    alike, apart = ratio_in_turns(beside(1.5, 1.5, 1.5)), ratio_in_turns(beside(1.2, 1.5, 1.8))
     assert isinstance(alike, PairedRatio)
     assert isinstance(apart, PairedRatio)
     assert apart.value == pytest.approx(1.5)
     assert apart.low < 1.2
     assert apart.high > 1.8
-    one = interference(beside(1.5))
+    one = ratio_in_turns(beside(1.5))
     assert isinstance(one, PairedRatio)
     assert one.high - one.low > alike.high - alike.low
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.paired_ratio import PairedRatio
+from pytest_ortbench.analysis.paired_ratio import PairedRatio, ratio_in_turns
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, WarmUp
@@ -20,7 +20,6 @@ from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.rounds import FEWEST_ROUNDS
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.together.facts import WAYS, Together
-from pytest_ortbench.passes.together.numbers import interference
 from pytest_ortbench.passes.together.questions import BesideBlock, OpenBeside, TimeBeside
 from pytest_ortbench.passes.together.run import measure
 from pytest_ortbench.schema.case_questions import TimeBlock, WarmUpFor
@@ -114,7 +113,7 @@ def test_each_round_has_a_block_alone_and_one_beside() -> None:
             assert set(launch.beside_ns) == {8 * MS}
             assert len(launch.alone_ns) >= FEWEST_ROUNDS
             assert min(launch.neighbour_runs) >= 1
-        cost = interference(one)
+        cost = ratio_in_turns(one)
         assert isinstance(cost, PairedRatio)
         assert cost.value == pytest.approx(1.6)
     assert all(worker.closed for worker in launcher.opened)
@@ -178,4 +177,4 @@ def test_real_models_run_beside_each_other_in_both_ways(tmp_path: Path) -> None:
         [launch] = one.launches
         assert len(launch.alone_ns) >= FEWEST_ROUNDS
         assert min(launch.neighbour_runs) >= 1
-        assert isinstance(interference(one), PairedRatio)
+        assert isinstance(ratio_in_turns(one), PairedRatio)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.paired_ratio import PairedRatio
+from pytest_ortbench.analysis.paired_ratio import PairedRatio, ratio_in_turns
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
@@ -19,7 +19,6 @@ from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.execution.rounds import FEWEST_ROUNDS
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.transfers.facts import TransferLaunch, Transfers
-from pytest_ortbench.passes.transfers.numbers import transfer_cost
 from pytest_ortbench.passes.transfers.questions import TimeTransfers, TransferBlock
 from pytest_ortbench.passes.transfers.report import transfer_tables
 from pytest_ortbench.passes.transfers.run import measure_transfers
@@ -80,7 +79,7 @@ def test_rounds_of_one_session_from_the_host_and_on_the_device() -> None:
         ("end-to-end", 1)
     }
     assert all(worker.closed for worker in launcher.opened)
-    cost = transfer_cost(found)
+    cost = ratio_in_turns(found)
     assert isinstance(cost, PairedRatio)
     assert cost.value == pytest.approx(1.5)
     assert {question.iterations for question in launcher.asked} == {1, 4}
@@ -149,4 +148,4 @@ def test_a_real_session_runs_both_ways(tmp_path: Path) -> None:
     with closing(ProcessLauncher()) as launcher:
         found = measure_transfers(make_result(case=case), Means(launcher=launcher))
     assert (found.device, found.reason) == ("cpu:0", "")
-    assert isinstance(transfer_cost(found), PairedRatio)
+    assert isinstance(ratio_in_turns(found), PairedRatio)
