@@ -22,6 +22,7 @@ class ProviderKind:
         elsewhere: Who has it where no package on PyPI does, as a sentence; empty where one does.
         spellings: Other words that people write for it, in lower case.
         is_provider: Whether it is a provider, and no hardware that one of another name works on.
+        is_suggested: Whether a misspelt word may stand for it.
     """
 
     alias: str
@@ -34,6 +35,7 @@ class ProviderKind:
     elsewhere: str = ""
     spellings: tuple[str, ...] = ()
     is_provider: bool = True
+    is_suggested: bool = True
 
 
 #: The provider that every runtime has.
@@ -158,44 +160,56 @@ _KINDS: tuple[ProviderKind, ...] = (
         elsewhere=f"with oneDNN, {_BUILD}",
         spellings=("onednn", "mkldnn"),
     ),
-    ProviderKind(alias="nnapi", name="NnapiExecutionProvider", elsewhere=_ANDROID),
+    ProviderKind(
+        alias="nnapi",
+        name="NnapiExecutionProvider",
+        elsewhere=_ANDROID,
+        is_suggested=False,
+    ),
     ProviderKind(
         alias="rknpu",
         name="RknpuExecutionProvider",
         elsewhere=f"on Linux of Rockchip's boards, with the RKNPU DDK, older {_BUILD}",
+        is_suggested=False,
     ),
     ProviderKind(
         alias="vsinpu",
         name="VSINPUExecutionProvider",
         elsewhere=f"on Linux of boards with VeriSilicon's NPU, with TIM-VX, {_BUILD}",
+        is_suggested=False,
     ),
     ProviderKind(
         alias="snpe",
         name="SNPEExecutionProvider",
         elsewhere=f"on Windows and Android of Qualcomm's processors {_BUILD}; qnn is newer",
+        is_suggested=False,
     ),
     ProviderKind(
         alias="webnn",
         name="WebNNExecutionProvider",
         elsewhere="in browsers the package onnxruntime-web of npm has it",
+        is_suggested=False,
     ),
     # Hardware that ONNX Runtime reaches through a provider of another name, or not at all.
     ProviderKind(
         alias="ane",
         name="Apple Neural Engine",
         is_provider=False,
+        is_suggested=False,
         elsewhere="on macOS onnxruntime reaches it through Core ML: --ort-providers=coreml:npu",
     ),
     ProviderKind(
         alias="tpu",
         name="TPU",
         is_provider=False,
+        is_suggested=False,
         elsewhere="on machines with a TPU the engine jax runs on it: --ort-providers=jax:tpu",
     ),
     ProviderKind(
         alias="fpga",
         name="FPGA",
         is_provider=False,
+        is_suggested=False,
         elsewhere="for AMD's FPGAs images of Vitis AI have the provider vitisai: "
         "--ort-providers=vitisai",
     ),

@@ -65,8 +65,8 @@ def _is_known(word: str) -> bool:
 
 
 def _suggested() -> tuple[str, ...]:
-    """What a misspelt word may stand for: providers and engines, and no hardware."""
-    providers = [alias for alias, kind in KINDS.items() if kind.is_provider]
+    """What a misspelt word may stand for."""
+    providers = [alias for alias, kind in KINDS.items() if kind.is_suggested]
     return (*providers, *ALIASES, ALL)
 
 

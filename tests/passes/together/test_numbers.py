@@ -62,19 +62,19 @@ def result_of(*together: Together) -> CaseResult:
 
 
 def test_each_way_is_a_metric_and_what_is_missing_says_why() -> None:
-    result = result_of(beside(1.5, 1.5), Together(way="apart", reason="rec: crash: died"))
+    result = result_of(beside(1.5, 1.5), Together(way="apart", reason="died"))
     summary = summarise(result)
     found = summary.quantities["interference_shared"]
     assert (found.value, found.unit, found.samples) == (pytest.approx(1.5), "1", 18)
     assert found.low is not None
     assert found.high is not None
-    assert summary.missing["interference_apart"] == "rec: crash: died"
+    assert summary.missing["interference_apart"] == "died"
     alone = summarise(make_result())
     assert {"interference_shared", "interference_apart"} <= alone.missing.keys()
 
 
 def test_the_table_has_a_row_for_each_way_that_was_measured() -> None:
-    other = Together(way="apart", neighbours=("rec/native/cpu/b1",), reason="rec: crash: died")
+    other = Together(way="apart", neighbours=("rec/native/cpu/b1",), reason="died")
     [table] = together_tables(shown_run(make_run([result_of(beside(1.5, 1.5), other)])))
     assert table.title.endswith(" beside rec/native/cpu/b1")
     assert [len(row) for row in table.rows] == [len(table.headings)]

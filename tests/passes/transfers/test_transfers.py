@@ -100,9 +100,9 @@ def test_where_nothing_is_copied_no_process_is_started(case: Case) -> None:
 
 
 def test_values_that_can_not_be_bound_are_a_reason_and_cost_nothing_else() -> None:
-    failure = Failure(kind="unsupported", phase="first", message="outputs of text")
+    failure = Failure(kind="unsupported", phase="first", message="text")
     result = carry_out("transfers", make_result(case=CASE), Means(launcher=Moving(failure)))
-    assert result.transfers == Transfers(reason="unsupported: outputs of text")
+    assert result.transfers == Transfers(reason="unsupported: text")
     assert result.status == "measured"
     assert "transfer_ratio" in summarise(result).missing
 
