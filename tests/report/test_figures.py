@@ -304,6 +304,7 @@ NEED_MORE = frozenset(
         "operators",
         "roofline",
         "scaling",
+        "turns",
     }
 )
 

@@ -11,6 +11,7 @@ from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.report.entries import Entry, shown_run
 from pytest_ortbench.report.figures import figures, render
 from pytest_ortbench.report.figures.turns import PANELS, TOP, turns
+from tests.report.test_figures import assert_legible
 from tests.results_factory import make_case, make_result, make_run, make_turns
 
 
@@ -53,6 +54,7 @@ def test_cases_without_turns_have_no_panel_and_too_many_are_left_out() -> None:
 def test_it_is_a_figure_of_the_run_and_can_be_rendered(tmp_path: Path) -> None:
     lacking = replace(with_turns(), flags=(Flag(name="CPU-SHARE"),))
     made = dict(figures(entries(with_turns("other"), lacking)))
+    assert_legible(made["turns"])
     picture = render(made["turns"], "png")
     (tmp_path / "turns.png").write_bytes(picture)
     assert picture.startswith(b"\x89PNG")

@@ -110,4 +110,3 @@ def _panel(axes: Axes, workers: Sequence[YardstickTurns]) -> None:
         start = end
     axes.set_xlim(-0.5, start - 0.5)
     axes.set_ylim(BOTTOM, TOP)
-    style.axis_label(axes, "y", "÷ median", "")
