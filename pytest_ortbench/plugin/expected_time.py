@@ -30,7 +30,7 @@ _WHOLE_MINUTES_S = 295.0
 
 #: What comes behind the last case: the canary, which is a start of a process, its warm-up and what
 #: is timed; and figures.
-_STARTS_OF_CANARY, _CPU_SECONDS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 1.5, 1.8, 4.5
+_STARTS_OF_CANARY, _CPU_SECONDS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 1.5, 1.8, 3.5
 
 
 def costs_of(bench: Bench) -> Costs:
