@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: Nobody waits longer for one run, and a value too many on an axis makes such a run.
 _MOST_S = 24 * 3600.0
 
-#: So much of a load slows a process down; the rest waits, or has a lower priority. Seen on two CPUs:
-#: at a load of 13 it took 5.1 times as long as alone, at one of 18 6.6 times.
+#: So much of a load slows a process down; the rest waits, or has a lower priority. Seen on two
+#: CPUs: at a load of 13 it took 5.1 times as long as alone, at one of 18 6.6 times.
 _FELT = 0.75
 
 #: From here on a time is said in whole minutes.
