@@ -89,6 +89,7 @@ NEEDS: dict[str, Need] = {
     ),
     "git": Need(_has_program("git"), "apt-get install git"),
     "network": Need(_reaches_registry, "go online, so that pip reaches the package registry"),
+    "prometheus": Need(_has_program("prometheus"), "apt-get install prometheus"),
     "vulkan": Need(
         _has_software_vulkan,
         "apt-get install chromium libvulkan1 (SwiftShader, a device in software for WebGPU)",

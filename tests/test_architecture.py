@@ -40,6 +40,7 @@ LAYERS = {
     "gate/report/": 6,
     "fleet/report/": 6,
     "execution/": 6,
+    "serving/": 6,
     "gate/measuring/": 7,
     "selfcheck/": 7,
     "report/ci/": 7,

@@ -40,6 +40,7 @@ _OWN: dict[str, CommandEntry] = {
     "convert": CommandEntry(
         "convert", "Export a source to ONNX: a function or a framework's file."
     ),
+    "serve": CommandEntry("serve", "Serve a model by the Open Inference Protocol over HTTP."),
     "runtimes": CommandEntry("runtimes", "List, create and remove runtimes."),
     "watch": CommandEntry("watch", "Show a run while it measures, case by case."),
     "metrics": CommandEntry("metrics", "Serve the newest numbers to Prometheus."),

@@ -110,6 +110,8 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     dtype = np.dtype(numpy_type(datatype))
     if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
         raise ProtocolError(f"an element is no value of {datatype}", place=place)
+    if dtype.kind == "O":
+        _require_utf8(flat, place)
     if dtype.kind in "iu" and flat:
         limits = np.iinfo(dtype)
         if min(flat) < limits.min or max(flat) > limits.max:
@@ -128,6 +130,14 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
             if not np.isfinite(represented(array, DATATYPES[datatype])).all():
                 raise too_large
     return array
+
+
+def _require_utf8(texts: list[str], place: str) -> None:
+    """Refuse half of a surrogate pair, which JSON can spell."""
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ProtocolError("a text is not Unicode", place=place) from error
 
 
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:

@@ -235,6 +235,7 @@ TEXT = {"name": "x", "shape": [1], "datatype": "BYTES", "parameters": {"binary_d
         (changed(datatype="INT32", data=[1, 2, 3, 4.0]), "inputs[0].data"),
         (changed(datatype="BOOL", data=[1, 0, 1, 0]), "inputs[0].data"),
         (changed(datatype="BYTES", data=["a", "b", "c", 1]), "inputs[0].data"),
+        (changed(datatype="BYTES", data=["a", "b", "c", "\ud800"]), "inputs[0].data"),
         (changed(parameters={"binary_data_size": 16}), "inputs[0].data"),
         (
             changed(data=None, parameters={"binary_data_size": 16}),

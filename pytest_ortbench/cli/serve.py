@@ -1,0 +1,213 @@
+"""``ortbench serve``: a model behind HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from pytest_ortbench.cli.arguments import FiniteRange, epilog
+from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.units import parse_duration
+from pytest_ortbench.planning.axes import parse_dims
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.serving.service import ServiceLimits
+from pytest_ortbench.session import Session
+
+#: What a model may be called in a path; anything else is replaced.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_OPEN = (
+    "note: {host} can be reached from other machines, and this service has no TLS and asks nobody "
+    "who they are; put a proxy in front of it"
+)
+_MEGABYTE = 2**20
+
+
+@click.command(
+    epilog=epilog(
+        "ortbench serve model.onnx",
+        "ortbench serve zoo:silero-vad --port=9000 --name=vad",
+        "ortbench serve builtin:resnet50 --batch=8 --batch-wait=5ms",
+        "pip install 'pytest-ortbench[serve]'",
+    )
+)
+@click.argument("model", metavar="MODEL")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen at; 0 for any that is free.",
+)
+@click.option("--name", metavar="NAME", help="What requests call the model; by default its own.")
+@click.option("--provider", default="cpu", show_default=True, help="As --ort-providers takes it.")
+@click.option("--precision", default="native", show_default=True, help="As --ort-precisions.")
+@click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
+@click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads of the session.")
+@click.option(
+    "--callers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Inferences at a time.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(1, 4096),
+    default=1,
+    show_default=True,
+    help="Rows that requests are joined to, at most; 1 joins none.",
+)
+@click.option(
+    "--batch-wait",
+    default="2ms",
+    show_default=True,
+    help="How long a request waits for others to be joined with.",
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(1, 100_000),
+    default=64,
+    show_default=True,
+    help="Requests that may wait; one more is answered with 429.",
+)
+@click.option(
+    "--body",
+    type=FiniteRange(min=0, min_open=True, max=2048),
+    default=64,
+    show_default=True,
+    help="Largest body of a request, in MiB.",
+)
+@click.option(
+    "--timeout", default="30s", show_default=True, help="From the head of a request to its answer."
+)
+@click.option(
+    "--drain",
+    default="1s",
+    show_default=True,
+    help="At the end: how long requests are still taken, and how long connections are waited for.",
+)
+@click.option("--no-metrics", is_flag=True, help="Count and time nothing; there is no /metrics.")
+def command(
+    model: str,
+    host: str,
+    port: int,
+    name: str | None,
+    provider: str,
+    precision: str,
+    dims: tuple[str, ...],
+    threads: int | None,
+    callers: int,
+    batch: int,
+    batch_wait: str,
+    queue: int,
+    body: float,
+    timeout: str,
+    drain: str,
+    no_metrics: bool,
+) -> int:
+    """Serve MODEL, a file or a name such as zoo:silero-vad, by the Open Inference Protocol.
+
+    It answers at /v2/models/NAME/infer (JSON, and tensors as bytes), tells what it is at /v2, and
+    shows counters and times to Prometheus at /metrics. SIGTERM ends it: what was taken is answered.
+    """
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        refuse_without(module, "serve", place="ortbench serve")
+    limits = ServiceLimits(
+        waiting=queue,
+        body_bytes=int(body * _MEGABYTE),
+        timeout_s=parse_duration(timeout, place="--timeout"),
+        most_rows=batch,
+        wait_s=parse_duration(batch_wait, place="--batch-wait"),
+        callers=callers,
+    )
+    drain_s = parse_duration(drain, place="--drain")
+    named = path_name(name, model)
+    request = PlanRequest(
+        models=(model,),
+        providers=(provider,),
+        precisions=(precision,),
+        dims=parse_dims(dims, place="--dims") if dims else {},
+        threads=() if threads is None else (threads,),
+        generate="off",
+    )
+    with Session(Path.cwd(), notify=step) as session:
+        case = _prepared(session, request)
+        double = _doubled(session, request) if batch > 1 else None
+    if not _is_loopback(host):
+        warn(_OPEN.format(host=host))
+    make_server = import_named("pytest_ortbench.serving.server:ModelServer")
+    server = make_server(case, named, limits, double=double, watched=not no_metrics)
+    for note in server.notes:
+        warn(f"note: {note}")
+
+    def announce(at: int) -> None:
+        say(f"serving {named} at http://{_shown(host)}:{at}/v2/models/{named}")
+
+    server.serve(host, port, drain_s=drain_s, announce=announce)
+    return ExitCode.FINE
+
+
+def path_name(name: str | None, model: str) -> str:
+    """Return what requests call the model.
+
+    Args:
+        name: What the user wants it to be called; ``None`` for its own name, as a path may have it.
+        model: Its specification.
+
+    Raises:
+        UsageError: for a name that no path can have.
+    """
+    if name is not None:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{name!r} is no name of a model",
+                place="--name",
+                hint="Letters, digits, dots, dashes and underscores, at most 100",
+            )
+        return name
+    last = re.split(r"[/\\:]", model.removesuffix(".onnx").removesuffix(".ort"))[-1]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:100] or "model"
+
+
+def _prepared(session: Session, request: PlanRequest) -> Case:
+    """The one case of a request, with its file.
+
+    Raises:
+        UsageError: if there are several, or none.
+        WorkerError: if it can't run, or its file can't be made.
+    """
+    entries = session.plan(request).entries
+    if len(entries) != 1:
+        raise UsageError(
+            f"it stands for {len(entries)} cases, and one can be served", place="ortbench serve"
+        )
+    return session.prepare(entries[0])
+
+
+def _doubled(session: Session, request: PlanRequest) -> Case | None:
+    """The same case with a batch of two; ``None`` where it has none, which is said."""
+    try:
+        return _prepared(session, replace(request, batch_sizes=(2,)))
+    except WorkerError as error:
+        warn(f"note: requests are not joined: {error.failure.message}")
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,184 @@
+"""The process of a service: uvicorn, which ends without losing what it took."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator
+
+import uvicorn
+from uvicorn.server import HANDLED_SIGNALS
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.serving.app import make_app
+from pytest_ortbench.serving.metrics import ServiceMetrics, Unobserved
+from pytest_ortbench.serving.served_model import ServedModel
+from pytest_ortbench.serving.service import Service, ServiceLimits
+
+#: Connections beyond the requests that may be inside: those that are idle, and of probes.
+_SPARE_CONNECTIONS = 1000
+#: Seconds that a connection may be idle between two requests.
+_IDLE_S = 30
+#: How often the end looks whether connections are left, in seconds.
+_LOOK_S = 0.02
+
+
+class DrainingServer(uvicorn.Server):
+    """A server whose end loses no request that it took.
+
+    On SIGTERM or SIGINT it first says that it is not ready, still takes requests for a while and
+    closes the connection behind each response; then it takes no more connections, and those that
+    are there have as long again. Every request that came is answered before it ends.
+
+    Args:
+        config: As of uvicorn.
+        service: What is told that it ends.
+        drain_s: How long each of the two steps lasts.
+        announce: Called once it can be reached.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        service: Service,
+        *,
+        drain_s: float,
+        announce: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._service = service
+        self._drain_s = drain_s
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections, and say so."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in the two steps, and then as uvicorn does."""
+        self._service.draining = True
+        # From now on each response tells its client to come back on another connection.
+        state = self.server_state
+        state.default_headers = [*state.default_headers, (b"connection", b"close")]
+        if not self.force_exit:
+            await asyncio.sleep(self._drain_s)
+        for server in self.servers:
+            server.close()
+        left_s = self._drain_s
+        while state.connections and left_s > 0 and not self.force_exit:
+            await asyncio.sleep(_LOOK_S)
+            left_s -= _LOOK_S
+        await super().shutdown(sockets=sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """End on a signal; it is not raised again, since it did what it was for."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class ModelServer:
+    """A model with all that answers requests about it.
+
+    Attributes:
+        notes: What a user should know before it is reached, for people.
+
+    Args:
+        case: The model, the provider and the session options, with inputs that it takes.
+        name: What requests call it.
+        limits: What is bounded.
+        double: The same case with a batch of two; ``None`` joins no requests.
+        watched: Whether requests are counted and timed, and shown at ``/metrics``.
+
+    Raises:
+        UsageError: if the protocol can't carry what the model takes and gives.
+        Exception: what ONNX Runtime raises.
+    """
+
+    def __init__(
+        self, case: Case, name: str, limits: ServiceLimits, *, double: Case | None, watched: bool
+    ) -> None:
+        model = ServedModel(case, name, double=double)
+        metrics = ServiceMetrics(name, case.provider.label) if watched else None
+        self._service = Service(model, limits, metrics or Unobserved())
+        self._app = make_app(self._service, metrics)
+        self.notes = tuple(_notes(model))
+
+    def serve(
+        self, host: str, port: int, *, drain_s: float, announce: Callable[[int], None]
+    ) -> None:
+        """Serve until a signal ends it.
+
+        Args:
+            host: Address to listen at.
+            port: 0 for one that is free.
+            drain_s: As of :class:`DrainingServer`.
+            announce: Called with the port once it can be reached.
+
+        Raises:
+            UsageError: if the port can't be had.
+        """
+        listener = listening(host, port)
+        limits = self._service.limits
+        config = uvicorn.Config(
+            self._app,
+            # It bounds the head of a request (64 KiB), which the faster one does not.
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=int(limits.timeout_s) + 1,
+            limit_concurrency=limits.waiting + limits.callers + _SPARE_CONNECTIONS,
+        )
+        server = DrainingServer(
+            config,
+            self._service,
+            drain_s=drain_s,
+            announce=lambda: announce(listener.getsockname()[1]),
+        )
+        asyncio.run(server.serve(sockets=[listener]))
+
+
+def _notes(model: ServedModel) -> Iterator[str]:
+    if model.left_out:
+        yield f"outputs that the protocol can't carry are left out: {', '.join(model.left_out)}"
+    if model.unjoined:
+        yield f"requests are not joined: {model.unjoined}"
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there.
+
+    Args:
+        host: Address or name of this machine.
+        port: 0 for one that is free.
+
+    Raises:
+        UsageError: if it can't be had.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise UsageError(
+            f"port {port} of {host} can't be had: {error}",
+            place="--port",
+            hint="Take another one; 0 stands for any that is free",
+        ) from error

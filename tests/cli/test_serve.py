@@ -1,0 +1,71 @@
+"""What ``ortbench serve`` refuses before anything is planned, and what it calls a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_ortbench.cli import serve
+from pytest_ortbench.core import extras
+from pytest_ortbench.core.errors import UsageError
+from tests.cli.conftest import Ended
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        (["--name=a/b"], "--name"),
+        (["--name=../m"], "--name"),
+        (["--name="], "--name"),
+        (["--name=" + "a" * 101], "--name"),
+        (["--batch-wait=2"], "--batch-wait"),
+        (["--timeout=0s"], "--timeout"),
+        (["--drain=soon"], "--drain"),
+        (["--dims=seq"], "--dims"),
+    ],
+)
+def test_a_wrong_value_is_refused_at_its_place(
+    options: list[str], place: str, tool: Callable[..., Ended]
+) -> None:
+    ended = tool("serve", "m.onnx", *options)
+    assert ended.code == 2
+    assert ended.error.place == place
+
+
+@pytest.mark.parametrize(
+    "option", ["--port=70000", "--body=0", "--body=nan", "--queue=0", "--batch=0", "--callers=0"]
+)
+def test_a_number_out_of_its_range_is_a_wrong_call(option: str, tool: Callable[..., Ended]) -> None:
+    assert tool("serve", "m.onnx", option).code == 2
+
+
+def test_without_its_packages_it_says_which_extra_brings_them(
+    tool: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "fastapi")
+    error = tool("serve", "m.onnx").error
+    assert error.place == "ortbench serve"
+    assert error.hint == extras.install_command("serve")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("models/det.v2.onnx", "det.v2"),
+        ("zoo:silero-vad", "silero-vad"),
+        ("net.py:build", "build"),
+        ("C:\\models\\my model.onnx", "my-model"),
+        ("über.onnx", "ber"),
+        ("…", "model"),
+        ("a" * 300 + ".onnx", "a" * 100),
+    ],
+)
+def test_a_model_is_called_as_a_path_may_call_it(model: str, name: str) -> None:
+    assert serve.path_name(None, model) == name
+
+
+def test_a_name_of_the_user_stands() -> None:
+    assert serve.path_name("det-2.1_a", "m.onnx") == "det-2.1_a"
+    with pytest.raises(UsageError):
+        serve.path_name("-det", "m.onnx")
