@@ -4,8 +4,9 @@
     python benchmarks/served.py batches MODEL        # rate with and without joined requests
     python benchmarks/served.py watching MODEL       # with and without metrics, in turns
 
-MODEL is a file, or a name such as builtin:resnet50. Services are started on loopback by ``ortbench serve``;
-requests are tensors as bytes. Blocks of both sides take turns, so that a busy machine disturbs both.
+MODEL is a file, or a name such as builtin:resnet50. Services are started on loopback by
+``ortbench serve``; requests are tensors as bytes. Blocks of both sides take turns, so that a busy
+machine disturbs both.
 """
 
 from __future__ import annotations
