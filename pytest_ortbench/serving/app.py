@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.serving.metrics import ServiceMetrics
@@ -101,7 +102,7 @@ def _add_inference(app: FastAPI, service: Service) -> None:
         if announced.isdigit() and int(announced) > service.limits.body_bytes:
             raise too_large(service.limits)
         message, also = await service.infer(
-            name, version, headers.get(HEADER_LENGTH), request.stream()
+            name, version, headers.get(HEADER_LENGTH), _parts(request)
         )
         return Response(message.body, headers=also)
 
@@ -117,6 +118,17 @@ def _add_inference(app: FastAPI, service: Service) -> None:
 
     documented(app, "/v2/models/{name}/infer")
     documented(app, "/v2/models/{name}/versions/{version}/infer")
+
+
+async def _parts(request: Request) -> AsyncIterator[bytes]:
+    """The parts of a body; a client that goes away has sent a wrong one."""
+    try:
+        async for part in request.stream():
+            yield part
+    except ClientDisconnect as error:
+        raise Refusal(
+            400, "the client went away before all of it was there", place="body"
+        ) from error
 
 
 def _add_metrics(app: FastAPI, metrics: ServiceMetrics) -> None:

@@ -236,7 +236,7 @@ class ServedModel:
             if len(sizes) != 1:
                 return f"input {one.name!r} has no batch axis"
             axes[one.name] = sizes[0]
-        feeds = make_feeds(double.inputs, seed=double.seed)
+        feeds: Mapping[str, Any] = make_feeds(double.inputs, seed=double.seed)
         singles = [
             {name: np.take(feeds[name], [row], axis=axis) for name, axis in axes.items()}
             for row in range(2)

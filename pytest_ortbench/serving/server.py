@@ -9,7 +9,9 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterator
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import HANDLED_SIGNALS
 
 from pytest_ortbench.core.case import Case
@@ -90,6 +92,51 @@ class DrainingServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+def bounded_protocol(head_s: float) -> type[H11Protocol]:
+    """Return the protocol of a connection on which the head of a request may take so long.
+
+    It is that of uvicorn, which waits for a head without end. It also bounds the head (64 KiB),
+    which the faster one of uvicorn does not.
+
+    Args:
+        head_s: Seconds from the connection, or from the first byte of a later request.
+    """
+
+    class BoundedProtocol(H11Protocol):
+        """Closes connections on which the head of a request does not come."""
+
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            """Begin to wait for the first head."""
+            super().connection_made(transport)
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            """Read on, and wait for the rest of a head that is not whole."""
+            super().data_received(data)
+            if self.conn.their_state is h11.IDLE:
+                self._wait()
+            else:
+                self._stop()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """Wait no more."""
+            self._stop()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            if self._timer is None:
+                self._timer = self.loop.call_later(head_s, self.transport.close)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return BoundedProtocol
+
+
 class ModelServer:
     """A model with all that answers requests about it.
 
@@ -135,8 +182,7 @@ class ModelServer:
         limits = self._service.limits
         config = uvicorn.Config(
             self._app,
-            # It bounds the head of a request (64 KiB), which the faster one does not.
-            http="h11",
+            http=bounded_protocol(limits.timeout_s),
             ws="none",
             lifespan="on",
             log_level="warning",

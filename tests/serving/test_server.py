@@ -7,6 +7,7 @@ import json
 import random
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -39,6 +40,13 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(model: Path) -> Iterator[Started]:
     """Serves it in batches, bodies of a mebibyte at most."""
     with started(model, model.parent, "--batch=4", "--batch-wait=1ms", "--body=1") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hasty(model: Path) -> Iterator[Started]:
+    """Serves it, and waits for a second at most."""
+    with started(model, model.parent, "--timeout=1s", "--drain=10ms") as made:
         yield made
 
 
@@ -171,11 +179,34 @@ def test_what_is_no_request_is_refused_and_it_lives(
     assert service.fields("/v2/health/live") == {"live": True}
 
 
-def test_a_client_that_goes_away_takes_nothing_with_it(service: Started) -> None:
-    for sent in (b"POST", b"POST " + INFER.encode() + b" HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"):
+def test_a_client_that_goes_away_is_no_fault_of_the_service(service: Started) -> None:
+    name = 'ortbench_serve_requests_total{code="400"}'
+    before = service.counted().get(name, 0)
+    for sent in (
+        b"POST",
+        b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
+    ):
         with closing(socket.create_connection(("127.0.0.1", service.port), timeout=60)) as raw:
             raw.sendall(sent)
+    for _ in range(600):
+        if service.counted().get(name, 0) > before:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("it was not counted")
     assert service.ask("POST", INFER, lookup([4]))[0] == 200
+    assert not [name for name in service.counted() if 'code="5' in name]
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /v2", b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\nGET"])
+def test_a_head_that_does_not_come_ends_its_connection(hasty: Started, sent: bytes) -> None:
+    """The last one comes behind a request that was answered."""
+    with closing(socket.create_connection(("127.0.0.1", hasty.port), timeout=60)) as raw:
+        raw.sendall(sent)
+        answered = b""
+        while part := raw.recv(1000):
+            answered += part
+    assert answered.count(b"HTTP/1.1 200") == sent.count(b"\r\n\r\n")
 
 
 # -- what it shows ---------------------------------------------------------------------------------
