@@ -86,6 +86,8 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
+    "cli/serve.py": ("names that users give", frozenset({"path_name"})),
+    "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
     "cli/comment.py": (
         "a word of the user, comments of others",
         frozenset({"first_line_of", "_earlier"}),
