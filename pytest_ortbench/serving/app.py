@@ -15,7 +15,7 @@ from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.serving.metrics import ServiceMetrics
 from pytest_ortbench.serving.openapi import ERRORS, INFER_ANSWER, INFER_BODY, JSON_OBJECT
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, JSON_TYPE, metadata_fields
-from pytest_ortbench.serving.service import Refusal, Service, too_large
+from pytest_ortbench.serving.service import RequestRefused, Service, too_large
 
 #: What the service understands beside the protocol itself.
 EXTENSIONS = ("binary_tensor_data",)
@@ -45,7 +45,7 @@ def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
         lifespan=lifespan,
     )
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Refusal, _of_refusal)
+    app.add_exception_handler(RequestRefused, _of_refusal)
     app.add_exception_handler(Exception, _of_fault)
     _add_health(app, service)
     _add_model(app, service)
@@ -64,7 +64,7 @@ def _add_health(app: FastAPI, service: Service) -> None:
         """Answer whether requests should come."""
         reason = service.not_ready
         if reason:
-            raise Refusal(503, reason)
+            raise RequestRefused(503, reason)
         return _json(200, {"ready": True})
 
     async def model_ready(name: str, version: str = "") -> Response:
@@ -97,7 +97,7 @@ def _add_inference(app: FastAPI, service: Service) -> None:
         """Run the model on the tensors of the request."""
         headers = request.headers
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refusal(415, "compressed bodies are not read", place="Content-Encoding")
+            raise RequestRefused(415, "compressed bodies are not read", place="Content-Encoding")
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > service.limits.body_bytes:
             raise too_large(service.limits)
@@ -126,7 +126,7 @@ async def _parts(request: Request) -> AsyncIterator[bytes]:
         async for part in request.stream():
             yield part
     except ClientDisconnect as error:
-        raise Refusal(
+        raise RequestRefused(
             400, "the client went away before all of it was there", place="body"
         ) from error
 
@@ -175,7 +175,7 @@ def _error(status: int, message: str, place: str = "", headers: Any = None) -> R
 
 
 async def _of_refusal(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
+    assert isinstance(error, RequestRefused)
     return _error(error.status, str(error), error.place, error.headers)
 
 

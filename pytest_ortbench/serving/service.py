@@ -58,7 +58,7 @@ class ServiceLimits:
     callers: int = 1
 
 
-class Refusal(OrtbenchError):
+class RequestRefused(OrtbenchError):
     """A request that is not answered with outputs.
 
     Args:
@@ -149,7 +149,7 @@ class Service:
             body: Its parts.
 
         Raises:
-            Refusal: if it is not answered with outputs.
+            RequestRefused: if it is not answered with outputs.
         """
         began = time.monotonic()
         status = 500
@@ -158,11 +158,11 @@ class Service:
         try:
             self.find(name, version)
             if self._inside > self._most_inside:
-                raise Refusal(429, f"{self._most_inside} requests are inside already")
+                raise RequestRefused(429, f"{self._most_inside} requests are inside already")
             answer = await self._answer(began, header_length, body)
             status = 200
             return answer
-        except Refusal as error:
+        except RequestRefused as error:
             status = error.status
             raise
         finally:
@@ -173,16 +173,18 @@ class Service:
         """Refuse a model or version that is not there.
 
         Raises:
-            Refusal: if it is not.
+            RequestRefused: if it is not.
         """
         if name != self.model.metadata.name:
-            raise Refusal(
+            raise RequestRefused(
                 404,
                 f"there is no model {name[:100]!r}",
                 hint=f"It is {self.model.metadata.name!r}",
             )
         if version not in ("", VERSION):
-            raise Refusal(404, f"there is no version {version[:100]!r}", hint=f"It is {VERSION!r}")
+            raise RequestRefused(
+                404, f"there is no version {version[:100]!r}", hint=f"It is {VERSION!r}"
+            )
 
     async def _answer(
         self, began: float, header_length: str | None, body: AsyncIterator[bytes]
@@ -230,7 +232,7 @@ class Service:
         try:
             return await asyncio.wait_for(all_parts(), self.limits.timeout_s)
         except asyncio.TimeoutError as error:
-            raise Refusal(
+            raise RequestRefused(
                 408, f"the body did not come within {self.limits.timeout_s:g} s", place="body"
             ) from error
 
@@ -282,10 +284,10 @@ class Service:
         try:
             self._queue.put(waiting)
         except QueueFull as error:
-            raise Refusal(429, f"{self.limits.waiting} requests wait already") from error
+            raise RequestRefused(429, f"{self.limits.waiting} requests wait already") from error
         except QueueClosed as error:
-            raise Refusal(503, "the service ends") from error
-        late = Refusal(504, f"there was no answer within {self.limits.timeout_s:g} s")
+            raise RequestRefused(503, "the service ends") from error
+        late = RequestRefused(504, f"there was no answer within {self.limits.timeout_s:g} s")
         timer = loop.call_later(
             max(0.0, waiting.deadline - time.monotonic()), _fail, answered, late
         )
@@ -298,9 +300,9 @@ class Service:
         return waiting
 
 
-def too_large(limits: ServiceLimits) -> Refusal:
+def too_large(limits: ServiceLimits) -> RequestRefused:
     """Return the refusal of a body that is too large."""
-    return Refusal(413, f"it has more than {limits.body_bytes} bytes", place="body")
+    return RequestRefused(413, f"it has more than {limits.body_bytes} bytes", place="body")
 
 
 def _tell(loop: asyncio.AbstractEventLoop, settle: Any, waiting: Waiting) -> None:
@@ -312,19 +314,21 @@ def _fail(answered: asyncio.Future[Waiting], error: Exception) -> None:
         answered.set_exception(error)
 
 
-def _refused(error: Exception, late: Refusal) -> Refusal:
+def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
     """What a client is told of an inference that failed."""
     if isinstance(error, Expired):
         return late
     if isinstance(error, InputsRefused):
-        return Refusal(422, f"the model does not run on these inputs: {error}", place="inputs")
+        return RequestRefused(
+            422, f"the model does not run on these inputs: {error}", place="inputs"
+        )
     if isinstance(error, ModelBroken):
-        return Refusal(500, "the model does not run any more")
-    return Refusal(500, "the inference failed")
+        return RequestRefused(500, "the model does not run any more")
+    return RequestRefused(500, "the inference failed")
 
 
-def _malformed(error: ProtocolError, status: int) -> Refusal:
-    return Refusal(status, error.message, place=error.place, hint=error.hint)
+def _malformed(error: ProtocolError, status: int) -> RequestRefused:
+    return RequestRefused(status, error.message, place=error.place, hint=error.hint)
 
 
 def _length(header: str | None) -> int | None:

@@ -18,7 +18,7 @@ from pytest_ortbench.serving.protocol import (
     decode_response,
 )
 from pytest_ortbench.serving.served_model import ServedModel
-from pytest_ortbench.serving.service import Refusal, Service
+from pytest_ortbench.serving.service import RequestRefused, Service
 from tests.models import graphs
 from tests.serving.served import (
     arrays,
@@ -40,9 +40,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ServedModel:
     return model_of(looked_up(), tmp_path_factory.mktemp("model"), joins=True)
 
 
-def refusal_of(service: Service, what: Awaitable[InferResponse]) -> Refusal:
-    async def fails() -> Refusal:
-        with pytest.raises(Refusal) as refused:
+def refusal_of(service: Service, what: Awaitable[InferResponse]) -> RequestRefused:
+    async def fails() -> RequestRefused:
+        with pytest.raises(RequestRefused) as refused:
             await what
         return refused.value
 
@@ -186,7 +186,7 @@ def test_a_request_that_spoils_a_batch_spoils_no_other(model: ServedModel) -> No
         return await asyncio.gather(*asking, return_exceptions=True)
 
     first, spoilt, last = during(service, together)
-    assert isinstance(spoilt, Refusal)
+    assert isinstance(spoilt, RequestRefused)
     assert (spoilt.status, spoilt.place) == (422, "inputs")
     for ids, response in ((1, first), (2, last)):
         assert isinstance(response, InferResponse)
@@ -278,7 +278,7 @@ def test_one_request_more_than_may_wait_is_turned_away(model: ServedModel) -> No
     async def all_of_it() -> list[object]:
         waiting = [asyncio.create_task(asked(service, lookup([1]))) for _ in range(2)]
         await until(lambda: service.waiting == 2)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))
         service.start()
         answers = await asyncio.gather(*waiting)
@@ -294,7 +294,7 @@ def test_bodies_that_do_not_come_are_not_taken_without_end(model: ServedModel) -
     async def all_of_it() -> int:
         slow = [asyncio.create_task(service.infer("m", "", None, never())) for _ in range(4)]
         await asyncio.sleep(0)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))
         for task in slow:
             task.cancel()
@@ -311,7 +311,7 @@ def test_a_request_whose_time_is_over_is_told_so(model: ServedModel) -> None:
     service = service_of(model, timeout_s=0.05)
 
     async def all_of_it() -> int:
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))  # nothing runs
         service.start()
         await service.end()
@@ -329,7 +329,7 @@ def test_a_service_that_ends_answers_what_waits_and_takes_no_more(model: ServedM
         service.start()
         await service.end()
         answers = await asyncio.gather(*waiting)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))
         return len(answers), service.not_ready, refused.value.status
 
