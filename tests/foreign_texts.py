@@ -103,6 +103,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"add_stages"}),
     ),
     "cli/application.py": ("what users write", frozenset({"LazyCommands.resolve_command"})),
+    "planning/fixed_sizes.py": ("types as ONNX Runtime spells them", frozenset({"open_sizes"})),
     "cli/models.py": ("types as ONNX Runtime spells them", frozenset({"_tensor"})),
     "passes/profile/command.py": ("what users write", frozenset({"_is_case_id", "_stored"})),
     "cli/selection.py": ("what users write", frozenset({"parse_condition", "select"})),

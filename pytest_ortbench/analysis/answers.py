@@ -397,7 +397,7 @@ def _reference(candidates: Sequence[Candidate], best: Candidate, metric: str) ->
         nearest = [
             candidate
             for candidate in candidates
-            if candidate.summary.case.provider.alias == "cpu"
+            if candidate.summary.case.provider.label == "cpu"
             and candidate.summary.case.variant.precision == precision
         ]
         if nearest:

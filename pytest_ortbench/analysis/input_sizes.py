@@ -90,3 +90,14 @@ def _axis(sizes: Sequence[int]) -> str:
     if len(distinct) > _SPELT_OUT:
         return f"{distinct[0]}…{distinct[-1]}"
     return "|".join(map(str, distinct))
+
+
+def fixed_words(case: Case) -> str:
+    """Say which sizes the session of a case was told; empty for none.
+
+    Args:
+        case: Any case.
+    """
+    told = case.session.fixed_dims
+    sizes = ", ".join(f"{name}={size}" for name, size in told.items())
+    return f"the session is told {sizes} (--ort-fix-dims)" if told else ""

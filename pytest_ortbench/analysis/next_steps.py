@@ -13,7 +13,6 @@ from pytest_ortbench.analysis.thread_counts import CHOSEN
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.precision import precision_of
-from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 
@@ -191,8 +190,7 @@ def _can_be_planned_again(result: CaseResult) -> bool:
     return (
         case.generation is None
         and case.provider.is_execution_provider
-        and not case.provider.options
-        and not case.provider.library
+        and not any(link.options or link.library for link in case.provider.links)
         and case.runtime.label == "current"
         and not case.session.custom_ops
         and not case.session.entries
@@ -218,7 +216,7 @@ def _precision(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]
         for case in cases
     ):
         return
-    on_cpu = all(case.provider.name == CPU for case in cases)
+    on_cpu = all(case.provider.computes_on_host for case in cases)
     other, size = ("int8-dynamic", "a quarter") if on_cpu else ("fp16", "half")
     yield NextStep(
         kind="precision",

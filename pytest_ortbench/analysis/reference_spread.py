@@ -71,6 +71,7 @@ def is_plain(case: Case) -> bool:
     unchanged = case.variant.path == case.model.path or case.variant.precision == "native"
     return (
         case.provider.name == CPU
+        and not case.provider.then
         and precision_of(case.model) == "fp32"
         and (unchanged or base_of(case) in ("fp32", *GRAPH_BASES))
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_ortbench.analysis.chains import nodes_by_link
 from pytest_ortbench.analysis.input_sizes import resolved_sizes
 from pytest_ortbench.analysis.judgements import unjudged_words
 from pytest_ortbench.analysis.summary import Summary
@@ -97,6 +98,8 @@ _STANDARD: tuple[str, ...] = (
     "latency_undisturbed_high_s",
     "yardstick",
     "accuracy_slices_db",
+    "nodes_by_link",
+    "fixed_dims",
 )
 
 #: Columns of a row.
@@ -147,13 +150,14 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         case_id=case.case_id,
         model=case.model.name,
         precision=case.variant.precision,
-        provider=case.provider.alias,
+        provider=case.provider.label if case.provider.then else case.provider.alias,
         role=case.provider.role,
-        device=case.provider.device or None,
+        device=None if case.provider.then else case.provider.device or None,
         runtime=case.runtime.label,
         batch=case.batch,
         dims=_pairs({name: resolved.size for name, resolved in resolved_sizes(case).items()})
         or None,
+        fixed_dims=_pairs(case.session.fixed_dims) or None,
         threads=first.threads if first else case.session.intra_op_num_threads,
         concurrency=case.concurrency,
         sessions=case.sessions,
@@ -218,6 +222,7 @@ def _placement_cells(placement: Placement) -> dict[str, Cell]:
         "ops_elsewhere": _pairs(placement.ops_elsewhere) or None,
         "precision_executed": placement.precision_executed,
         "session_providers": " ".join(placement.session_providers) or None,
+        "nodes_by_link": _pairs(nodes_by_link(placement)) or None,
     }
 
 

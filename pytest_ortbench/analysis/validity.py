@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from statistics import median
 
+from pytest_ortbench.analysis.chains import idle_in, idle_words
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.order import binomial_probability, samples_needed
@@ -161,8 +162,13 @@ def _partial(result: CaseResult) -> str:
     detail = f"{nodes_elsewhere(placement)} computing nodes on other providers"
     ratio = placement_ratio(placement)
     if ratio is not None:
-        detail += f", {100 * ratio:.1f} % on {placement.provider}"
+        where = " or ".join(placement.asked)
+        detail += f", {100 * ratio:.1f} % on {where}"
     return f"{detail}: {names}" if names else detail
+
+
+def _idle_links(result: CaseResult) -> str:
+    return "; ".join(idle_words(link) for link in idle_in(result.placement))
 
 
 def _software(result: CaseResult) -> str:
@@ -171,8 +177,9 @@ def _software(result: CaseResult) -> str:
 
 def _in_turn(result: CaseResult) -> str:
     case = result.case
-    kind = BY_NAME.get(case.provider.name)
-    if kind is None or not kind.in_turn or case.concurrency < 2 or not result.measurements:
+    kinds = [BY_NAME.get(link.name) for link in case.provider.links]
+    is_in_turn = any(kind is not None and kind.in_turn for kind in kinds)
+    if not is_in_turn or case.concurrency < 2 or not result.measurements:
         return ""
     return f"{case.concurrency} callers on each session"
 
@@ -420,6 +427,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
+    "IDLE-LINK": _idle_links,
     "SOFTWARE": _software,
     "IN-TURN": _in_turn,
     "PYTHON-OPS": _python_operators,

@@ -150,6 +150,8 @@ def _targets(
             _tell(case.provider, planned.refusal.message, planned.refusal.hint)
         elif not case.provider.is_execution_provider:
             warn(f"ortbench: left out {case.provider.label}: engines are not checked by themselves")
+        elif case.provider.then:
+            warn(f"ortbench: left out {case.provider.label}: name its links by themselves")
         else:
             [outcome] = session.launcher.probe(case.runtime, [case.provider])
             falls_back = outcome.failure is None and not outcome.usable

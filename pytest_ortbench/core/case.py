@@ -13,7 +13,11 @@ from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
 from pytest_ortbench.core.model import Model, ValueHint, Variant
 from pytest_ortbench.core.model_spec import PYTHON
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.provider import CHAIN as CHAIN
+from pytest_ortbench.core.provider import ROLES as ROLES
+from pytest_ortbench.core.provider import LaterLink as LaterLink
+from pytest_ortbench.core.provider import Provider as Provider
+from pytest_ortbench.core.provider import role_note as role_note
 
 #: What identifies a case in a document: (case id, runtime label).
 Key: TypeAlias = tuple[str, str]
@@ -25,86 +29,12 @@ FLOAT_TYPES = ("tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(d
 #: same work is done, so cases that differ there compete.
 WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions")
 
-
-#: What runs a model: a session of ONNX Runtime on an execution provider; another engine, on the
-#: same file; the framework that it was exported from, on its source; a service, whatever runs in
-#: it, that is asked over a network.
-ROLES = ("provider", "engine", "framework", "endpoint")
-
-
-def role_note(role: str) -> str:
-    """Return what stands behind a name for people: `` (engine)``; empty for execution providers.
-
-    Args:
-        role: One of :data:`ROLES`.
-    """
-    if role == "endpoint":
-        return " (over the network)"
-    return "" if role == ROLES[0] else f" ({role})"
+#: Knob of whether sessions are told the sizes of open dimensions.
+FIX_DIMS = "fix-dims"
 
 
 #: What the name of an array starts with that belongs to a further input set.
 FURTHER_SET = "set:"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
-    """An execution provider as it was asked for, or what runs a model in its place.
-
-    Attributes:
-        alias: Short name, ``cuda``; the name that ids and tables use.
-        name: ONNX Runtime's name, ``CUDAExecutionProvider``; the title of an engine.
-        device: Device part of ``alias:DEVICE``, empty for the provider's default.
-        options: Provider options, passed through.
-        library: Path of a plug-in provider's library, empty for a built-in one.
-        named: Whether the user asked for it by name (a failure), or it came from ``all`` (a note).
-        role: One of :data:`ROLES`.
-    """
-
-    alias: str
-    name: str
-    device: str = ""
-    options: dict[str, str] = field(default_factory=dict)
-    library: str = ""
-    named: bool = True
-    role: str = "provider"
-
-    @property
-    def is_execution_provider(self) -> bool:
-        """Whether a session of ONNX Runtime runs on it."""
-        return self.role == "provider"
-
-    @property
-    def is_endpoint(self) -> bool:
-        """Whether a service is asked, of which only answers and times are known."""
-        return self.role == "endpoint"
-
-    @property
-    def computes_on_host(self) -> bool:
-        """Whether nothing but the CPUs of the machine computes.
-
-        An engine or a framework that was given no device is taken to compute there.
-        """
-        if self.is_endpoint:
-            return False
-        if self.is_execution_provider:
-            return self.name == CPU
-        return self.device.lower() in ("", "cpu")
-
-    @property
-    def label(self) -> str:
-        """``alias`` or ``alias:DEVICE``, as in case ids."""
-        return f"{self.alias}:{self.device}" if self.device else self.alias
-
-    @property
-    def role_note(self) -> str:
-        """What stands behind its name for people, see :func:`role_note`."""
-        return role_note(self.role)
-
-    @property
-    def described(self) -> str:
-        """The label and what it is, for people: ``openvino-native (engine)``."""
-        return self.label + self.role_note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +82,7 @@ class SessionConfig:
         arena_initial_chunk_bytes: What the CPU arena takes first.
         entries: ``add_session_config_entry`` pairs.
         custom_ops: Paths of custom operator libraries, and of Python files that define operators.
+        fixed_dims: Sizes of open dimensions that the session is told, by their names.
     """
 
     intra_op_num_threads: int | None = None
@@ -165,6 +96,7 @@ class SessionConfig:
     arena_initial_chunk_bytes: int | None = None
     entries: dict[str, str] = field(default_factory=dict)
     custom_ops: tuple[str, ...] = ()
+    fixed_dims: dict[str, int] = field(default_factory=dict)
 
     @property
     def sets_arena(self) -> bool:
@@ -426,7 +358,7 @@ class Case(_Named):
                 *(spec.path for spec in self.inputs),
                 *self.session.custom_ops,
                 *self.runtime.plugins.values(),
-                self.provider.library,
+                *(link.library for link in self.provider.links),
                 self.stages,
                 *self.source_files,
                 *self.endpoint_files,

@@ -92,6 +92,13 @@ _STANDARD: tuple[FlagKind, ...] = (
         "See ops_elsewhere for the operators that the provider did not run.",
     ),
     flag_kind(
+        "IDLE-LINK",
+        "notes",
+        "a link of the chain of providers ran no computing node",
+        "The lines of the chain say whether an earlier link took its nodes, and which order gives "
+        "it some; without such an order, leave the link out.",
+    ),
+    flag_kind(
         "SOFTWARE",
         "notes",
         "the device is a program on this machine's CPU, in the place of a GPU or an accelerator",

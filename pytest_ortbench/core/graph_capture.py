@@ -26,12 +26,17 @@ def captures_graph(provider: Provider) -> bool:
     """Whether a switch is on that makes the provider replay a recorded graph."""
     return any(
         _plain(key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
-        for key, value in provider.options.items()
+        for link in provider.links
+        for key, value in link.options.items()
     )
 
 
 def without_capture(provider: Provider) -> Provider:
-    """Return the provider without these switches."""
+    """Return the provider without these switches, on any of its links."""
+    return provider.of_links(_switched_off)
+
+
+def _switched_off(provider: Provider) -> Provider:
     options = {
         key: value for key, value in provider.options.items() if _plain(key) not in GRAPH_CAPTURE
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.links import LinkPlacement
 from pytest_ortbench.core.samples import Samples, WarmUp
 from pytest_ortbench.core.yardstick import YardstickTurns
 
@@ -98,13 +99,13 @@ class Placement:
     """Which provider executed the nodes, from a profiled run.
 
     Attributes:
-        provider: The provider that was asked for, by ONNX Runtime's name.
+        provider: The provider that was asked for, by ONNX Runtime's name; of a chain its first.
         executed: Number of computing node events by provider.
         shape_only: Number of shape-only node events by provider (all inputs and outputs int64,
             int32 or bool of rank 1 at most, or the operator Shape or Size), without those that
             compute an output of the model or come from another domain than the default one.
         time_ns: Time in node events by provider.
-        partitions: Fused subgraphs on the asked provider.
+        partitions: Fused subgraphs on the asked provider; of a chain, here and below, on any link.
         ops_elsewhere: Count by operator type of computing nodes on other providers.
         copies: Number of copy nodes between devices.
         precision_executed: Input type of most nodes that multiply, each counted once, or of most
@@ -124,6 +125,7 @@ class Placement:
         seen: Number of computing node events by provider before the profile broke off; empty for a
             whole profile.
         reason: Why there is no profile at all; empty if there is one.
+        links: What each link of a chain ran, in their order; empty for a provider by itself.
     """
 
     provider: str
@@ -142,6 +144,12 @@ class Placement:
     cut_after: int | None = None
     seen: dict[str, int] = field(default_factory=dict)
     reason: str = ""
+    links: tuple[LinkPlacement, ...] = ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Names of the providers that were asked for: one, or those of the links of a chain."""
+        return tuple(link.provider for link in self.links) or (self.provider,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

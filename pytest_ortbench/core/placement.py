@@ -7,6 +7,7 @@ nodes may be among those that are missing has not fallen back.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
 from pytest_ortbench.core.outcome import Placement
@@ -25,7 +26,7 @@ def judge_placement(placement: Placement | None) -> Judgement:
     if placement is None or missing:
         return unjudged(of, missing)
     if is_fallback(placement):
-        return bad(of, f"no computing node ran on {placement.provider}")
+        return bad(of, f"no computing node ran on {' or '.join(required(placement))}")
     elsewhere = nodes_elsewhere(placement)
     return good(of, f"{elsewhere} computing nodes ran elsewhere" if elsewhere else "")
 
@@ -54,18 +55,31 @@ def is_whole(placement: Placement) -> bool:
     return placement.cut_after is None and not placement.reason
 
 
+def required(placement: Placement) -> tuple[str, ...]:
+    """Return the providers of which one must compute: the asked one, or those of a chain.
+
+    A chain names the CPU for what the links ahead of it leave; where it is first, it is asked for
+    like any other.
+    """
+    first, *others = placement.asked
+    if first == CPU:
+        return placement.asked
+    return (first, *(name for name in others if name != CPU))
+
+
 def is_fallback(placement: Placement) -> bool:
-    """Whether the asked provider executed no computing node at all.
+    """Whether the asked provider, or each link of a chain, executed no computing node at all.
 
     A graph that holds shape-only nodes alone is no fallback where the asked provider ran them, and
     a graph that holds no node at all (outputs that are constants) is none on the CPU. A profile
     that broke off tells of none.
     """
-    if not is_whole(placement) or placement.executed.get(placement.provider, 0):
+    names = required(placement)
+    if not is_whole(placement) or _on(names, placement.executed):
         return False
     if any(placement.executed.values()):
         return True
-    return not placement.shape_only.get(placement.provider, 0) and placement.provider != CPU
+    return not _on(names, placement.shape_only) and placement.provider != CPU
 
 
 def is_partial(placement: Placement) -> bool:
@@ -76,11 +90,26 @@ def is_partial(placement: Placement) -> bool:
 def nodes_elsewhere(placement: Placement) -> int:
     """Number of computing nodes that other providers executed, as far as the profile goes."""
     seen = placement.executed if is_whole(placement) else placement.seen
-    return sum(count for provider, count in seen.items() if provider != placement.provider)
+    return sum(count for provider, count in seen.items() if provider not in placement.asked)
+
+
+def idle_links(placement: Placement) -> tuple[int, ...]:
+    """Return the places of the links of a chain that computed nothing; of those a profile shows."""
+    if missing_evidence(placement):
+        return ()
+    return tuple(
+        place
+        for place, link in enumerate(placement.links)
+        if not placement.executed.get(link.provider)
+    )
+
+
+def _on(names: Iterable[str], counts: Mapping[str, int]) -> int:
+    return sum(counts.get(name, 0) for name in names)
 
 
 def placement_ratio(placement: Placement) -> float | None:
-    """Return the share of computing nodes that ran on the asked provider, 0 … 1.
+    """Return the share of computing nodes that ran on the asked provider or links, 0 … 1.
 
     A compiled partition is one event in the profile and may hold hundreds of nodes; there the
     nodes that the assignment interface names stand for it, and where that interface is missing the
@@ -93,7 +122,7 @@ def placement_ratio(placement: Placement) -> float | None:
     if not is_whole(placement):
         return None
     elsewhere = nodes_elsewhere(placement)
-    on_provider: int | None = placement.executed.get(placement.provider, 0)
+    on_provider: int | None = _on(placement.asked, placement.executed)
     if placement.partitions and elsewhere and on_provider:
         on_provider = placement.nodes_on_provider
     if on_provider is None or not on_provider + elsewhere:
@@ -102,7 +131,7 @@ def placement_ratio(placement: Placement) -> float | None:
 
 
 def time_ratio(placement: Placement) -> float | None:
-    """Return the share of the time in node events spent on the asked provider, 0 … 1.
+    """Return the share of the time in node events spent on the asked provider or links, 0 … 1.
 
     ``None`` without time, and where the profile broke off.
 
@@ -112,4 +141,4 @@ def time_ratio(placement: Placement) -> float | None:
     total = sum(placement.time_ns.values())
     if not total or not is_whole(placement):
         return None
-    return placement.time_ns.get(placement.provider, 0) / total
+    return _on(placement.asked, placement.time_ns) / total

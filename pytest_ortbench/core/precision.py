@@ -160,8 +160,11 @@ def floor_of(case: Case) -> Floor:
 
 def _with_tf32(provider: Provider, floor: Floor) -> Floor:
     """Products of float32 keep as many bits as those of float16 where the provider uses TF32."""
-    off = provider.options.get("use_tf32", "1").lower() in ("0", "false")
-    if provider.name not in NVIDIA or off or floor.sqnr_db <= SQNR_FLOOR_DB["fp16"]:
+    rounds = any(
+        link.name in NVIDIA and link.options.get("use_tf32", "1").lower() not in ("0", "false")
+        for link in provider.links
+    )
+    if not rounds or floor.sqnr_db <= SQNR_FLOOR_DB["fp16"]:
         return floor
     return replace(floor, sqnr_db=SQNR_FLOOR_DB["fp16"], of=f"{floor.of} in TF32")
 

@@ -23,6 +23,7 @@ class ProviderKind:
         spellings: Other words that people write for it, in lower case.
         is_provider: Whether it is a provider, and no hardware that one of another name works on.
         is_suggested: Whether a misspelt word may stand for it.
+        known_sizes_only: Whether it takes only nodes whose sizes are known before they run.
     """
 
     alias: str
@@ -36,6 +37,7 @@ class ProviderKind:
     spellings: tuple[str, ...] = ()
     is_provider: bool = True
     is_suggested: bool = True
+    known_sizes_only: bool = False
 
 
 #: The provider that every runtime has.
@@ -94,6 +96,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         distributions=("onnxruntime",),
         source="macOS",
         device="coreml",
+        known_sizes_only=True,  # by ONNX Runtime's documentation
     ),
     ProviderKind(
         alias="qnn",
@@ -101,6 +104,7 @@ _KINDS: tuple[ProviderKind, ...] = (
         distributions=("onnxruntime-qnn",),
         source="a Qualcomm processor, or its simulator on x86 Linux",
         device="qnn",
+        known_sizes_only=True,  # *seen* with 2.7
     ),
     ProviderKind(
         alias="webgpu",

@@ -7,14 +7,23 @@ asked is the failure that of the case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import CHAIN, Case, Provider
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.links import LinkPlacement, earlier_places, reordered
 from pytest_ortbench.core.outcome import CHANGED_FILE, Accuracy, Failure, Memory, Placement
+from pytest_ortbench.core.placement import idle_links, is_fallback, missing_evidence
 from pytest_ortbench.launch.launcher import Launcher, Worker
-from pytest_ortbench.schema.case_questions import CompareOutputs, ProfilePlacement, ReadMemory
+from pytest_ortbench.schema.case_questions import (
+    CompareOutputs,
+    ProfileOrder,
+    ProfilePlacement,
+    ReadMemory,
+)
 
 #: Failures that say that something else was measured than was asked for.
 _NOT_AS_ASKED = ("unsupported", "unavailable", "fallback")
@@ -44,6 +53,45 @@ def placement_of(worker: Worker, case: Case) -> Placement:
         if error.failure.kind in _NOT_AS_ASKED:
             raise
         return Placement(provider=case.provider.name, executed={}, reason=_reason(error))
+
+
+def with_orders(worker: Worker, case: Case, placement: Placement | None) -> Placement | None:
+    """Return the placement with the reason for each link of a chain that computed nothing.
+
+    Whether an earlier link took its nodes is tried out: in another order of the chain, in which it
+    stands ahead of one that computed.
+
+    Args:
+        worker: Has profiled the chain.
+        case: What was measured.
+        placement: What the profile showed.
+    """
+    if placement is None or is_fallback(placement):
+        return placement
+    links = list(placement.links)
+    for place in idle_links(placement):
+        links[place] = _why_idle(worker, case.provider.links, place, placement)
+    return replace(placement, links=tuple(links))
+
+
+def _why_idle(
+    worker: Worker, chain: Sequence[Provider], place: int, placement: Placement
+) -> LinkPlacement:
+    link = placement.links[place]
+    for ahead in earlier_places(chain, place, placement.executed):
+        order = reordered(range(len(chain)), place, ahead)
+        try:
+            tried = worker.ask(ProfileOrder(order=order))
+        except WorkerError as error:
+            return replace(link, idle="unknown", reason=_reason(error))
+        missing = missing_evidence(tried)
+        if missing:
+            return replace(link, idle="unknown", reason=missing)
+        count = tried.executed.get(link.provider, 0)
+        if count:
+            written = CHAIN.join(chain[index].label for index in order)
+            return replace(link, idle="taken", order=written, executed=count)
+    return replace(link, idle="none")
 
 
 def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:

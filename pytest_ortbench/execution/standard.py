@@ -31,9 +31,15 @@ from pytest_ortbench.core.outcome import (
     Placement,
     WarmUp,
 )
-from pytest_ortbench.core.placement import is_fallback
+from pytest_ortbench.core.placement import is_fallback, required
 from pytest_ortbench.core.run import Machine
-from pytest_ortbench.execution.evidence import accuracy_afresh, accuracy_of, memory_of, placement_of
+from pytest_ortbench.execution.evidence import (
+    accuracy_afresh,
+    accuracy_of,
+    memory_of,
+    placement_of,
+    with_orders,
+)
 from pytest_ortbench.execution.own_spread import with_spread
 from pytest_ortbench.execution.pace import FixedPace, Pacing
 from pytest_ortbench.execution.passes import without
@@ -42,6 +48,7 @@ from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.fixed_sizes import needs_sizes, open_sizes
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import CheckOutputs, WarmUpFor
 from pytest_ortbench.worker.accuracy import repeatability
@@ -186,6 +193,8 @@ def _one_worker(
                 if released
                 else accuracy_of(worker, reference)
             )
+            # Last, since an order that nobody asked for may end the process.
+            findings.placement = with_orders(worker, case, findings.placement)
             repeatable, note = repeatability(checks)
             findings.accuracy = replace(findings.accuracy, repeatable=repeatable, repeat_note=note)
         samples = reduce_blocks(
@@ -264,14 +273,24 @@ def _kept(sampling: Sampling) -> int:
     return 0 if sampling.keep == 0 else max(1, sampling.keep // sampling.workers)
 
 
+def _open(case: Case) -> str:
+    """Say which open sizes a provider may lack that takes nodes of known sizes only."""
+    found = open_sizes(case)
+    if not needs_sizes(case) or case.session.fixed_dims or not (found.reason or found.sizes):
+        return ""
+    why = found.reason or f"{', '.join(map(repr, found.sizes))} open (--ort-fix-dims=off)"
+    return f". It takes nodes of known sizes only, and they are not fixed: {why}"
+
+
 def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     if placement is None or not is_fallback(placement):
         return None
     ran = ", ".join(f"{name} ({count})" for name, count in sorted(placement.executed.items()))
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
+    asked = " or ".join(required(placement))
     return case_failure(
-        f"no computing node ran on {case.provider.name}; nodes ran on {ran or 'nothing'}",
-        f"Operators that it did not run: {elsewhere}",
+        f"no computing node ran on {asked}; nodes ran on {ran or 'nothing'}",
+        f"Operators that it did not run: {elsewhere}{_open(case)}",
         kind="fallback",
         phase="profile",
     )

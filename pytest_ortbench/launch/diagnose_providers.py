@@ -16,6 +16,21 @@ from pytest_ortbench.launch.native_text import error_lines, readable
 from pytest_ortbench.schema.protocol import Refusal
 
 
+def at_fault(provider: Provider | None, refusal: Refusal) -> Provider | None:
+    """Return the link of a chain that a refusal is about, the first where nothing tells.
+
+    Args:
+        provider: What was asked for; none has no link.
+        refusal: What the worker said.
+    """
+    if provider is None or not provider.then:
+        return provider
+    links = provider.links
+    told = [link for link in links if link.name == refusal.provider]
+    told += [link for link in links if not refusal.provider and link.name in refusal.text]
+    return told[0] if told else links[0]
+
+
 def device_lost(evidence: Evidence) -> Failure | None:
     """A device that is gone, in whichever phase that shows."""
     words = lost_device(evidence.refusal.text)
@@ -167,8 +182,13 @@ def graph_refused(log: str, provider: Provider) -> Failure | None:
 
     Args:
         log: The native log.
-        provider: The asked provider.
+        provider: The asked provider; of a chain, one of its links takes none.
     """
+    failures = (_refused_by(log, link) for link in provider.links)
+    return next(filter(None, failures), None)
+
+
+def _refused_by(log: str, provider: Provider) -> Failure | None:
     name = re.escape(provider.name)
     reasons = re.findall(rf"OrtEp::GetCapability\(\) for {name} failed with error: ([^\n]*)", log)
     if not reasons:
@@ -197,7 +217,8 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     """
     if "Falling back to OV CPU" not in log:
         return None
-    device = provider.options.get("device_type") or provider.device or "the requested device"
+    told = [link.options["device_type"] for link in provider.links if "device_type" in link.options]
+    device = next(iter(told), provider.device) or "the requested device"
     return case_failure(
         f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
         "The native log may contain the reason; "

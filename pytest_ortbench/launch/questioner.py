@@ -12,6 +12,7 @@ from pytest_ortbench.core.outcome import Failure, Placement
 from pytest_ortbench.core.placement import is_fallback
 from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
+from pytest_ortbench.launch.diagnose_providers import at_fault
 from pytest_ortbench.launch.ending import tail
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, travelling
@@ -124,7 +125,7 @@ def wait_for_answer(
         evidence = Evidence(
             refusal=refused.refusal,
             log=log,
-            provider=provider if case is None else case.provider,
+            provider=at_fault(provider if case is None else case.provider, refused.refusal),
             custom_ops=() if case is None else case.session.custom_ops,
             case=case,
         )

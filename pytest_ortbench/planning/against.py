@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.gate import UnnamedModel
 from pytest_ortbench.core.model import Model
@@ -223,11 +223,14 @@ class Against:
         if dot and owner in providers and owner not in _called(entry):
             return entry
         if dot and owner in _called(entry):
-            self.planner.check_options({case.provider.alias: {option: value}}, place=_PLACE)
-            options = {**case.provider.options, option: value}
-            return replace(
-                entry, case=replace(case, provider=replace(case.provider, options=options))
-            )
+
+            def changed(link: Provider) -> Provider:
+                if owner not in (link.alias, link.name):
+                    return link
+                self.planner.check_options({link.alias: {option: value}}, place=_PLACE)
+                return replace(link, options={**link.options, option: value})
+
+            return replace(entry, case=replace(case, provider=case.provider.of_links(changed)))
         session = apply_session_options(case.session, {name: value})
         self._set_already = self._set_already or session == case.session
         return replace(entry, case=replace(case, session=session))
@@ -309,9 +312,9 @@ def _standing(case: Case, stand_ins: Mapping[str, str]) -> Case:
     return replace(case, model=replace(case.model, name=name))
 
 
-def _called(entry: Planned) -> tuple[str, str]:
-    """Alias and name of a case's provider."""
-    return entry.case.provider.alias, entry.case.provider.name
+def _called(entry: Planned) -> tuple[str, ...]:
+    """Aliases and names of a case's provider, or of the links of its chain."""
+    return tuple(name for link in entry.case.provider.links for name in (link.alias, link.name))
 
 
 def _model_files(plan: Plan, tree: Path) -> dict[str, Model]:

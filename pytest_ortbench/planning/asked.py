@@ -11,6 +11,7 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.model_spec import ONNX_FILES
 from pytest_ortbench.planning.matrix import Plan, Planned
+from pytest_ortbench.planning.providers import ALL, spec_words
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sides import Pairing
 
@@ -69,11 +70,17 @@ class Asked:
         return self._names_axes(case) and (is_gone or model.name in self.models)
 
     def _names_axes(self, case: Case) -> bool:
-        provider = case.provider
-        specs = {spec.partition(":")[0] for spec in self.providers}
-        return case.variant.precision in self.precisions and bool(
-            specs & {"all", provider.alias, provider.name}
+        links = case.provider.links
+        # A chain is asked for by its links in their order.
+        named = any(
+            len(words) == len(links)
+            and all(
+                word in (link.alias, link.name) for word, link in zip(words, links, strict=True)
+            )
+            for words in map(spec_words, self.providers)
         )
+        is_in_all = ALL in self.providers and len(links) == 1
+        return case.variant.precision in self.precisions and (named or is_in_all)
 
 
 def without_unasked(

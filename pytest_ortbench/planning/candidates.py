@@ -13,7 +13,14 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.planning.provider_options import PLACE, check_options
-from pytest_ortbench.planning.providers import ALL, RuntimeOffer, expand, is_known, split_specs
+from pytest_ortbench.planning.providers import (
+    ALL,
+    RuntimeOffer,
+    expand,
+    is_known,
+    spec_words,
+    split_specs,
+)
 from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
 
 #: Where outcomes of probes are kept within the cache.
@@ -71,7 +78,7 @@ class Candidates:
         """
         named = ["cpu" if spec == ALL else spec for spec in split_specs(specs)]
         # A name that only the runtime could explain is taken as it is.
-        words = tuple(spec.partition(":")[0] for spec in named)
+        words = tuple(word for spec in named for word in spec_words(spec))
         return expand(named, replace(self._configured, available=words), runtime=runtime.label)
 
     def providers(

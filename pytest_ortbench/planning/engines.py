@@ -191,6 +191,11 @@ def provider_refusal(case: Case) -> Failure | None:
     if not case.provider.is_execution_provider:
         return _engine_refusal(case)
     asked = case.generation
+    if asked is not None and asked.engine == GENAI and case.provider.then:
+        return case_failure(
+            f"{_PACKAGE} is given one provider, not the chain {case.provider.label}",
+            "Measure it under --ort-engines=session, or name one provider",
+        )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
     if _GROUPED not in case.model.op_types or (

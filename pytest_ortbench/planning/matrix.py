@@ -33,13 +33,14 @@ from pytest_ortbench.planning.engines import (
 from pytest_ortbench.planning.example_inputs import fed_from_file
 from pytest_ortbench.planning.feeds import Workload, check_dims, named_by
 from pytest_ortbench.planning.first_steps import FedBeside, fed_beside, refuse_several_files
+from pytest_ortbench.planning.fixed_sizes import fixing_refusal, with_fixed_sizes
 from pytest_ortbench.planning.generations import shapes_of, with_cache_sizes
 from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
     refuse_capture,
     refuse_session,
-    with_options,
+    with_options_of_links,
 )
 from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.planning.recipes import shipped_recipe
@@ -170,7 +171,8 @@ def with_inputs(planned: Planned, path: Path) -> Planned:
     feed = feeding.from_files(planned.case, path)
     if isinstance(feed, Failure):
         return replace(planned, refusal=feed)
-    return replace(planned, case=with_contents(replace(planned.case, inputs=feed)), refusal=None)
+    case = with_fixed_sizes(replace(planned.case, inputs=feed))
+    return replace(planned, case=with_contents(case), refusal=fixing_refusal(case))
 
 
 def _cases_of(
@@ -199,7 +201,9 @@ def _cases_of(
         for provider, search in (
             position
             for asked in target.providers
-            for position in tuned(_with_options(asked, request), request.tuning)
+            for position in tuned(
+                with_options_of_links(asked, request.provider_options), request.tuning
+            )
         ):
             graph = {"graph": "captured"} if captures_graph(provider) else {}
             for place, point in itertools.product(range(len(shapes)), points):
@@ -236,6 +240,7 @@ def _cases_of(
                 )
                 for placer in placers:
                     case = placer(case, request.of_passes)
+                case = with_fixed_sizes(case)
                 standing = (
                     target.refusal
                     or made.refusal
@@ -246,9 +251,10 @@ def _cases_of(
                     or refuse_capture(provider, point.io, case.callers)
                     or refuse_session(provider, point.session)
                 )
+                refused = feed if isinstance(feed, Failure) else fixing_refusal(case)
                 yield Planned(
                     case=with_contents(case),
-                    refusal=standing or (feed if isinstance(feed, Failure) else None),
+                    refusal=standing or refused,
                     conversion=made.conversion,
                     feeding=Feeding(
                         sizes=sized.sizes,
@@ -458,14 +464,6 @@ def _usual_inputs(axes: ModelAxes, request: PlanRequest) -> tuple[InputSpec, ...
 
 def _shipped() -> dict[str, Recipe]:
     return {base: shipped_recipe(base) for base in BASES}
-
-
-def _with_options(provider: Provider, request: PlanRequest) -> Provider:
-    extra = {
-        **request.provider_options.get(provider.alias, {}),
-        **request.provider_options.get(provider.name, {}),
-    }
-    return with_options(provider, extra) if extra else provider
 
 
 def _unreadable(

@@ -14,6 +14,7 @@ from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.model import AxisRole
 from pytest_ortbench.planning import default_sizes
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.fixed_sizes import with_fixed_sizes
 from pytest_ortbench.planning.sizes import ModelAxes
 
 #: Tries at most.
@@ -124,7 +125,7 @@ def with_sizes(case: Case, sizes: Mapping[str, int]) -> Case | None:
     types = {spec.name: spec.type for spec in case.inputs}
     hops = {name: role.hop for name, role in ModelAxes(case.model).roles if role.hop > 1}
     told = tuple(_told(spec, known, sizes, hops).typed(types[spec.name]) for spec in specs)
-    return None if told == case.inputs else replace(case, inputs=told)
+    return None if told == case.inputs else with_fixed_sizes(replace(case, inputs=told))
 
 
 def _told(

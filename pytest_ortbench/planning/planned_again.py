@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import FIX_DIMS, Case
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.session_entries import SPINNING
 from pytest_ortbench.planning.matrix import Plan, Planned
@@ -130,6 +130,7 @@ def request_of(
         (stored.io, IO_MODES),
         (knobs.get("spin", "on"), SWITCH_POSITIONS),
         (knobs.get("tuning", "on"), SWITCH_POSITIONS),
+        (knobs.get(FIX_DIMS, "on"), SWITCH_POSITIONS),
     ):
         if value not in known:
             raise UsageError(
@@ -137,12 +138,13 @@ def request_of(
                 place=stored.case_id,
                 hint="The document was changed by hand or by another program",
             )
-    if not _PROVIDER.fullmatch(stored.provider.alias):
-        raise UsageError(
-            f"{stored.provider.alias!r} is not an execution provider",
-            place=stored.case_id,
-            hint="The document was changed by hand or by another program",
-        )
+    for link in stored.provider.links:
+        if not _PROVIDER.fullmatch(link.alias):
+            raise UsageError(
+                f"{link.alias!r} is not an execution provider",
+                place=stored.case_id,
+                hint="The document was changed by hand or by another program",
+            )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),
         providers=(stored.provider.label,),
@@ -157,6 +159,7 @@ def request_of(
         calls=(stored.call,),
         spinning=(knobs["spin"],) if "spin" in knobs else (),
         tuning=(knobs["tuning"],) if "tuning" in knobs else (),
+        fix_dims=(knobs[FIX_DIMS],) if FIX_DIMS in knobs else (),
         io=(stored.io,),
         inputs=given.inputs,
         session_options={**settings, **given.session_options},
@@ -249,14 +252,15 @@ def _missing(stored: Case, planned: Case) -> Iterator[tuple[str, str]]:
     for key, value in stored.session.entries.items():
         if key not in planned.session.entries and key != SPINNING:
             yield f"the session option {key!r}", f"--session-option={f'{key}={value}'!r}"
-    for key, value in stored.provider.options.items():
-        if key not in planned.provider.options:
-            alias = planned.provider.alias
-            option = f"{alias}.{key}={value}"
-            yield f"the option {key!r} of {alias}", f"--provider-option={option!r}"
-    if stored.provider.library and not planned.provider.library:
-        table = f"library in [tool.ortbench.plugins.{planned.provider.alias}]"
-        yield f"a library of the provider ({stored.provider.library!r})", table
+    # Links are as many, and in the same order: both have the same label.
+    for before, now in zip(stored.provider.links, planned.provider.links, strict=True):
+        for key, value in before.options.items():
+            if key not in now.options:
+                option = f"{now.alias}.{key}={value}"
+                yield f"the option {key!r} of {now.alias}", f"--provider-option={option!r}"
+        if before.library and not now.library:
+            table = f"library in [tool.ortbench.plugins.{now.alias}]"
+            yield f"a library of the provider ({before.library!r})", table
     fed = [spec.path for spec in stored.inputs if spec.path]
     if fed and not any(spec.path for spec in planned.inputs):
         yield f"inputs from files ({_listed(tuple(dict.fromkeys(fed)))})", "--inputs=PATH"
@@ -269,12 +273,12 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
             f"{planned.model.path} is another file than the one that was measured: SHA-256 "
             f"{planned.model.digest[:12]}…, and the run says {stored.model.digest[:12]!r}…"
         )
-    groups: tuple[tuple[str, Callable[[Case], Mapping[str, str]]], ...] = (
-        ("session option", lambda case: case.session.entries),
-        (f"option of {planned.provider.alias}", lambda case: case.provider.options),
-    )
-    for what, values_of in groups:
-        before, now = values_of(stored), values_of(planned)
+    groups = [("session option", stored.session.entries, planned.session.entries)]
+    groups += [
+        (f"option of {link.alias}", earlier.options, link.options)
+        for earlier, link in zip(stored.provider.links, planned.provider.links, strict=True)
+    ]
+    for what, before, now in groups:
         for key, value in now.items():
             if before.get(key) != value:
                 yield f"the {what} {key}={value!r} here was {before.get(key, 'unset')!r} in the run"

@@ -98,6 +98,27 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
     return replace(provider, options={**provider.options, **options})
 
 
+def with_options_of_links(
+    provider: Provider, options: Mapping[str, Mapping[str, str]], *, place: str = PLACE
+) -> Provider:
+    """Return the provider, each link of a chain too, with the options of its own.
+
+    Args:
+        provider: As it was asked for.
+        options: By alias or full name.
+        place: Where they were written.
+
+    Raises:
+        UsageError: as :func:`with_options` does.
+    """
+
+    def changed(link: Provider) -> Provider:
+        own = {**options.get(link.alias, {}), **options.get(link.name, {})}
+        return with_options(link, own, place=place) if own else link
+
+    return provider.of_links(changed)
+
+
 def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | None:
     """Say why a recorded graph can't be replayed so, ``None`` where it can be.
 
@@ -110,17 +131,18 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         io: How inputs get there.
         callers: Inferences in flight at a time, over all sessions.
     """
-    if not captures_graph(provider):
+    recording = next((link for link in provider.links if captures_graph(link)), None)
+    if recording is None:
         return None
-    if provider.alias == "webgpu":
+    if recording.alias == "webgpu":
         return _refused(
             "a graph recorded by webgpu uses fixed buffers of the GPU, and this ONNX Runtime makes "
             "none in Python",
             "Leave the option out",
         )
-    if provider.alias in _CAPTURE_BOUND and io != "device":
+    if recording.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
-            f"a graph recorded by {provider.alias} uses fixed addresses, but host arrays have new "
+            f"a graph recorded by {recording.alias} uses fixed addresses, but host arrays have new "
             "ones in every call",
             "Add --ort-io=device, or leave the option out",
         )
@@ -135,7 +157,8 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
 
 def forbids(provider: Provider, session: SessionConfig) -> bool:
     """Whether a session option forbids the provider that was asked for."""
-    return provider.alias == "cpu" and session.entries.get(NO_CPU) == "1"
+    links = {link.alias for link in provider.links}
+    return "cpu" in links and session.entries.get(NO_CPU) == "1"
 
 
 def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfig]) -> None:
@@ -162,16 +185,16 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     """
     if forbids(provider, session):
         return _refused(
-            f"{NO_CPU}=1 forbids the CPU, but cpu is the requested provider",
+            f"{NO_CPU}=1 forbids the CPU, but {provider.label} asks for it",
             "Leave out cpu, or use --ort-fallback=strict, which proves the same and allows cpu",
         )
-    if session.sets_arena and provider.name != CPU:
+    if session.sets_arena and all(link.name != CPU for link in provider.links):
         return _refused(
-            f"the arena of a session is the CPU's, and the provider is {provider.alias}",
+            f"the arena of a session is the CPU's, and the provider is {provider.label}",
             "Leave it out; an arena of a device is an option of its provider "
             "(--ort-provider-option=cuda.arena_extend_strategy=…)",
         )
-    if provider.alias != "dml":
+    if all(link.alias != "dml" for link in provider.links):
         return None
     if session.execution_mode == "parallel":
         return _refused("dml runs sequentially only", "Leave session.execution_mode out")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import CHAIN, Provider
 from pytest_ortbench.core.errors import UsageError, did_you_mean, nearest
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import (
@@ -82,7 +82,7 @@ def split_specs(texts: str | Iterable[str], *, place: str = _PLACE) -> tuple[str
 
 
 def _starts_spec(rest: str) -> bool:
-    word = re.split(r"[:,]", rest, maxsplit=1)[0].strip()
+    word = re.split(rf"[:,{CHAIN}]", rest, maxsplit=1)[0].strip()
     if word == ALL or _is_known(word) or word.endswith(_SUFFIX):
         return True
     return bool(word) and engine_kind(word) is not None
@@ -96,20 +96,80 @@ def parse_provider(
     place: str = _PLACE,
     platform: str = sys.platform,
 ) -> Provider:
-    """Read one specification: ``cuda:1``, ``openvino:GPU``, ``CUDAExecutionProvider``.
+    """Read one specification: ``cuda:1``, ``CUDAExecutionProvider``, ``openvino:GPU~cpu``.
 
     Args:
-        spec: Alias or full name, and a device behind a colon.
+        spec: Alias or full name, and a device behind a colon; of a chain those of each link.
         available: Full names that the runtime has, for providers that we have never heard of.
         aliases: Full names by the alias that the project gave them.
         place: Where it was written.
         platform: ``sys.platform`` of the machine that measures, for names of libraries.
 
     Raises:
-        UsageError: if no such provider is known, or the device does not fit it.
+        UsageError: if no such provider is known, the device does not fit it, or the chain can't
+            be one.
     """
+    links = [
+        _parse_link(link, available, aliases or {}, place, platform)
+        for link in _links_of(spec, place)
+    ]
+    _require_distinct(spec, links, place)
+    return Provider.chain(links)
+
+
+def _links_of(spec: str, place: str) -> list[str]:
+    """Specifications of the links of a chain, that of a provider by itself alone.
+
+    Raises:
+        UsageError: for a link that can't be one, whatever a runtime has.
+    """
+    links = [link.strip() for link in spec.split(CHAIN)]
+    if len(links) == 1:
+        return links
+    for link in links:
+        word = link.partition(":")[0].strip()
+        if not word:
+            raise UsageError(
+                f"{spec!r} has an empty link",
+                place=place,
+                hint=f"Write one provider on each side of {CHAIN}, e.g. openvino{CHAIN}cpu",
+            )
+        if word == ALL:
+            raise UsageError(
+                f"{ALL!r} stands for several providers, so it can't be a link of {spec!r}",
+                place=place,
+                hint=f"Name the provider, e.g. openvino{CHAIN}cpu",
+            )
+        if word not in KINDS and word not in BY_NAME and engine_kind(word) is not None:
+            raise UsageError(
+                f"{word} runs in place of ONNX Runtime, so it can't be a link of {spec!r}",
+                place=place,
+                hint=f"Measure it by itself: {word}",
+            )
+    return links
+
+
+def _require_distinct(spec: str, links: Sequence[Provider], place: str) -> None:
+    """Refuse a provider that is there twice: *seen*, ONNX Runtime ignores the second one."""
+    names = [link.name for link in links]
+    twice = next((link for link in links if names.count(link.name) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"{twice.alias} is twice in {spec!r}, and a session has each provider once",
+            place=place,
+            hint="Keep one of them; several devices of one provider are several cases",
+        )
+
+
+def _parse_link(
+    spec: str,
+    available: Sequence[str],
+    aliases: Mapping[str, str],
+    place: str,
+    platform: str,
+) -> Provider:
     word, _, device = (part.strip() for part in spec.partition(":"))
-    kind, own = known_kind(word), _configured(word, aliases or {})
+    kind, own = known_kind(word), _configured(word, aliases)
     if own is not None and (kind is None or kind.name != own.name):
         kind = own
     engine = None if kind is not None or word in available else engine_kind(word)
@@ -146,8 +206,14 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
 
 def is_known(spec: str, aliases: Mapping[str, str]) -> bool:
     """Whether a specification is understood without asking a runtime what it has."""
-    word = spec.partition(":")[0].strip()
-    return spec == ALL or _is_known(word) or bool(_configured(word, aliases))
+    return spec == ALL or all(
+        _is_known(word) or bool(_configured(word, aliases)) for word in spec_words(spec)
+    )
+
+
+def spec_words(spec: str) -> tuple[str, ...]:
+    """Return the names in a specification without devices: one, or one for each link."""
+    return tuple(link.partition(":")[0].strip() for link in spec.split(CHAIN))
 
 
 def _configured(word: str, aliases: Mapping[str, str]) -> ProviderKind | None:
@@ -168,9 +234,12 @@ def check_specs(specs: Iterable[str], *, place: str = _PLACE) -> None:
         UsageError: for a misspelt provider, or a device that does not fit.
     """
     for spec in specs:
-        word = spec.partition(":")[0].strip()
-        if spec != ALL and not _may_be_plugin(word):
-            parse_provider(spec, place=place)
+        if spec == ALL:
+            continue
+        # What may be a plug-in is one for now.
+        unknown = tuple(word for word in spec_words(spec) if _may_be_plugin(word))
+        if CHAIN in spec or not unknown:
+            parse_provider(spec, available=unknown, place=place)
 
 
 def expand(
@@ -207,11 +276,13 @@ def expand(
         provider = parse_provider(
             spec, available=known, aliases=offer.aliases, place=place, platform=platform
         )
-        return replace(provider, library=offer.libraries.get(provider.name, ""))
+        return provider.of_links(
+            lambda link: replace(link, library=offer.libraries.get(link.name, ""))
+        )
 
     split = split_specs(specs, place=place)
     named = {spec: parse(spec) for spec in split if spec != ALL}
-    named_aliases = {provider.alias for provider in named.values()}
+    named_aliases = {provider.alias for provider in named.values() if not provider.then}
     for spec in split:
         if spec != ALL:
             found.setdefault(named[spec].label, named[spec])
@@ -300,7 +371,7 @@ def refuse_unused_options(
         UsageError: for the first such provider.
     """
     split = split_specs(specs) if specs else ()
-    words = [spec.partition(":")[0].strip() for spec in split]
+    words = [word for spec in split for word in spec_words(spec)]
     if not words or ALL in words:
         return
     kinds = [known_kind(word) or engine_kind(word) for word in words]

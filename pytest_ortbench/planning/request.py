@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.case import Sampling, SessionConfig
+from pytest_ortbench.core.case import FIX_DIMS, Sampling, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
@@ -37,6 +37,8 @@ class PlanRequest:
         spinning: Whether waiting threads spin, ``on`` and ``off``; empty: the default.
         tuning: Whether providers search for the fastest way, ``on`` and ``off``; empty: as they do
             by themselves.
+        fix_dims: Whether sessions are told the sizes of open dimensions, ``on`` and ``off``; empty:
+            where a provider needs it.
         io: ``end-to-end``, ``device``.
         inputs: Real inputs, ``None`` for drawn ones.
         session_options: Session options and config entries, as given.
@@ -74,6 +76,7 @@ class PlanRequest:
     calls: tuple[str, ...] = ("sync",)
     spinning: tuple[str, ...] = ()
     tuning: tuple[str, ...] = ()
+    fix_dims: tuple[str, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
     inputs: Path | None = None
     session_options: dict[str, str] = field(default_factory=dict)
@@ -146,13 +149,15 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
     callers: tuple[int | None, ...] = request.concurrency or (None,)
     sessions: tuple[int | None, ...] = request.sessions or (None,)
     spinning: tuple[str | None, ...] = request.spinning or (None,)
-    for batch, thread, level, concurrent, several, spin, call, io in itertools.product(
+    fixing: tuple[str | None, ...] = request.fix_dims or (None,)
+    for batch, thread, level, concurrent, several, spin, fixed, call, io in itertools.product(
         batches,
         threads,
         levels,
         callers,
         sessions,
         spinning,
+        fixing,
         request.calls,
         request.io,
     ):
@@ -170,6 +175,8 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
         if spin is not None:
             session = with_spinning(session, spin)
             knobs["spin"] = spin
+        if fixed is not None:
+            knobs[FIX_DIMS] = fixed
         if call != "sync":
             knobs["call"] = call
         if io != "end-to-end":

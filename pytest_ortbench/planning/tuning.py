@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.errors import UsageError
@@ -35,7 +36,7 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
     """Return a provider in each position, with the knob that says which.
 
     Args:
-        provider: With the options that the user gave.
+        provider: With the options that the user gave; of a chain, each link that searches.
         positions: ``on``, ``off``; empty leaves the provider as it is.
 
     Returns:
@@ -44,29 +45,27 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
     Raises:
         UsageError: if the user set an option that a position decides on.
     """
-    searches = SEARCHES.get(provider.alias)
-    if not positions or searches is None:
+    searching = [link for link in provider.links if link.alias in SEARCHES]
+    if not positions or not searching:
         return [(provider, {})]
-    given = next((key for key in searches if key in provider.options), "")
-    if given:
-        raise UsageError(
-            f"{provider.alias}.{given} is set, and {PLACE} sets it too",
-            place=PLACE,
-            hint="Keep one of them",
-        )
+    for link in searching:
+        given = next((key for key in SEARCHES[link.alias] if key in link.options), "")
+        if given:
+            raise UsageError(
+                f"{link.alias}.{given} is set, and {PLACE} sets it too",
+                place=PLACE,
+                hint="Keep one of them",
+            )
     return [
-        (
-            replace(
-                provider,
-                options={
-                    **provider.options,
-                    **{key: pair[position == "on"] for key, pair in searches.items()},
-                },
-            ),
-            {"tuning": position},
-        )
+        (provider.of_links(partial(_switched, position=position)), {"tuning": position})
         for position in positions
     ]
+
+
+def _switched(provider: Provider, position: str) -> Provider:
+    searches = SEARCHES.get(provider.alias, {})
+    values = {key: pair[position == "on"] for key, pair in searches.items()}
+    return replace(provider, options={**provider.options, **values})
 
 
 def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider]) -> None:
@@ -75,7 +74,7 @@ def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider
     Raises:
         UsageError: with those that do.
     """
-    named = list(dict.fromkeys(provider.alias for provider in providers))
+    named = list(dict.fromkeys(link.alias for provider in providers for link in provider.links))
     if positions and named and not any(alias in SEARCHES for alias in named):
         raise UsageError(
             f"{', '.join(named)} search for nothing, so there is nothing to switch",

@@ -29,8 +29,8 @@ class CaseOptions:
         flag="--ort-providers",
         kind="list",
         metavar="SPEC",
-        help="execution providers: all, or cpu, cuda:1, openvino:GPU, tensorrt … or full names "
-        "(default: cpu)",
+        help="execution providers: all, or cpu, cuda:1, openvino:GPU, tensorrt … or full names; "
+        "chains of them, tensorrt~cuda~cpu (default: cpu)",
         reader="pytest_ortbench.plugin.option_readers:read_providers",
         to="request.providers",
         keyword=Keyword(help="execution providers", takes="texts"),
@@ -189,6 +189,16 @@ class CaseOptions:
         "(default: as they do by themselves)",
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.tuning",
+    )
+    fix_dims: tuple[str, ...] = option(
+        (),
+        flag="--ort-fix-dims",
+        kind="list",
+        metavar="on,off",
+        help="whether the session is told the sizes of open dimensions, so that it may be built "
+        "for them (default: on for providers that need it: qnn, coreml)",
+        reader="pytest_ortbench.plugin.option_readers:read_switches",
+        to="request.fix_dims",
     )
     io: tuple[str, ...] = option(
         ("end-to-end",),

@@ -349,7 +349,7 @@ class Measured:
             ops = ", ".join(f"{op} ({n})" for op, n in sorted(placement.ops_elsewhere.items()))
             return [
                 f"{count} computing node{'s' * (count > 1)} did not run on "
-                f"{self.case.provider.name}: {ops} (--ort-fallback=strict)"
+                f"{' or '.join(placement.asked)}: {ops} (--ort-fallback=strict)"
             ]
         judgement = judge_placement(placement)
         if judgement.is_good:

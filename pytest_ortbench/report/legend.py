@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
 from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.chains import chain_words
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
-from pytest_ortbench.analysis.input_sizes import default_sizes, fed_shapes, resolved_sizes
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.analysis.input_sizes import (
+    default_sizes,
+    fed_shapes,
+    fixed_words,
+    resolved_sizes,
+)
+from pytest_ortbench.core.case import FIX_DIMS, Case
 from pytest_ortbench.core.flag_kind import FlagKind
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.interval import UNSTABLE
@@ -273,6 +279,37 @@ def engine_lines(shown: Sequence[Entry]) -> tuple[str, ...]:
                 named = f"{case.provider.alias}{where}{case.provider.role_note}"
                 lines[one_line(f"{named}: {case.provider.name} {version}")] = None
     return tuple(lines)
+
+
+def chain_lines(shown: Sequence[Entry]) -> tuple[str, ...]:
+    """Say of cases on a chain of providers what its links ran, and what an idle one lacks.
+
+    Args:
+        shown: All cases.
+    """
+    return _of_cases((entry.result.case, chain_words(entry.result)) for entry in shown)
+
+
+def fixed_lines(shown: Sequence[Entry]) -> tuple[str, ...]:
+    """Say which sizes sessions were told, of cases whose id does not say that they were.
+
+    Args:
+        shown: All cases.
+    """
+    cases = (entry.result.case for entry in shown)
+    return _of_cases((case, fixed_words(case)) for case in cases if FIX_DIMS not in case.knobs)
+
+
+def _of_cases(said: Iterable[tuple[Case, str]]) -> tuple[str, ...]:
+    """A line for all cases of which the same is said; none for those of which nothing is."""
+    cases: dict[str, list[str]] = {}
+    for case, words in said:
+        if words:
+            cases.setdefault(words, []).append(case.case_id)
+    return tuple(
+        one_line(f"{first}{f' and {len(others)} more' if others else ''}: {words}")
+        for words, (first, *others) in cases.items()
+    )
 
 
 #: The stable facts that tell machines apart at a glance, and how each is written.

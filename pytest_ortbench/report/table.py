@@ -361,6 +361,8 @@ class _Legend:
             ],
         )
         self._entry("engines", legend.engine_lines(self.shown))
+        self._entry("chains", legend.chain_lines(self.shown))
+        self._entry("sizes", legend.fixed_lines(self.shown))
         self._entry("machine", [legend.machine_line(self.run)])
         more = len(self.skips) - SKIPS
         rest = [f"and {more} more reasons"] if more > 0 else []

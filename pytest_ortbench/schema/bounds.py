@@ -30,6 +30,7 @@ from pytest_ortbench.core.gate import (
     MetricVerdict,
     PairedLaunch,
 )
+from pytest_ortbench.core.links import IDLE_CAUSES, LinkPlacement
 from pytest_ortbench.core.model import Model, SubnormalWeight, ValueHint
 from pytest_ortbench.core.outcome import (
     CACHE_STATES,
@@ -111,6 +112,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (ValueHint, "low"): ANY,
     (ValueHint, "high"): ANY,
     (CaseResult, "status"): Words(("measured", *FAILURE_KINDS)),
+    (LinkPlacement, "idle"): Words(tuple(IDLE_CAUSES)),
     (Failure, "kind"): Words(tuple(FAILURE_KINDS)),
     (Failure, "phase"): Words(tuple(PHASES)),
     (Failure, "exit_code"): Numbers(-(2**32), 2**32),

@@ -94,6 +94,17 @@ class ProfilePlacement(CaseQuestion[Placement]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOrder(CaseQuestion[Placement]):
+    """Prove what runs where with the links of the case's chain in another order.
+
+    Attributes:
+        order: Places of the links in the case's chain, in the order to try.
+    """
+
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOutputs(CaseQuestion[Accuracy]):
     """Compare outputs with those in the file ``reference``."""
 

@@ -46,6 +46,7 @@ class Refusal:
         fed: Inputs as they were fed, for people: ``x: float32 [2, 6]``.
         declared: Inputs as the model declares them: ``x: tensor(float) ['B', 6]``.
         failure: What the worker found out by itself; nothing is left to be explained then.
+        provider: Full name of the link of a chain that it is about; empty where nothing tells.
     """
 
     phase: str
@@ -58,6 +59,7 @@ class Refusal:
     fed: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
     failure: Failure | None = None
+    provider: str = ""
 
 
 _CLOSE, _PHASE, _REFUSAL, _ANSWER = "Close", "PhaseEntered", "Refusal", "answer"

@@ -50,6 +50,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "CheckOutputs": "pytest_ortbench.worker.standard:check_outputs",
         "ReadMemory": "pytest_ortbench.worker.standard:read_memory",
         "ProfilePlacement": "pytest_ortbench.worker.standard:profile_placement",
+        "ProfileOrder": "pytest_ortbench.worker.standard:profile_order",
         "CompareOutputs": "pytest_ortbench.worker.accuracy:compare_outputs",
     },
     "pytest_ortbench.schema.yardstick_questions": {

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from pytest_ortbench.core.case import CHAIN, Provider
 from pytest_ortbench.core.gate import ContrastVerdict
 from pytest_ortbench.core.outcome import (
     CaseResult,
@@ -178,7 +179,35 @@ def _is_time(text: str) -> bool:
     return True
 
 
+def _provider(provider: Provider) -> Iterator[Broken]:
+    """A chain is one of execution providers, each of which is there once."""
+    if not provider.is_execution_provider:
+        if provider.then:
+            yield "then", f"must be empty: {provider.role} {provider.alias!r} is no link"
+        return
+    for link in provider.links:
+        if CHAIN in link.alias or CHAIN in link.device:
+            yield "alias", f"must not hold {CHAIN!r}, which stands between links"
+    if len({link.name for link in provider.links}) < len(provider.links):
+        yield "then", "must hold each provider once"
+
+
+def _links(placement: Placement) -> Iterator[Broken]:
+    """The links of a chain, and why one of them computed nothing."""
+    if placement.links and placement.links[0].provider != placement.provider:
+        yield "links", "must begin with the provider"
+    for index, link in enumerate(placement.links):
+        place = f"links[{index}]"
+        if link.idle and placement.executed.get(link.provider):
+            yield f"{place}.idle", "must be empty: it computed"
+        if bool(link.order) != (link.idle == "taken") or (link.executed is None) == bool(
+            link.order
+        ):
+            yield f"{place}.order", "must be there, with the nodes, where an earlier link took them"
+
+
 def _placement(placement: Placement) -> Iterator[Broken]:
+    yield from _links(placement)
     ours, everything = placement.nodes_on_provider, placement.nodes_total
     if ours is not None and everything is not None and ours > everything:
         yield "nodes_on_provider", "must not be above nodes_total"
@@ -218,6 +247,7 @@ _STANDARD: dict[type, Callable[[Any], Iterator[Broken]]] = {
     OrderStatistic: _order_statistic,
     OutputAccuracy: _output,
     Placement: _placement,
+    Provider: _provider,
     Run: _run,
     RuntimeInfo: _runtime_info,
     Samples: _samples,

@@ -219,6 +219,10 @@ def _as_first_written(case: Case) -> Any:
             del plain["session"][name]
     if not case.together:
         del plain["together"]
+    if not case.session.fixed_dims:
+        del plain["session"]["fixed_dims"]
+    if not case.provider.then:
+        del plain["provider"]["then"]
     if case.generation is None:
         del plain["generation"]
     if not case.sampling.text:

@@ -46,9 +46,9 @@ class Assignment:
         default = {node.op for node in self.nodes if node.domain in ("", "ai.onnx")}
         return frozenset(node.op for node in self.nodes) - default
 
-    def ops_outside(self, provider: str) -> frozenset[str]:
+    def ops_outside(self, providers: Collection[str]) -> frozenset[str]:
         """Operator types of the nodes that other providers were given."""
-        return frozenset(node.op for node in self.nodes if node.provider != provider)
+        return frozenset(node.op for node in self.nodes if node.provider not in providers)
 
 
 def read_assignment(session: object) -> Assignment:
@@ -87,12 +87,14 @@ def _text(owner: object, name: str) -> str:
         return bytes(error.object).decode("utf-8", "replace")
 
 
-def witness(assignment: Assignment, *, provider: str, executed_outside: Collection[str]) -> str:
+def witness(
+    assignment: Assignment, *, providers: Collection[str], executed_outside: Collection[str]
+) -> str:
     """Say whether profile and assignment tell the same story about other providers.
 
     Args:
         assignment: What the interface says.
-        provider: The provider that was asked for.
+        providers: The provider that was asked for, or those of a chain.
         executed_outside: Operator types that other providers executed, shape-only ones included.
 
     Returns:
@@ -100,7 +102,7 @@ def witness(assignment: Assignment, *, provider: str, executed_outside: Collecti
     """
     if assignment.reason:
         return assignment.reason
-    assigned = assignment.ops_outside(provider)
+    assigned = assignment.ops_outside(providers)
     only_executed = sorted(set(executed_outside) - assigned - INSERTED)
     only_assigned = sorted(assigned - set(executed_outside))
     parts = []

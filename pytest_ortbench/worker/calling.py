@@ -52,9 +52,14 @@ def require_safe_callers(case: Case) -> None:
     Raises:
         WorkerError: ``unsupported``, with the way that is safe.
     """
-    provider = case.provider
-    if provider.name not in _RECORDS_TOGETHER or case.callers == 1 or not is_compiled_in(provider):
+    mixing = [
+        link
+        for link in case.provider.links
+        if link.name in _RECORDS_TOGETHER and is_compiled_in(link)
+    ]
+    if not mixing or case.callers == 1:
         return
+    provider = mixing[0]
     if case.sessions > 1:
         raise case_error(
             f"{case.sessions} sessions of {provider.name} in one process record into the same "

@@ -31,9 +31,11 @@ class DeviceMemory:
         self._used_before: int | None = None
         self._context: tuple[str, int] | None = None
         self._neighbours: int | None = None
-        if provider.name not in NVIDIA:
+        on_gpu = [link for link in provider.links if link.name in NVIDIA]
+        if not on_gpu:
             self.reason = f"the device memory of {provider.name} can't be read"
             return
+        provider = on_gpu[0]
         environment = os.environ if environment is None else environment
         try:
             import pynvml  # optional in a measured interpreter

@@ -60,7 +60,7 @@ def cache_key(case: Case) -> str:
 
 
 def with_cache(case: Case, root: str) -> tuple[Provider, str]:
-    """Switch a provider's cache on, in a folder of the case.
+    """Switch a provider's cache on, that of each link of a chain, in a folder of the case.
 
     Args:
         case: What is measured; options that the user has set stay as they are.
@@ -69,7 +69,19 @@ def with_cache(case: Case, root: str) -> tuple[Provider, str]:
     Returns:
         The provider, and the state of its cache: ``none``, ``cold`` or ``warm``.
     """
-    provider = case.provider
+    states: list[str] = []
+
+    def cached(link: Provider) -> Provider:
+        link, state = _with_cache(case, link, root)
+        states.append(state)
+        return link
+
+    provider = case.provider.of_links(cached)
+    # Of several engines the one that is built decides on the time.
+    return provider, next((state for state in ("cold", "warm") if state in states), "none")
+
+
+def _with_cache(case: Case, provider: Provider, root: str) -> tuple[Provider, str]:
     options, where = _CACHES.get(provider.name, ({}, ""))
     if not options:
         return provider, "none"

@@ -29,7 +29,7 @@ from pytest_ortbench.schema.protocol import (
 from pytest_ortbench.schema.question import CaseQuestion, Question
 from pytest_ortbench.schema.question_table import handler_of
 from pytest_ortbench.schema.wire import decode_frame, encode_frame
-from pytest_ortbench.worker.session import FellBack
+from pytest_ortbench.worker.session import FellBack, blamed
 from pytest_ortbench.worker.state import WorkerState
 
 
@@ -127,6 +127,7 @@ class Conversation:
             declared=tuple(f"{i.name}: {i.type} {i.shape}" for i in session.get_inputs())
             if session is not None
             else (),
+            provider=blamed(error),
         )
 
 

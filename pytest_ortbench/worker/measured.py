@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
@@ -42,7 +42,7 @@ from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
-from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.session import create, require_fixed, session_options
 from pytest_ortbench.worker.software_device import software_device
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ class MeasuredCase:
         with self.watch.counted():
             self.session, session_ns = create(path, self._provider, first)
             self.others = [create(path, self._provider, options)[0] for options in others]
+        require_fixed(self.session, self.case.session)
         return session_ns
 
     def describe(self) -> RuntimeInfo:
@@ -230,14 +231,21 @@ class MeasuredCase:
     def placed(self) -> Placement:
         """Release the measured session, and profile another one, which stands in for it."""
         self.release()
-        placement, self.session = profile(
+        placement, self.session = self._profiled(self.uncaptured)
+        return placement
+
+    def placed_on(self, provider: Provider) -> Placement:
+        """Profile a session on another provider, once the measured one was released."""
+        return self._profiled(provider)[0]
+
+    def _profiled(self, provider: Provider) -> tuple[Placement, InferenceSession]:
+        return profile(
             self.case.variant.path,
-            self.uncaptured,
+            provider,
             self.case.session,
             self.feeds,
             threads=self.threads,
         )
-        return placement
 
     def run_timed(self, iterations: int) -> array[int]:
         """Time single inferences in a row, and return what each took in nanoseconds."""

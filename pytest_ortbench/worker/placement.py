@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
+from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.links import LinkPlacement
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.worker.assignment import Assignment, read_assignment, witness
 from pytest_ortbench.worker.node_kinds import COMPUTING, CONTROL, COPY, SHAPE, sort_nodes
@@ -46,6 +48,7 @@ def read_profile(
     profile: Path,
     provider: str,
     *,
+    links: Sequence[Provider] = (),
     model: str | bytes | None = None,
     session: object | None = None,
     assignment: Assignment | None = None,
@@ -59,6 +62,7 @@ def read_profile(
     Args:
         profile: File that ``end_profiling`` returned.
         provider: ONNX Runtime's name of the provider that was asked for.
+        links: The chain that was asked for, whose first link it is; empty for none.
         model: What was profiled, path or bytes: tells which nodes compute its outputs.
         session: The profiled session, asked for its providers and outputs and, without
             ``assignment``, for its graph assignment.
@@ -79,43 +83,55 @@ def read_profile(
             if session is not None
             else Assignment(reason="no witness: the assignment was not read")
         )
+    asked = tuple(link.name for link in links) or (provider,)
     kinds = sort_nodes(nodes.values(), model=model, session=session, assignment=assignment)
     outside = {
         node.op
         for node in kinds[COMPUTING] + kinds[SHAPE] + kinds[CONTROL]
-        if node.provider != provider
+        if node.provider not in asked
     }
     executed = _per_provider(kinds[COMPUTING])
     # *Seen*: of WebGPU's nodes the interface names none, and of the others all.
-    if executed.get(provider) and assignment.nodes and not assignment.on(provider):
-        reason = f"no witness: the assignment interface names no node of {provider}"
+    unnamed = [name for name in asked if executed.get(name) and not assignment.on(name)]
+    if assignment.nodes and unnamed:
+        reason = f"no witness: the assignment interface names no node of {unnamed[0]}"
         assignment = Assignment(reason=reason)
     known = bool(assignment.nodes) and not cut
-    precisions = _Precisions.of(kinds[COMPUTING], provider)
+    precisions = _Precisions.of(kinds[COMPUTING], asked)
+    partitions = Counter(
+        node.provider for node in kinds[COMPUTING] + kinds[SHAPE] if node.partition
+    )
     return Placement(
         provider=provider,
         executed={} if cut else executed,
         shape_only={} if cut else _per_provider(kinds[SHAPE]),
         time_ns={} if cut else _time_ns(timed, timed_runs),
-        partitions=sum(
-            node.partition and node.provider == provider for node in kinds[COMPUTING] + kinds[SHAPE]
-        ),
+        partitions=sum(partitions[name] for name in asked),
         ops_elsewhere=dict(
-            sorted(Counter(n.op for n in kinds[COMPUTING] if n.provider != provider).items())
+            sorted(Counter(n.op for n in kinds[COMPUTING] if n.provider not in asked).items())
         ),
         copies=len(kinds[COPY]),
         precision_executed=None if cut else precisions.main,
         products={} if cut else dict(sorted(precisions.products.items())),
-        nodes_on_provider=assignment.on(provider) if known else None,
+        nodes_on_provider=sum(map(assignment.on, asked)) if known else None,
         nodes_total=len(assignment.nodes) if known else None,
         witness=(
             "no witness: the profile broke off"
             if cut
-            else witness(assignment, provider=provider, executed_outside=outside)
+            else witness(assignment, providers=asked, executed_outside=outside)
         ),
         session_providers=_session_providers(session),
         cut_after=recorded.cut_after,
         seen=executed if cut else {},
+        links=tuple(
+            LinkPlacement(
+                provider=link.name,
+                label=link.label,
+                partitions=partitions[link.name],
+                nodes=assignment.on(link.name) if known else None,
+            )
+            for link in links
+        ),
     )
 
 
@@ -147,10 +163,10 @@ class _Precisions:
     others: Counter[str]
 
     @classmethod
-    def of(cls, nodes: Iterable[NodeEvent], provider: str) -> _Precisions:
-        """Count the nodes of a provider; none where a partition hides most of the work."""
+    def of(cls, nodes: Iterable[NodeEvent], asked: Sequence[str]) -> _Precisions:
+        """Count the nodes of a provider or chain; none where a partition hides most of the work."""
         found = cls(products=Counter(), others=Counter())
-        own = [node for node in nodes if node.provider == provider]
+        own = [node for node in nodes if node.provider in asked]
         if any(node.partition for node in own):
             return found
         for node in own:

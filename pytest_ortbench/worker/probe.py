@@ -95,14 +95,14 @@ def initialise(provider: Provider, *, threads: int) -> int | None:
     Returns:
         Nanoseconds; ``None`` for the CPU, and where it did not work.
     """
-    if provider.name == CPU:
+    if all(link.name == CPU for link in provider.links):
         return None
     started = time.perf_counter_ns()
     try:
         options = session_options(SessionConfig(), threads=threads)
         session, _ = create(MATRIX_PRODUCT.content, provider, options)
         session.run(None, tiny_feeds(MATRIX_PRODUCT))
-        if provider.name in _CONTEXT_OF_SESSIONS:
+        if any(link.name in _CONTEXT_OF_SESSIONS for link in provider.links):
             _kept.append(session)
     except Exception:  # noqa: BLE001 - native errors have no common base class
         return None

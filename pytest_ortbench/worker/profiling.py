@@ -60,5 +60,11 @@ def profile(
             if time.perf_counter_ns() - started > _CHEAP_NS:
                 break
         file = Path(session.end_profiling())
-        placement = read_profile(file, provider.name, model=model, session=session)
+        placement = read_profile(
+            file,
+            provider.name,
+            links=provider.links if provider.then else (),
+            model=model,
+            session=session,
+        )
     return placement, session

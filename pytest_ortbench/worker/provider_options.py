@@ -33,20 +33,46 @@ class OptionEvidence:
         unconfirmed: The latter by alias and name, and why not; known once a session was seen.
 
     Args:
-        provider: The provider, with its options.
+        provider: The provider, with its options; each link of a chain is looked at by itself.
     """
 
     def __init__(self, provider: Provider) -> None:
         self.unconfirmed: dict[str, str] = {}
+        self._links = [_LinkEvidence(link) for link in provider.links]
+
+    def try_out(self, *, threads: int) -> None:
+        """See if the providers refuse an option that nobody has, so that they know what they take.
+
+        It takes two tiny sessions each, before anything is measured; none for one without options
+        beside its device, and one where its sessions read back more than they were given.
+        """
+        for link in self._links:
+            link.try_out(threads=threads)
+
+    def in_force(self, session: InferenceSession) -> dict[str, str]:
+        """Return what a session with these options reads back, as far as that confirms anything.
+
+        Options of a chain have the alias of their link before them.
+        """
+        found: dict[str, str] = {}
+        for link in self._links:
+            before = f"{link.alias}." if len(self._links) > 1 else ""
+            read, doubtful = link.in_force(session)
+            self.unconfirmed |= {f"{link.alias}.{key}": why for key, why in doubtful.items()}
+            found |= {f"{before}{key}": value for key, value in read.items()}
+        return found
+
+
+class _LinkEvidence:
+    """What is seen of the options of one provider."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.alias = provider.alias
         self._provider = provider
         self._refuses = False
 
     def try_out(self, *, threads: int) -> None:
-        """See if the provider refuses an option that nobody has, so that it knows those it takes.
-
-        It takes two tiny sessions, before anything is measured; none for a provider without options
-        beside its device, and one where its sessions read back more than they were given.
-        """
+        """See if the provider refuses an option that nobody has."""
         provider = self._provider
         if not _beside_device(provider):
             return
@@ -56,12 +82,11 @@ class OptionEvidence:
             return
         self._refuses = _tiny_session(provider, {**devices, _MADE_UP: "1"}, threads) is None
 
-    def in_force(self, session: InferenceSession) -> dict[str, str]:
-        """Return what a session with these options reads back, as far as that confirms anything."""
+    def in_force(self, session: InferenceSession) -> tuple[dict[str, str], dict[str, str]]:
+        """Return what a session reads back, and what is doubtful of it with the reason."""
         read = options_in_force(session, self._provider.name)
         doubtful = self._doubtful(read)
-        self.unconfirmed = {f"{self._provider.alias}.{key}": why for key, why in doubtful.items()}
-        return {key: value for key, value in read.items() if key not in doubtful}
+        return {key: value for key, value in read.items() if key not in doubtful}, doubtful
 
     def _doubtful(self, read: Mapping[str, str]) -> dict[str, str]:
         given = _beside_device(self._provider)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
 from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
@@ -27,9 +30,10 @@ from pytest_ortbench.worker.plugins import (
 )
 from pytest_ortbench.worker.python_operators import library_for
 from pytest_ortbench.worker.runtime import load
+from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, SessionOptions
+    from onnxruntime import InferenceSession, OrtEpDevice, SessionOptions
 
 
 #: Our names of ONNX Runtime's levels, in order.
@@ -69,7 +73,7 @@ def create(
     """Create a session on ``provider``, with the CPU behind it for what it does not take.
 
     Behind TensorRT CUDA comes first. There is no CPU behind where the options have
-    ``session.disable_cpu_ep_fallback``.
+    ``session.disable_cpu_ep_fallback``. A chain is taken as it is written.
 
     Args:
         model: Path of the file, or its bytes.
@@ -87,32 +91,89 @@ def create(
         Exception: what ONNX Runtime raises.
     """
     ort, _ = load()
-    given = options_for(provider)
-    preload(provider.name)
-    providers: list[tuple[str, dict[str, str]]] | None = None
-    plugin = _plugin(provider)
-    if plugin is not None:
-        # A UUID has become a number there, and the option alone may name the device.
-        option = _DEVICE_OPTIONS.get(provider.name, "")
-        device = choose(devices(plugin), provider, device=given.get(option))
-        rest = {key: value for key, value in given.items() if key != option}
-        options.add_provider_for_devices([device], rest)
-    else:
-        _require(ort, provider.name)
-        providers = [(provider.name, given), *_behind(ort, provider.name, given)]
-        if provider.name != CPU and not _forbids_cpu(options):
-            providers.append((CPU, {}))
+    providers = _put_into(options, provider)
     started = time.perf_counter_ns()
     # Otherwise a failing provider is replaced by another one, with no more than a printed banner.
-    session = ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
+    try:
+        session = ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
+    except Exception as error:
+        if provider.then:
+            vars(error)["provider"] = _failing(provider)
+        raise
     elapsed = time.perf_counter_ns() - started
     session.disable_fallback()
     got = tuple(session.get_providers())
-    if provider.name not in got:
-        raise FellBack(provider.name, got)
-    _require_options(session, provider)
+    for link in provider.links:
+        with _blaming(link):
+            if link.name not in got:
+                raise FellBack(link.name, got)
+            _require_options(session, link)
     take_stand_ins(ort, session)
     return session, elapsed
+
+
+@contextmanager
+def _blaming(link: Provider) -> Iterator[None]:
+    """Note on what is raised which link of a chain it is about."""
+    try:
+        yield
+    except Exception as error:
+        vars(error)["provider"] = link.name
+        raise
+
+
+def blamed(error: Exception) -> str:
+    """Return the name of the link of a chain that an error is about; empty if nothing tells."""
+    return str(vars(error).get("provider", ""))
+
+
+def _failing(provider: Provider) -> str:
+    """Return the name of the first link that has no session by itself; empty if each has one."""
+    for link in provider.links:
+        try:
+            create(MATRIX_PRODUCT.content, link, session_options(SessionConfig(), threads=1))
+        except Exception:  # noqa: BLE001 - native errors have no common base class
+            return link.name
+    return ""
+
+
+def _put_into(
+    options: SessionOptions, provider: Provider
+) -> list[tuple[str, dict[str, str]]] | None:
+    """Put plug-ins into session options, and return the list of providers that a session takes.
+
+    A session takes either the one or the other, so that what is compiled in stands in the options
+    as well, where it is a link beside a plug-in. There is no list then.
+    """
+    ort, _ = load()
+    links = provider.links
+    taken: list[tuple[str, dict[str, str], OrtEpDevice | None]] = []
+    for link in links:
+        with _blaming(link):
+            given, device = options_for(link), None
+            preload(link.name)
+            plugin = _plugin(link)
+            if plugin is None:
+                _require(ort, link.name)
+            else:
+                # A UUID has become a number there, and the option alone may name the device.
+                option = _DEVICE_OPTIONS.get(link.name, "")
+                device = choose(devices(plugin), link, device=given.get(option))
+                given = {key: value for key, value in given.items() if key != option}
+            taken.append((link.name, given, device))
+    if any(device is not None for _, _, device in taken):
+        for name, given, device in taken:
+            if device is None:
+                options.add_provider(name, given)
+            else:
+                options.add_provider_for_devices([device], given)
+        return None
+    listed = [(name, given) for name, given, _ in taken]
+    if len(links) == 1:
+        listed += _behind(ort, *listed[0])
+        if provider.name != CPU and not _forbids_cpu(options):
+            listed.append((CPU, {}))
+    return listed
 
 
 def session_options(
@@ -147,6 +208,8 @@ def session_options(
     for key, value in config.entries.items():
         options.add_session_config_entry(key, value)
     use_arena(options, config)
+    for name, size in config.fixed_dims.items():
+        options.add_free_dimension_override_by_name(name, size)
     for library in _libraries(config):
         try:
             options.register_custom_ops_library(library)
@@ -157,6 +220,23 @@ def session_options(
         options.profile_file_prefix = str(profile_prefix)
         options.add_session_config_entry(*ASSIGNMENT_ENTRY)
     return options
+
+
+def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
+    """Refuse a session that leaves a dimension open whose size it was told.
+
+    Raises:
+        WorkerError: ``unsupported``, with the first such dimension.
+    """
+    for declared in session.get_inputs():
+        still = [name for name in declared.shape if name in config.fixed_dims]
+        if still:
+            raise case_error(
+                f"the session leaves {still[0]!r} of the input {declared.name!r} open, although "
+                f"it was told its size, {config.fixed_dims[still[0]]}",
+                "Use --ort-fix-dims=off, or another version of ONNX Runtime",
+                phase="session",
+            )
 
 
 def _libraries(config: SessionConfig) -> list[str]:

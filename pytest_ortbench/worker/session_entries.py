@@ -15,9 +15,8 @@ from pathlib import Path
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.errors import WorkerError, nearest
 from pytest_ortbench.core.failures import case_error
-from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import DOCUMENTED, is_documented
-from pytest_ortbench.worker.plugins import is_bundled, plugin_of
+from pytest_ortbench.worker.plugins import is_bundled
 from pytest_ortbench.worker.runtime import load
 
 #: Beginnings of the keys that ONNX Runtime itself reads. Others belong to custom operators and
@@ -76,11 +75,11 @@ def unconfirmed_entries(case: Case) -> dict[str, str]:
 
 def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:
     owner = re.match(r"ep\.([A-Za-z0-9]+)\.", key)
-    names = {provider.alias.lower(), provider.name.lower()}
-    names.add(provider.name.lower().removesuffix("executionprovider"))
+    names = {name.lower() for link in provider.links for name in (link.alias, link.name)}
+    names |= {link.name.lower().removesuffix("executionprovider") for link in provider.links}
     if owner is not None and owner[1].lower() not in names:
-        return f"it is an option of {owner[1]}, but the provider is {provider.alias}"
-    if owner is None and key.startswith("ep.") and provider.name == CPU:
+        return f"it is an option of {owner[1]}, but the provider is {provider.label}"
+    if owner is None and key.startswith("ep.") and provider.computes_on_host:
         return "it is for providers that compile a part of the graph, and cpu compiles none"
     if is_documented(key, value):
         return ""
@@ -89,17 +88,12 @@ def _why_unconfirmed(key: str, value: str, provider: Provider) -> str:
 
 def _may_be_read_elsewhere(case: Case) -> bool:
     """Whether libraries that are not at hand here may read entries: those of a plug-in."""
-    return is_bundled(case.provider.name)
+    return any(is_bundled(link.name) for link in case.provider.links)
 
 
 def _other_libraries(case: Case) -> list[Path]:
     """Libraries of the case that may read entries of their own."""
-    libraries = [*case.session.custom_ops, case.provider.library]
-    try:
-        plugin = plugin_of(case.provider) if case.provider.library else None
-    except Exception:  # noqa: BLE001 - creating the session tells what is wrong with it
-        plugin = None
-    libraries.append(plugin.library if plugin is not None else "")
+    libraries = [*case.session.custom_ops, *(link.library for link in case.provider.links)]
     return [Path(library) for library in dict.fromkeys(libraries) if library]
 
 

@@ -35,6 +35,11 @@ def software_device(provider: Provider, maps: Path = _MAPS) -> str:
         provider: Whose sessions exist.
         maps: The files that this process has mapped.
     """
+    found = (_in_place_of(link, maps) for link in provider.links)
+    return next(filter(None, found), "")
+
+
+def _in_place_of(provider: Provider, maps: Path) -> str:
     on_vulkan = provider.device == _VULKAN_DEVICES.get(provider.alias, "none")
     if provider.name == WEBGPU or on_vulkan:
         libraries = _libraries(maps)

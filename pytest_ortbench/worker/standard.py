@@ -17,6 +17,7 @@ from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     Open,
     Opened,
+    ProfileOrder,
     ProfilePlacement,
     ReadMemory,
     TimeBlock,
@@ -176,6 +177,16 @@ def read_memory(question: ReadMemory, measured: MeasuredCase) -> Memory:
         device_neighbours=device.neighbours(),
         device=device.device,
     )
+
+
+def profile_order(question: ProfileOrder, measured: MeasuredCase) -> Placement:
+    """Profile a session whose chain has another order.
+
+    Raises:
+        Exception: what ONNX Runtime raises.
+    """
+    links = measured.uncaptured.links
+    return measured.placed_on(Provider.chain(links[place] for place in question.order))
 
 
 def profile_placement(question: ProfilePlacement, measured: MeasuredCase) -> Placement:

@@ -39,7 +39,11 @@ _MIN_S_CPU, _MIN_S_DEVICE, _MIN_S_ENGINE = 0.25, 1.0, 2.0
 
 
 def least_seconds(provider: Provider) -> float:
-    """Return how long a provider is warmed up at least."""
+    """Return how long a provider is warmed up at least; a chain as long as any of its links."""
+    return max(map(_least_seconds, provider.links))
+
+
+def _least_seconds(provider: Provider) -> float:
     if not provider.is_execution_provider:
         return _MIN_S_CPU if provider.computes_on_host else _MIN_S_DEVICE
     family = provider.name.removesuffix("ExecutionProvider")

@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.planning.asked import Asked, without_unasked
 from pytest_ortbench.planning.matrix import Plan, Planned
+from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.sides import pair_cases
 from tests.results_factory import make_case
@@ -54,6 +55,23 @@ def test_native_asks_for_no_variant_that_a_model_has_of_its_own(tmp_path: Path):
 )
 def test_a_provider_is_asked_for_by_name_or_with_all_others(tmp_path: Path, providers, misses):
     gone = at(tmp_path / "gone.onnx", provider="cuda")
+    assert asked(tmp_path, "a.onnx", providers=providers).misses(gone) is misses
+
+
+@pytest.mark.parametrize(
+    ("providers", "misses"),
+    [
+        (("cuda~cpu",), True),
+        (("CUDAExecutionProvider:0 ~ cpu",), True),
+        (("cpu~cuda",), False),
+        (("cuda", "cpu"), False),
+        # No chain is among all.
+        (("all",), False),
+    ],
+)
+def test_a_chain_is_asked_for_by_its_links_in_their_order(tmp_path: Path, providers, misses):
+    gone = at(tmp_path / "gone.onnx")
+    gone = dataclasses.replace(gone, provider=parse_provider("cuda~cpu"))
     assert asked(tmp_path, "a.onnx", providers=providers).misses(gone) is misses
 
 

@@ -132,6 +132,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-text": "string",
         "--ort-calls": "args",
         "--ort-spinning": "args",
+        "--ort-fix-dims": "args",
         "--ort-processes": "args",
         "--ort-io": "args",
         "--ort-session-option": "args",

@@ -87,7 +87,9 @@ class Device:
     launcher: ProcessLauncher
     folder: Path
 
-    def planned(self, *models: Path, io: Sequence[str] = ("end-to-end",)) -> list[Case]:
+    def planned(
+        self, *models: Path, io: Sequence[str] = ("end-to-end",), spec: str = "webgpu"
+    ) -> list[Case]:
         """Plan cases as the plugin does."""
         planner = Planner(
             self.launcher,
@@ -98,7 +100,7 @@ class Device:
         )
         request = PlanRequest(
             models=tuple(map(str, models)),
-            providers=("webgpu",),
+            providers=(spec,),
             sampling=replace(QUICK, yardstick="off"),
             io=tuple(io),
         )
@@ -130,7 +132,11 @@ def cases(device: Device) -> dict[str, Case]:
     )
     [whole] = device.planned(mlp(device.folder / "mlp.onnx"))
     [narrow] = device.planned(half(device.folder / "half.onnx"))
-    return {"partial": end_to_end, "bound": bound, "whole": whole, "half": narrow}
+    chains = {
+        spec: device.planned(device.folder / "partial.onnx", spec=spec)[0]
+        for spec in ("webgpu~cpu", "cpu~webgpu")
+    }
+    return {"partial": end_to_end, "bound": bound, "whole": whole, "half": narrow, **chains}
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +181,33 @@ def test_placement_counts_nodes_elsewhere_and_copies(results: dict[str, CaseResu
     assert (parted.nodes_on_provider, parted.nodes_total) == (None, None)
     assert "PARTIAL" in [flag.name for flag in flags_of(results["partial"])]
     assert "PARTIAL" not in [flag.name for flag in flags_of(results["whole"])]
+
+
+@pytest.mark.parametrize(
+    ("spec", "executed", "idle"),
+    [
+        ("webgpu~cpu", {ON_CPU: 1, ON_WEBGPU: 3}, [("", "", None), ("", "", None)]),
+        ("cpu~webgpu", {ON_CPU: 4}, [("", "", None), ("taken", "webgpu~cpu", 3)]),
+    ],
+)
+def test_chains_with_the_cpu_in_both_orders(
+    results: dict[str, CaseResult],
+    spec: str,
+    executed: dict[str, int],
+    idle: list[tuple[str, str, int | None]],
+) -> None:
+    result = results[spec]
+    assert (result.failure, result.status) == (None, "measured")
+    assert result.placement is not None
+    assert result.placement.executed == executed
+    links = result.placement.links
+    assert [link.label for link in links] == spec.split("~")
+    assert [(link.idle, link.order, link.executed) for link in links] == idle
+    # Both were asked for.
+    assert result.placement.ops_elsewhere == {}
+    names = [flag.name for flag in flags_of(result)]
+    assert "PARTIAL" not in names
+    assert ("IDLE-LINK" in names) is (spec == "cpu~webgpu")
 
 
 def test_the_device_and_the_variable_that_chose_it_are_recorded(

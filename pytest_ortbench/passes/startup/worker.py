@@ -68,6 +68,10 @@ def files_of(question: StartUp) -> list[Path]:
 def _shape(session: InferenceSession, case: Case, shape: FurtherShape) -> ShapeStart:
     if captures_graph(case.provider):
         return ShapeStart(label=shape.label, reason="a recorded graph replays one shape only")
+    if case.session.fixed_dims:
+        return ShapeStart(
+            label=shape.label, reason="the session is told one size of each dimension"
+        )
     if case.provider.role == "engine":
         return ShapeStart(
             label=shape.label, reason=f"{case.provider.name} has the model at one shape only"

@@ -197,6 +197,8 @@ def _origin(shown: ShownRun) -> Iterator[str]:
             for label, info in run.runtimes.items()
         ),
         *(f"{line}." for line in legend.engine_lines(shown.entries)),
+        *(f"{line}." for line in legend.chain_lines(shown.entries)),
+        *(f"{line}." for line in legend.fixed_lines(shown.entries)),
     )
     for sentence in sentences:
         yield f"- {_told(sentence)}"

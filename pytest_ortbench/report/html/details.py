@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from pytest_ortbench.analysis.input_sizes import fixed_words
 from pytest_ortbench.core.accuracy import TRIALS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
+from pytest_ortbench.core.links import LinkPlacement
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
@@ -86,6 +88,7 @@ def _variant(case: Case) -> list[str]:
     facts = [extent_words(case.variant)]
     if case.variant.recipe:
         facts.append(f"{case.variant.precision} made by {_pairs(case.variant.recipe)}")
+    facts.append(fixed_words(case))
     return [fact for fact in facts if fact]
 
 
@@ -100,6 +103,7 @@ def _placement(placement: Placement) -> list[str]:
         ]
     nodes = ", ".join(f"{count} by {name}" for name, count in placement.executed.items())
     facts = [f"computing nodes executed: {nodes or 'none'}"]
+    facts += [_link(link, placement.executed.get(link.provider, 0)) for link in placement.links]
     if placement.partitions:
         facts.append(f"{placement.partitions} fused partitions")
     if placement.ops_elsewhere:
@@ -112,6 +116,14 @@ def _placement(placement: Placement) -> list[str]:
     if placement.witness:
         facts.append(f"assignment interface: {placement.witness}")
     return facts
+
+
+def _link(link: LinkPlacement, executed: int) -> str:
+    """What one link of a chain ran; its flag says why it ran nothing."""
+    words = f"link {link.label}: {executed} computing nodes"
+    if link.partitions:
+        words += f" in {link.partitions} fused partitions"
+    return words if link.nodes is None else f"{words}, {link.nodes} nodes assigned"
 
 
 def _accuracy(accuracy: Accuracy, *, drawn: bool, beside: Sequence[str] = ()) -> list[str]:

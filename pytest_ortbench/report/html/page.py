@@ -224,6 +224,8 @@ def _subtitle(run: Run, shown: Sequence[Entry]) -> tuple[str, ...]:
             for label, info in run.runtimes.items()
         ),
         *legend.engine_lines(shown),
+        *legend.chain_lines(shown),
+        *legend.fixed_lines(shown),
     ]
     if run.expected > len(shown):
         parts.append(f"interrupted: {run.expected - len(shown)} planned cases were not reached")

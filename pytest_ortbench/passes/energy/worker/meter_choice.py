@@ -47,21 +47,27 @@ def open_meter(
         NoMeter: if there is none, with the reason.
     """
     environment = os.environ if environment is None else environment
-    if provider.name in NVIDIA:
+    if provider.name in NVIDIA and not provider.then:
         return NvmlMeter(provider, environment)
-    device = provider.options.get("device_type", provider.device)
-    openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
-    if provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host:
+    if all(map(_is_on_cpu, provider.links)):
         try:
             return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
         except NoMeter as error:
             reason = str(error)
+    elif provider.then:
+        reason = f"no energy meter is known for all devices of {provider.label}"
     else:
         reason = f"no energy meter is known for the device of {provider.name}"
     try:
         return BatteryMeter(supplies or Path(environment.get(SUPPLIES_VARIABLE, SUPPLIES)))
     except NoMeter as error:
         raise NoMeter(f"{reason}; {error}") from error
+
+
+def _is_on_cpu(provider: Provider) -> bool:
+    device = provider.options.get("device_type", provider.device)
+    openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
+    return provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host
 
 
 def why_no_meter(provider: Provider) -> str:
