@@ -378,6 +378,7 @@ _FITTING = {
     "sessions": '["1"]',
     "calls": '["async"]',
     "spinning": '["off"]',
+    "fix_dims": '["off"]',
     "processes": '["1", "2"]',
     "generate": '"only"',
     "engines": '["session"]',
