@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.beside_packages import ROOT, run_beside
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 
-RUNTIME = "onnxruntime+lightgbm+xgboost+onnxmltools+skl2onnx+scikit-learn"
+RUNTIME = "onnxruntime+lightgbm+xgboost+onnxmltools+skl2onnx+scikit-learn+mlcommons-loadgen"
 CODE = """
 import numpy as np
 
@@ -53,10 +54,10 @@ OUTPUTS = {
 }
 
 
-def measured(folder: Path, alias: str, *options: str) -> list[Any]:
+def measured(folder: Path, alias: str, functions: Sequence[str], *options: str) -> list[Any]:
     """Cases of one run with the sources of a framework, in ONNX Runtime and in the framework."""
     (folder / "boost.py").write_text(CODE)
-    models = ",".join(f"boost.py:{function}" for function in FUNCTIONS[alias])
+    models = ",".join(f"boost.py:{function}" for function in functions)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     command += ("--pyargs", "pytest_ortbench.suites", "--ort-time=0.2", "--ort-workers=1")
     command += (f"--ort-models={models}", f"--ort-providers=cpu,{alias}")
@@ -74,7 +75,7 @@ def cases(
 ) -> tuple[str, list[Any]]:
     """Alias of a framework, and the cases of one run of its sources."""
     folder = tmp_path_factory.mktemp("boosted")
-    return request.param, measured(folder, request.param, "-k", "latency")
+    return request.param, measured(folder, request.param, FUNCTIONS[request.param], "-k", "latency")
 
 
 def test_labels_are_equal_and_probabilities_within_a_hundred_thousandth(
@@ -115,10 +116,14 @@ def test_callers_get_the_answers_to_their_own_questions(
 @pytest.mark.parametrize("alias", list(FUNCTIONS))
 def test_several_callers_and_a_load_are_measured(alias: str, tmp_path: Path) -> None:
     results = measured(
-        tmp_path, alias, "--ort-concurrency=1,3", "--ort-sessions=1,2", "-k", "throughput or load",
-        "--ort-load=single-stream", "--ort-load=offline",
+        tmp_path, alias, FUNCTIONS[alias][:1], "-k", "throughput or load", "--ort-concurrency=1,3",
+        "--ort-sessions=1,2", "--ort-load=single-stream,offline",
     )  # fmt: skip
-    assert len(results) == 2 * len(FUNCTIONS[alias]) * 4
+    assert len(results) == 8
     for result in results:
         assert result["status"] == "measured", result["failure"]
-        assert {test["scenario"] for test in result["load"]["tests"]} >= {"single-stream"}
+        loads = {load["spec"]["scenario"]: load for load in result["loads"]}
+        assert loads.keys() == {"single-stream", "offline"}
+        for load in loads.values():
+            assert load["reason"] == ""
+            assert load["tests"][0]["requests"] > 0

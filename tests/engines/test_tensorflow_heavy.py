@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.heavy, pytest.mark.needs("network")]
 #: Versions that work together.
 PACKAGES = ("tensorflow-cpu==2.21.0", "tf2onnx==1.17.0", "ai-edge-litert==2.3.0")
 BATCH = 64
+_TENSORFLOW = "tensorflow.worker.engine:TensorFlow"
 
 
 SOURCES = {
@@ -121,15 +122,29 @@ def test_what_cannot_be_exported_is_named(made: tuple[Path, str]) -> None:
     assert "Traceback" not in printed
 
 
-def test_callers_of_one_interpreter_get_the_answers_to_their_own_questions(
+@pytest.mark.parametrize(
+    ("target", "source", "function", "inputs", "outputs"),
+    [
+        ("tflite.worker:TensorFlowLite", "net.tflite", "", {"image": [1, 32, 32, 3]}, ["output_0"]),
+        (_TENSORFLOW, "saved", "", {"image": [1, 32, 32, 3]}, ["output_0"]),
+        (_TENSORFLOW, "net.py", "build", {"left": [64, 16], "right": [64, 16]}, ["scores", "sum"]),
+    ],
+)
+def test_callers_get_the_answers_to_their_own_questions(
     made: tuple[Path, str],
+    target: str,
+    source: str,
+    function: str,
+    inputs: dict[str, list[int]],
+    outputs: list[str],
 ) -> None:
     folder, python = made
     asked = {
-        "target": "pytest_ortbench.engines.tflite.worker:TensorFlowLite",
-        "source": str(folder / "net.tflite"),
-        "inputs": {"image": [1, 32, 32, 3]},
-        "outputs": ["output_0"],
+        "target": f"pytest_ortbench.engines.{target}",
+        "source": str(folder / source),
+        "function": function,
+        "inputs": inputs,
+        "outputs": outputs,
         "threads": 2,
     }
     program = str(ROOT / "tests" / "engines" / "several_callers.py")
