@@ -100,7 +100,7 @@ def write_model(path: Path) -> None:
 
 def test_most_cells_hold_numbers(rows: Rows) -> None:
     statuses = {cell: rows[cell]["status"] for cell in CELLS}
-    assert sum(status == "measured" for status in statuses.values()) >= 11, statuses
+    assert sum(status == "measured" for status in statuses.values()) >= 15, statuses
 
 
 @pytest.mark.parametrize(("model", "engine"), CELLS)
