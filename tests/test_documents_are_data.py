@@ -258,6 +258,7 @@ READERS: dict[str, Callable[[str], list[str]]] = {
     "badge": lambda run: ["badge", run, _model_in(run), "--output=out/badge.svg"],
     "schema": lambda run: ["schema", run],
     "accept": lambda run: ["accept", "*", "--reason=so", f"--run={run}", "--file=out/a.toml"],
+    "watch": lambda run: ["watch", run, "--once"],
 }
 
 
