@@ -158,7 +158,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         dims=_pairs({name: resolved.size for name, resolved in resolved_sizes(case).items()})
         or None,
         fixed_dims=_pairs(case.session.fixed_dims) or None,
-        threads=first.threads if first else case.session.intra_op_num_threads,
+        threads=(first.threads or None) if first else case.session.intra_op_num_threads,
         concurrency=case.concurrency,
         sessions=case.sessions,
         status=result.status,

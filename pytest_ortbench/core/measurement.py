@@ -236,7 +236,7 @@ class Measurement:
         warm_up: The discarded runs.
         samples: The steady state.
         memory: Resident and device memory.
-        threads: Intra-op threads in force.
+        threads: Intra-op threads in force; 0 where a service has its own.
         threads_source: Why that number: ``option``, ``affinity``, ``cgroup v2 quota``, ….
         cpus: CPUs that the process may use (a quota counts as its ceiling).
         options_in_force: Provider options that the session reads back, as far as that confirms

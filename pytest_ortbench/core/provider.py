@@ -20,7 +20,7 @@ def role_note(role: str) -> str:
         role: One of :data:`ROLES`.
     """
     if role == "endpoint":
-        return " (over the network)"
+        return " (service)"
     return "" if role == ROLES[0] else f" ({role})"
 
 

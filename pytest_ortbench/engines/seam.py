@@ -197,7 +197,9 @@ class Engine(ABC):
         """
 
     def threads(self) -> int:
-        """Return the number of threads in force: that of the task, or what the engine has."""
+        """Return the number of threads in force: that of the task, or what the engine has; 0 for
+        one that asks others.
+        """
         return self.task.threads
 
     def in_force(self) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _how(load: Load) -> str:
 
 def _callers(load: Load) -> str:
     if any(test.exchanges is not None for test in load.tests):
-        return "over the network, each request sent when it arrives"
+        return "each request sent when it arrives"
     callers = f"{load.callers} caller{'s' * (load.callers > 1)}"
     return f"{callers}, {load.total_threads} thread{'s' * (load.total_threads > 1)} in all"
 

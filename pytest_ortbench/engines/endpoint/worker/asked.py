@@ -66,11 +66,11 @@ class Endpoint(Engine):
             return grpc_version()
         import aiohttp  # the extra that brings it need not be there
 
-        return str(aiohttp.__version__)
+        return f"through aiohttp {aiohttp.__version__}"
 
     def threads(self) -> int:
-        """Return one: what the service has is not known."""
-        return 1
+        """Return 0: what the service has is not known."""
+        return 0
 
     def open(self) -> Inference:
         """Ask the service what it is and what it takes; return what sends one request and waits."""

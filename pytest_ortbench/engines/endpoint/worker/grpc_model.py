@@ -31,7 +31,7 @@ def grpc_version() -> str:
     """Import the client, and return its version."""
     import tritonclient.grpc.aio  # noqa: F401 - not everybody has it
 
-    return version("tritonclient")
+    return f"through tritonclient {version('tritonclient')}"
 
 
 class GrpcModel:
