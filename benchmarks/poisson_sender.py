@@ -6,7 +6,7 @@
 Searches the highest rate at which p99 keeps a bound twice in turn: through the load pass, and by
 a sender of this file, which has sockets of asyncio and nothing of this package, draws its own
 arrivals, and takes p99 of all its latencies from the scheduled arrival. Both send tensors of
-float32 as bytes, and test each rate for 10 s and with 700 requests at least. Prints every test of
+float32 as JSON, and test each rate for 10 s and with 700 requests at least. Prints every test of
 both, both rates and their ratio; with several rounds the ratio of the medians. Exit status 1 where
 they are more than 15 % apart. Whoever runs this starts the service: ``ortbench serve MODEL``.
 """
@@ -16,9 +16,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -39,29 +39,19 @@ def request_by_hand(url: str) -> bytes:
     """Write one request with random numbers of the sizes that the service declares."""
     with urllib.request.urlopen(url.removesuffix("/infer")) as answer:
         declared = json.load(answer)
-    inputs, raw = [], b""
+    inputs = []
     for tensor in declared["inputs"]:
         shape = [max(1, size) for size in tensor["shape"]]
-        count = 1
-        for size in shape:
-            count *= size
-        values = struct.pack(f"<{count}f", *(random.gauss(0, 1) for _ in range(count)))
-        inputs.append({"name": tensor["name"], "datatype": "FP32", "shape": shape,
-                       "parameters": {"binary_data_size": len(values)}})  # fmt: skip
-        raw += values
-    outputs = [
-        {"name": tensor["name"], "parameters": {"binary_data": True}}
-        for tensor in declared["outputs"]
-    ]
-    head = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
+        values = [random.gauss(0, 1) for _ in range(math.prod(shape))]
+        inputs.append({"name": tensor["name"], "datatype": "FP32", "shape": shape, "data": values})
+    body = json.dumps({"inputs": inputs}).encode()
     parts = urlsplit(url)
     lines = (
         f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
-        "Content-Type: application/octet-stream\r\n"
-        f"Inference-Header-Content-Length: {len(head)}\r\n"
-        f"Content-Length: {len(head) + len(raw)}\r\n\r\n"
+        "Content-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
     )
-    return lines.encode() + head + raw
+    return lines.encode() + body
 
 
 async def p99_by_hand(url: str, request: bytes, rate: float) -> float:
@@ -113,7 +103,7 @@ def peak_of_ours(model: str, url: str, bound: str) -> tuple[float, list[tuple[fl
         document = Path(folder) / "run.json"
         command = (
             sys.executable, "-m", "pytest", "--pyargs", "pytest_ortbench.suites.test_load",
-            f"--ort-models={model}", f"--ort-endpoint={url}", "--ort-providers=endpoint:binary",
+            f"--ort-models={model}", f"--ort-endpoint={url}", "--ort-providers=endpoint:json",
             f"--ort-load=peak:p99:{bound}", f"--ort-json={document}", "--ort-no-results",
             "--ort-workers=1", "--ort-time=2", "-p", "no:cacheprovider",
         )  # fmt: skip
