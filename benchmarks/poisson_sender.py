@@ -3,13 +3,13 @@
     python benchmarks/poisson_sender.py MODEL http://127.0.0.1:8000/v2/models/NAME/infer
         [--bound 50ms] [--percent 99] [--rounds 1]
 
-Searches the highest rate at which a percentile keeps a bound twice in turn: through the load pass, and by
-a sender of this file, which has sockets of asyncio and nothing of this package, draws its own
-arrivals, and takes the percentile of its latencies from the scheduled arrival. Both send tensors of
-float32 as JSON, and test each rate for 10 s at least, and with as many requests as MLPerf's
-generator wants (68 for p90, 700 for p99). Prints every test of
-both, both rates and their ratio; with several rounds the ratio of the medians. Exit status 1 where
-they are more than 15 % apart. Whoever runs this starts the service: ``ortbench serve MODEL``.
+Searches the highest rate at which a percentile keeps a bound twice in turn: through the load pass,
+and by a sender of this file, which has sockets of asyncio and nothing of this package, draws its
+own arrivals, and takes the percentile of its latencies from the scheduled arrival. Both send
+tensors of float32 as JSON, and test each rate for 10 s at least, and with as many requests as
+MLPerf's generator wants (68 for p90, 700 for p99). Prints every test of both, both rates and their
+ratio; with several rounds the ratio of the medians. Exit status 1 where they are more than 15 %
+apart. Whoever runs this starts the service.
 """
 
 from __future__ import annotations
