@@ -45,7 +45,8 @@ def request_by_hand(url: str) -> bytes:
         shape = [max(1, size) for size in tensor["shape"]]
         values = [random.gauss(0, 1) for _ in range(math.prod(shape))]
         inputs.append({"name": tensor["name"], "datatype": "FP32", "shape": shape, "data": values})
-    body = json.dumps({"inputs": inputs}).encode()
+    outputs = [{"name": tensor["name"]} for tensor in declared["outputs"]]
+    body = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
     parts = urlsplit(url)
     lines = (
         f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n"
