@@ -94,13 +94,17 @@ def nodes_elsewhere(placement: Placement) -> int:
 
 
 def idle_links(placement: Placement) -> tuple[int, ...]:
-    """Return the places of the links of a chain that computed nothing; of those a profile shows."""
+    """Return the places of the links of a chain that computed nothing; of those a profile shows.
+
+    The CPU behind other links is not among them: the less they leave to it, the better.
+    """
     if missing_evidence(placement):
         return ()
+    names = required(placement)
     return tuple(
         place
         for place, link in enumerate(placement.links)
-        if not placement.executed.get(link.provider)
+        if link.provider in names and not placement.executed.get(link.provider)
     )
 
 

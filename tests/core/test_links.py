@@ -40,6 +40,8 @@ def chained(*names: str, **fields: object) -> Placement:
         # The CPU is what all are to be spared.
         (chained(TENSORRT, CUDA, CPU, executed={CPU: 4}), True, 0, 1.0, (0, 1)),
         (chained(CUDA, CPU, executed={CPU: 4}), True, 0, 1.0, (0,)),
+        # That nothing is left to it is as it should be.
+        (chained(TENSORRT, CUDA, CPU, executed={TENSORRT: 2, CUDA: 1}), False, 0, 1.0, ()),
         # Where it is the first link, it is asked for.
         (chained(CPU, CUDA, executed={CPU: 4}), False, 0, 1.0, (1,)),
         # A link that nobody wrote is elsewhere.

@@ -19,6 +19,7 @@ from pytest_ortbench.schema.case_questions import ProfileOrder
 from tests.results_factory import make_case
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
+OPENVINO = "OpenVINOExecutionProvider"
 
 
 class Asked:
@@ -57,13 +58,13 @@ def never(order: tuple[int, ...]) -> Placement:
 
 
 def test_the_nearest_earlier_link_comes_first_and_what_takes_nodes_is_the_answer() -> None:
-    case, placement = chain("tensorrt~cuda:1~cpu", {TENSORRT: 2, CUDA: 1})
-    executed = {(0, 2, 1): {TENSORRT: 2, CUDA: 1}, (2, 0, 1): {CPU: 3}}
+    case, placement = chain("tensorrt~cuda:1~openvino", {TENSORRT: 2, CUDA: 1})
+    executed = {(0, 2, 1): {TENSORRT: 2, CUDA: 1}, (2, 0, 1): {OPENVINO: 3}}
     orders, links = tried(
-        case, placement, lambda order: Placement(provider=CPU, executed=executed[order])
+        case, placement, lambda order: Placement(provider=OPENVINO, executed=executed[order])
     )
     assert orders == [(0, 2, 1), (2, 0, 1)]
-    assert links[2] == ("taken", "cpu~tensorrt~cuda:1", 3)
+    assert links[2] == ("taken", "openvino~tensorrt~cuda:1", 3)
     assert links[:2] == [("", "", None)] * 2
 
 
@@ -75,12 +76,9 @@ def test_a_link_that_takes_nothing_in_any_order() -> None:
 
 def test_nothing_is_tried_where_every_node_was_offered() -> None:
     case, placement = chain("tensorrt~cuda~cpu", {CUDA: 4})
-    orders, links = tried(
-        case, placement, lambda _: Placement(provider=TENSORRT, executed={CPU: 1, CUDA: 3})
-    )
-    # TensorRT was first: it left them. The CPU came after CUDA.
-    assert links[0] == ("none", "", None)
-    assert (orders, links[2]) == ([(0, 2, 1)], ("taken", "tensorrt~cpu~cuda", 1))
+    orders, links = tried(case, placement, never)
+    # TensorRT was first: it left them. That nothing is left to the CPU is as it should be.
+    assert (orders, links) == ([], [("none", "", None), ("", "", None), ("", "", None)])
 
 
 @pytest.mark.parametrize(
