@@ -24,6 +24,8 @@ WHOLE_MODULES: dict[str, str] = {
     "engines/mnn/worker.py": "log of the converter of MNN, types as ONNX Runtime spells them",
     "engines/ncnn/worker.py": "output and files of the converter of ncnn",
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
+    "fleet/hosts/inventory.py": "names and variables of an inventory, output of Ansible",
+    "fleet/hosts/parcel.py": "arguments of the command line, names of files",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",
     "launch/lost_device.py": "messages of drivers and of what stands above them",
@@ -88,6 +90,7 @@ WHOLE_MODULES: dict[str, str] = {
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "cli/serve.py": ("names that users give", frozenset({"path_name"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
+    "cli/fleet.py": ("a word of the user", frozenset({"_resumed"})),
     "cli/comment.py": (
         "a word of the user, comments of others",
         frozenset({"first_line_of", "_earlier"}),

@@ -41,6 +41,7 @@ LAYERS = {
     "fleet/report/": 6,
     "execution/": 6,
     "serving/": 6,
+    "fleet/hosts/": 7,
     "gate/measuring/": 7,
     "selfcheck/": 7,
     "report/ci/": 7,

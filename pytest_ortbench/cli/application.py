@@ -52,6 +52,7 @@ _OWN: dict[str, CommandEntry] = {
     "compare": CommandEntry(
         "compare", "Compare runs side by side: machines, runtimes, providers, times."
     ),
+    "fleet": CommandEntry("fleet", "Run a suite on many machines, and compare them."),
     "merge": CommandEntry("merge", "Merge several runs of one machine into one document."),
     "bisect": CommandEntry("bisect", "Find the first runtime in which a model got worse."),
     "trend": CommandEntry("trend", "Find where latency changed over many stored runs."),

@@ -159,6 +159,11 @@ class Engine(ABC):
     def __init__(self, task: EngineTask) -> None:
         self.task = task
 
+    @property
+    def folder(self) -> Path | None:
+        """Where what it compiles is kept, if it is."""
+        return self.task.folder
+
     @abstractmethod
     def load(self) -> str:
         """Import the library, tell it its number of threads, and return its version.

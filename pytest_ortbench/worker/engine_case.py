@@ -95,7 +95,7 @@ class EngineCase(MeasuredCase):
             self._state = "warm" if folder.is_dir() and any(folder.iterdir()) else "cold"
             folder.mkdir(parents=True, exist_ok=True)
         engine: type[Engine] = import_named(self._target(self._kind))
-        self._engine = engine(self._task(folder))
+        self._engine = engine(self._assignment(folder))
         self._version = ""
         self._build_ns: int | None = None
         self._compile_ns: int | None = None
@@ -236,7 +236,7 @@ class EngineCase(MeasuredCase):
 
     def _keeps_something(self) -> bool:
         """Whether what was compiled lies in the folder now, for the next worker."""
-        folder = self._engine.task.folder
+        folder = self._engine.folder
         compiled = self._compile_ns is not None and folder is not None
         return compiled and folder is not None and any(folder.iterdir())
 
@@ -250,7 +250,7 @@ class EngineCase(MeasuredCase):
         except EngineRefusal as error:
             raise case_error(str(error), error.hint, kind=error.kind, phase=phase) from error
 
-    def _task(self, folder: Path | None) -> EngineTask:
+    def _assignment(self, folder: Path | None) -> EngineTask:
         case = self.case
         return EngineTask(
             path=Path(case.variant.path),

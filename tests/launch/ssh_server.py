@@ -23,9 +23,15 @@ class SshServer:
 
     Attributes:
         command: ``ssh`` with all options and the host; what is to be run follows.
+        port: Where it listens, on the loopback.
+        key: The private key that it lets in.
+        known_hosts: The file that knows its key.
     """
 
     command: tuple[str, ...]
+    port: int
+    key: Path
+    known_hosts: Path
 
 
 @contextmanager
@@ -59,7 +65,10 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
                 "ssh", "-F", "none", "-T", "-p", str(port), "-i", str(folder / "user"),
                 "-o", f"UserKnownHostsFile={folder / 'known'}", "-o", "BatchMode=yes",
                 "-l", getpass.getuser(), _HOST,
-            )
+            ),
+            port=port,
+            key=folder / "user",
+            known_hosts=folder / "known",
         )  # fmt: skip
     finally:
         server.terminate()

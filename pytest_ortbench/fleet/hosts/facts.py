@@ -1,0 +1,83 @@
+"""What is known of the machines of a fleet: how each is measured, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+#: How far a machine came; the last ones are about what it sent back.
+Stage = Literal[
+    "connect", "look", "space", "send", "environment", "start", "measure", "fetch", "read"
+]
+#: ``measured``: its document is there; ``partial``: a journal is; ``failed``: neither.
+State = Literal["measured", "partial", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One machine of an inventory.
+
+    Attributes:
+        name: As the inventory has it.
+        python: Interpreter that makes the environment, as a shell on the machine takes it.
+        extra: Extra of this package that brings ONNX Runtime; empty with a runtime.
+        runtime: Requirement in place of the extra, such as ``onnxruntime==1.20.1``.
+        packages: Further requirements.
+        folder: Folder on the machine that everything stays in.
+        machine: Name in a comparison and in the table of prices; empty: its own name.
+    """
+
+    name: str
+    python: str = "python3"
+    extra: str = "cpu"
+    runtime: str = ""
+    packages: tuple[str, ...] = ()
+    folder: str = "~/.ortbench-fleet"
+    machine: str = ""
+
+    @property
+    def called(self) -> str:
+        """Name in a comparison."""
+        return self.machine or self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOutcome:
+    """What became of one machine.
+
+    Attributes:
+        host: Its name in the inventory.
+        state: Whether its numbers are here.
+        stage: How far it came, if it was not measured to the end.
+        reason: Why it went no further, in the words of ssh, Ansible, the machine, or ours.
+        cases: Cases in what came back.
+        expected: Cases of its plan; 0 if unknown.
+        run_id: Id of its run; empty if nothing came back.
+        code: Exit status of its pytest; ``None`` if that did not end.
+        clock_s: Seconds by which its clock was ahead of ours; ``None`` if unknown.
+    """
+
+    host: str
+    state: State
+    stage: Stage | None = None
+    reason: str = ""
+    cases: int = 0
+    expected: int = 0
+    run_id: str = ""
+    code: int | None = None
+    clock_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """A suite that was sent to the machines of an inventory, as stored in ``fleet.json``.
+
+    Attributes:
+        tag: Name of its folder, here and on the machines.
+        arguments: Arguments of pytest.
+        outcomes: What became of each machine, by its name.
+    """
+
+    tag: str
+    arguments: tuple[str, ...]
+    outcomes: dict[str, HostOutcome] = field(default_factory=dict)

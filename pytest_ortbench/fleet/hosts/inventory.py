@@ -1,0 +1,183 @@
+"""The machines of an Ansible inventory, with what its variables say of measuring on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.fleet.hosts.facts import Host
+
+#: What variables of ours begin with.
+PREFIX = "ortbench_"
+_VARIABLES = tuple(entry.name for entry in fields(Host) if entry.name != "name")
+#: A name becomes a folder here and a name in comparisons.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+#: A folder is written into command lines of the machine.
+_FOLDER = re.compile(r"(~/|/)[A-Za-z0-9._/-]*[A-Za-z0-9_-]\Z")
+_PYTHON = re.compile(r"[A-Za-z0-9._/~-]+\Z")
+_EXTRA = re.compile(r"[A-Za-z0-9][A-Za-z0-9,-]*\Z|\Z")
+
+
+def program(name: str) -> str:
+    """Return a program of ansible-core: that beside this Python, else the one on PATH.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    if sys.platform == "win32":
+        raise UsageError(
+            "Ansible does not run on Windows",
+            place="ortbench fleet",
+            hint="Use Linux, macOS or WSL",
+        )
+    beside = Path(sys.executable).with_name(name)
+    path = str(beside) if beside.exists() else shutil.which(name)
+    if path is None:
+        raise UsageError(
+            f"the program {name!r} of ansible-core is not installed",
+            place="ortbench fleet",
+            hint="pip install 'pytest-ortbench[fleet]'",
+        )
+    return path
+
+
+def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
+    """Return the machines of an inventory, in its order.
+
+    Args:
+        path: File or folder, in any form that Ansible reads.
+        pattern: Which of them, as Ansible's ``--limit`` takes it.
+
+    Raises:
+        UsageError: if it can't be read, has none, or a variable of ours says nothing sensible.
+    """
+    if not path.exists():
+        raise UsageError(
+            f"the file {str(path)!r} is not there",
+            place="--inventory",
+            hint="Write an inventory of Ansible, or name another file",
+        )
+    command = [program("ansible-inventory"), "-i", str(path), "--list", "--limit", pattern]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    try:
+        hosts = hosts_of(json.loads(done.stdout), str(path))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise UsageError(
+            f"ansible-inventory can't read it: {' '.join(lines[-3:]) or 'it prints no inventory'}",
+            place=str(path),
+            hint="Try: ansible-inventory -i FILE --list",
+        ) from error
+    if not hosts:
+        raise UsageError(
+            f"no machine of it matches {pattern!r}", place=str(path), hint="Add one, or --limit=all"
+        )
+    return hosts
+
+
+def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
+    """Return the machines of what ``ansible-inventory --list`` prints.
+
+    Args:
+        content: Groups by name, and ``_meta`` with the variables of each machine.
+        place: The inventory, for messages.
+
+    Raises:
+        UsageError: if a variable of ours says nothing sensible.
+    """
+    variables = content["_meta"]["hostvars"]
+    return [_host(name, variables.get(name, {}), place) for name in _names(content)]
+
+
+def _names(content: Mapping[str, Any]) -> list[str]:
+    """Return the machines of all groups, each once, in the order of the groups."""
+    names: dict[str, None] = {}
+    waiting = ["all"]
+    while waiting:
+        group = content.get(waiting.pop(0), {})
+        names.update(dict.fromkeys(group.get("hosts", ())))
+        waiting += group.get("children", ())
+    return list(names)
+
+
+def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
+    place = f"{place}, host {name}"
+    if not _NAME.match(name):
+        raise UsageError(
+            f"{name!r} can't be the name of a folder",
+            place=place,
+            hint="Give it a name of letters, digits, dots and dashes, and its address as "
+            "ansible_host",
+        )
+    own = {key.removeprefix(PREFIX): value for key, value in variables.items() if key[:9] == PREFIX}
+    for key in own:
+        if key not in _VARIABLES:
+            raise UsageError(
+                f"there is no variable {PREFIX + key!r}",
+                place=place,
+                hint=did_you_mean(PREFIX + key, (PREFIX + known for known in _VARIABLES)),
+            )
+    packages = own.pop("packages", [])
+    if isinstance(packages, str):
+        packages = packages.split()
+    if not isinstance(packages, list) or not all(isinstance(text, str) for text in packages):
+        raise UsageError(
+            f"{PREFIX}packages is {packages!r}",
+            place=place,
+            hint=f"Write a list: {PREFIX}packages: [numpy<2]",
+        )
+    for key, value in own.items():
+        if not isinstance(value, str):
+            raise UsageError(
+                f"{PREFIX}{key} is {value!r}, which is no text", place=place, hint="Quote it"
+            )
+    host = Host(name=name, packages=tuple(packages), **own)
+    _check(host, place)
+    return host
+
+
+def _check(host: Host, place: str) -> None:
+    for key, value, form in (
+        ("folder", host.folder, _FOLDER),
+        ("python", host.python, _PYTHON),
+        ("extra", host.extra, _EXTRA),
+    ):
+        if not form.match(value):
+            raise UsageError(
+                f"{PREFIX}{key} is {value!r}, which is none",
+                place=place,
+                hint="A folder is /data/ortbench or ~/ortbench, a Python python3.12, an extra gpu",
+            )
+    if host.machine and not _NAME.match(host.machine):
+        raise UsageError(
+            f"{PREFIX}machine is {host.machine!r}, which is no name",
+            place=place,
+            hint="Use letters, digits, dots and dashes",
+        )
+    for text in (host.runtime, *host.packages):
+        try:
+            if text:
+                Requirement(text)
+        except InvalidRequirement as error:
+            raise UsageError(
+                f"{text!r} is no requirement: {str(error).splitlines()[0]}",
+                place=place,
+                hint=f"E.g. {PREFIX}runtime: onnxruntime==1.20.1",
+            ) from error

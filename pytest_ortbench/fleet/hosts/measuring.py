@@ -1,0 +1,337 @@
+"""Carry out a suite on the machines of an inventory by Ansible, and keep what comes back.
+
+What a machine sends is data: it is read as every document is, and written into its folder only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome, Stage
+from pytest_ortbench.fleet.hosts.inventory import program
+from pytest_ortbench.fleet.hosts.parcel import Parcel
+from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_play, write_stop
+from pytest_ortbench.store.documents import read
+from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+
+RECORD = "fleet.json"
+#: Longest reason that is kept: a machine may say anything.
+_LONGEST = 500
+#: Most connections at a time; each is a process of Ansible.
+_MOST_FORKS = 50
+_SSH = (
+    "-C -o ControlMaster=auto -o ControlPersist=60s -o BatchMode=yes -o StrictHostKeyChecking=yes "
+    "-o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+)
+
+#: Told what a machine has come to: its name and a line about it.
+Tell = Callable[[str, str], None]
+
+
+class Fleet:
+    """The machines of one run, and what Ansible says of them.
+
+    Attributes:
+        run: What became of each machine so far.
+        folder: Where everything of the run is kept; that of a machine lies in it.
+
+    Args:
+        run: The run; with outcomes where it goes on.
+        hosts: The machines that are measured now.
+        inventory: The inventory that Ansible reads.
+        folder: The run's folder.
+        tell: Told of progress.
+        poll_s: Seconds between two looks at a machine.
+    """
+
+    def __init__(
+        self,
+        run: FleetRun,
+        hosts: Sequence[Host],
+        *,
+        inventory: Path,
+        folder: Path,
+        tell: Tell,
+        poll_s: float,
+    ) -> None:
+        self.run = run
+        self.folder = folder
+        self._hosts = {host.name: host for host in hosts}
+        self._inventory = inventory
+        self._tell = tell
+        self._poll_s = poll_s
+        self._reached: dict[str, Stage] = {}
+        self._reasons: dict[str, str] = {}
+        self._clocks: dict[str, float] = {}
+        self._collected: dict[str, Mapping[str, Any]] = {}
+        self._shown: dict[str, str] = {}
+
+    def measure(self, parcel: Parcel) -> None:
+        """Send the suite to every machine, wait for all of them, and keep what comes back.
+
+        Interrupted, it ends the runs on the machines first.
+        """
+        with OwnFolder("fleet") as private:
+            project = private / "project"
+            playbook = write_play(
+                project, tag=self.run.tag, destination=self.folder, poll_s=self._poll_s
+            )
+            variables = _variables(parcel, self._hosts, private)
+            finished = self._carried_out(private, playbook, variables)
+            if not finished:
+                stop = write_stop(project, tag=self.run.tag)
+                self._carried_out(private, stop, variables)
+        self._settle()
+        if not finished:
+            raise KeyboardInterrupt
+
+    def _carried_out(self, private: Path, playbook: str, variables: Mapping[str, Any]) -> bool:
+        """Have Ansible carry out a playbook; return whether nobody interrupted it."""
+        try:
+            import ansible_runner  # an extra
+        except ImportError as error:
+            raise UsageError(
+                "ansible-runner is not installed",
+                place="ortbench fleet",
+                hint="pip install 'pytest-ortbench[fleet]'",
+            ) from error
+        binaries = str(Path(program("ansible-playbook")).parent)
+        with _searched_first(binaries), _handlers_kept():
+            # While it runs, Ctrl-C and SIGTERM end its playbook, and its status says so.
+            runner = ansible_runner.run(
+                private_data_dir=str(private),
+                playbook=playbook,
+                inventory=str(self._inventory.absolute()),
+                limit=",".join(self._hosts),
+                forks=min(len(self._hosts), _MOST_FORKS),
+                extravars=dict(variables),
+                event_handler=self._on_event,
+                quiet=True,
+                suppress_env_files=True,
+                envvars={
+                    "ANSIBLE_HOME": str(private / "home"),
+                    "ANSIBLE_SSH_ARGS": _SSH,
+                    "ANSIBLE_SSH_RETRIES": "3",
+                    "ANSIBLE_SSH_CONTROL_PATH_DIR": str(private / "cp"),
+                    "ANSIBLE_RETRY_FILES_ENABLED": "0",
+                    "ANSIBLE_NOCOLOR": "1",
+                },
+            )
+            self._ended_early(runner)
+        return bool(runner.status != "canceled")
+
+    def _ended_early(self, runner: Any) -> None:
+        """Give machines that nobody spoke of any more the last words of Ansible as their reason."""
+        unheard = [name for name in self._hosts if name not in {*self._reasons, *self._collected}]
+        if not unheard:
+            return
+        with runner.stdout as output:
+            lines = [line.strip() for line in output.read().splitlines() if line.strip()]
+        code = "" if runner.rc is None else f", exit status {runner.rc}"
+        status = f"Ansible ended ({runner.status}{code})"
+        reason = ": ".join([status, " ".join(lines[-3:])])[:_LONGEST]
+        self._reasons.update(dict.fromkeys(unheard, reason))
+
+    def _on_event(self, event: Mapping[str, Any]) -> bool:
+        """Take what Ansible says of one step on one machine; its own copy is not kept."""
+        data = event.get("event_data", {})
+        name, kind = data.get("host"), event.get("event")
+        step = _STEPS.get(str(data.get("task")))
+        if not isinstance(name, str) or name not in self._hosts or step is None:
+            return False
+        result = data.get("res")
+        result = result if isinstance(result, dict) else {}
+        if name not in self._reasons:
+            self._reached[name] = STAGE_OF[step]
+        if kind in ("runner_on_ok", "runner_retry"):
+            self._on_answer(name, step, _answer(result))
+        elif kind == "runner_on_unreachable":
+            if step is PlayStep.LOOK:
+                self._reached[name] = "connect"
+            self._fail(name, result)
+        elif kind == "runner_on_failed" and not data.get("ignore_errors"):
+            self._fail(name, result)
+        return False
+
+    def _on_answer(self, name: str, step: PlayStep, answer: Mapping[str, Any]) -> None:
+        if step is PlayStep.LOOK:
+            clock = answer.get("clock")
+            if isinstance(clock, int | float):
+                self._clocks[name] = float(clock) - time.time()
+        elif step is PlayStep.STATUS:
+            self._show(name, _progress(answer))
+        elif step is PlayStep.COLLECT:
+            self._collected[name] = answer
+            if answer.get("output"):
+                self._reached[name] = "measure"
+                self._reasons[name] = _ending(answer)
+        if step in _SHOWN:
+            self._show(name, _SHOWN[step])
+
+    def _fail(self, name: str, result: Mapping[str, Any]) -> None:
+        self._reasons[name] = _reason(result)
+        self._show(name, f"ends at the stage {self._reached[name]}: {self._reasons[name]}")
+
+    def _show(self, name: str, text: str) -> None:
+        if self._shown.get(name) != text:
+            self._shown[name] = text
+            self._tell(name, text)
+
+    def _settle(self) -> None:
+        for name in self._hosts:
+            self.run.outcomes[name] = self._outcome(name)
+        write_record(self.run, self.folder)
+
+    def _outcome(self, name: str) -> HostOutcome:
+        """Say what became of a machine, by what is in its folder."""
+        code = self._collected.get(name, {}).get("code")
+        failed = HostOutcome(
+            host=name,
+            state="failed",
+            stage=self._reached.get(name, "connect"),
+            reason=self._reasons.get(name, ""),
+            code=code if isinstance(code, int) else None,
+            clock_s=self._clocks.get(name),
+        )
+        for file, state in ((DOCUMENT, "measured"), (JOURNAL, "partial")):
+            path = self.folder / name / file
+            if not path.exists():
+                continue
+            try:
+                run = read(path).run
+            except DocumentError as error:
+                return replace(failed, stage="read", reason=str(error)[:_LONGEST])
+            ended = state == "measured" and run.finished_at is not None
+            complete = ended and len(run.cases) >= run.expected
+            return replace(
+                failed,
+                state="measured" if complete else "partial",
+                stage=None if complete else failed.stage,
+                reason="" if complete else failed.reason,
+                cases=len(run.cases),
+                expected=run.expected,
+                run_id=run.run_id,
+            )
+        return failed
+
+
+_STEPS = {step.value: step for step in PlayStep}
+#: What is said of a machine once a step is done.
+_SHOWN = {
+    PlayStep.LOOK: "is reached",
+    PlayStep.SEND: "gets its files",
+    PlayStep.ENVIRONMENT: "has its environment",
+    PlayStep.START: "measures",
+    PlayStep.DOCUMENT: "has sent its document",
+}
+
+
+def write_record(run: FleetRun, folder: Path) -> None:
+    """Write ``fleet.json``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / RECORD, msgspec.json.format(msgspec.json.encode(run), indent=1))
+
+
+def read_record(folder: Path) -> FleetRun:
+    """Read ``fleet.json``.
+
+    Raises:
+        DocumentError: if there is none, or it is damaged.
+    """
+    path = folder / RECORD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=FleetRun)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise DocumentError(
+            f"it can't be read: {error}", place=str(path), hint="Start anew, without --resume"
+        ) from error
+
+
+def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict[str, Any]:
+    """Write what is sent into files, and return what the play knows of it."""
+    parcels = private / "parcels"
+    parcels.mkdir(exist_ok=True)
+    for name, host in hosts.items():
+        (parcels / f"{name}.json").write_text(parcel.instructions(host), encoding="utf-8")
+    pack = private / "pack.tar"
+    pack.write_bytes(parcel.pack())
+    return {
+        "fleet": {
+            "hosts": {
+                name: {"python": host.python, "folder": host.folder} for name, host in hosts.items()
+            },
+            "parcels": str(parcels),
+            "pack": str(pack),
+            "large": {digest: str(path.absolute()) for digest, path in parcel.large().items()},
+        }
+    }
+
+
+def _ending(answer: Mapping[str, Any]) -> str:
+    """Say how a run ended that left no document."""
+    code, output = answer.get("code"), str(answer.get("output"))[-_LONGEST:]
+    if isinstance(code, int) and code < 0:
+        return f"pytest was killed by signal {-code}; before, it printed: {output}"
+    return f"pytest ended with exit status {code}: {output}"
+
+
+def _progress(answer: Mapping[str, Any]) -> str:
+    """Say how many cases are done; before the first one, what pytest prints."""
+    if answer.get("expected"):
+        return f"{answer.get('cases')} of {answer.get('expected')} cases"
+    return f"says: {str(answer.get('output') or 'nothing yet')[:_LONGEST]}"
+
+
+def _answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what our program on a machine printed, empty if it is none of it."""
+    lines = str(result.get("stdout", "")).strip().splitlines()
+    try:
+        answer = json.loads(lines[-1]) if lines else {}
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _reason(result: Mapping[str, Any]) -> str:
+    """Return why a step failed: what our program says, else the words of ssh or Ansible."""
+    own = _answer(result).get("reason")
+    for text in (own, result.get("stderr"), result.get("module_stderr"), result.get("msg")):
+        lines = [line.strip() for line in str(text or "").splitlines() if line.strip()]
+        if lines:
+            return " ".join(lines)[-_LONGEST:]
+    return "Ansible gave no reason"
+
+
+@contextmanager
+def _searched_first(folder: str) -> Iterator[None]:
+    """Let programs of a folder be found first, as ansible-runner starts them by name."""
+    before = os.environ.get("PATH", "")
+    os.environ["PATH"] = os.pathsep.join((folder, before))
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Put back the handlers of signals that ansible-runner replaces."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -1,0 +1,277 @@
+"""What is sent to a machine: the files of the project by digest, our wheel, and what to run.
+
+A machine keeps files under their digests, so that a model crosses the network once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest_ortbench
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.version import VERSION
+from pytest_ortbench.fleet.hosts.facts import Host
+
+#: A smaller file travels with the others in one archive.
+LARGE_BYTES = 256 << 10
+#: What an environment with ONNX Runtime takes, roughly; a machine with less space is refused.
+ROOM_BYTES = 400_000_000
+
+_DISTRIBUTION = "pytest-ortbench"
+#: Of an installed distribution, what says how it was installed here.
+_NOT_OF_A_WHEEL = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+#: Folders that are of no project: environments, caches, results.
+_LEFT_OUT = ("__pycache__", "node_modules", "results")
+#: The first date that a zip archive knows, so that the same files make the same wheel.
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentFile:
+    """One file of the project.
+
+    Attributes:
+        path: Relative to the project, with slashes; empty for one of the environment alone.
+        source: The file here.
+        digest: SHA-256, hexadecimal.
+        size: In bytes.
+        executable: Whether its user may run it.
+    """
+
+    path: str
+    source: Path
+    digest: str
+    size: int
+    executable: bool = False
+
+    @property
+    def large(self) -> bool:
+        """Whether it travels by itself."""
+        return self.size >= LARGE_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """What every machine of a fleet gets.
+
+    Attributes:
+        files: Of the project.
+        wheels: Files of the environment, by name: our wheel, and those of a wheelhouse.
+        offline: Whether an environment is made of these wheels alone.
+        arguments: Of pytest.
+    """
+
+    files: tuple[SentFile, ...]
+    wheels: Mapping[str, SentFile]
+    offline: bool
+    arguments: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(entry.size for entry in self._every())
+
+    def _every(self) -> tuple[SentFile, ...]:
+        return (*self.files, *self.wheels.values())
+
+    def large(self) -> dict[str, Path]:
+        """Return the files that travel by themselves, by digest."""
+        return {entry.digest: entry.source for entry in self._every() if entry.large}
+
+    def pack(self) -> bytes:
+        """Return an archive of all other files, named by their digests."""
+        small = {entry.digest: entry.source for entry in self._every() if not entry.large}
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for digest, source in sorted(small.items()):
+                content = source.read_bytes()
+                member = tarfile.TarInfo(digest)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return packed.getvalue()
+
+    def instructions(self, host: Host) -> str:
+        """Return what one machine is told, as JSON."""
+        extra = f"[{host.extra}]" if host.extra and not host.runtime else ""
+        own = next(name for name in self.wheels if name.startswith("pytest_ortbench-"))
+        requirements = [
+            f"{_DISTRIBUTION}{extra} @ file://{{wheels}}/{own}",
+            *([host.runtime] if host.runtime else []),
+            *host.packages,
+        ]
+        project = [
+            {
+                "path": entry.path,
+                "digest": entry.digest,
+                "size": entry.size,
+                "large": entry.large,
+                "executable": entry.executable,
+            }
+            for entry in self.files
+        ]
+        wheels = [
+            {"path": "", "digest": entry.digest, "size": entry.size, "large": entry.large}
+            for entry in self.wheels.values()
+        ]
+        return json.dumps(
+            {
+                "files": project,
+                "wheel_files": wheels,
+                "wheels": {name: entry.digest for name, entry in self.wheels.items()},
+                "requirements": requirements,
+                "offline": self.offline,
+                "arguments": list(self.arguments),
+                "room": ROOM_BYTES,
+            }
+        )
+
+
+def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path]) -> list[SentFile]:
+    """Return the files of a project: what git knows or could add, and what is named.
+
+    Args:
+        root: The project's folder. Without git, all of it but hidden folders, environments and
+            results.
+        arguments: Of pytest; what they name below the project goes along, ignored by git or not.
+        further: Files and folders below the project that go along, too.
+
+    Raises:
+        UsageError: if one lies outside of the project, or can't be read.
+    """
+    named = [root / argument.partition("::")[0] for argument in arguments if argument[:1] != "-"]
+    asked = [root / path for path in further]
+    absent = [path for path in asked if not path.exists()]
+    if absent:
+        raise UsageError(f"{str(absent[0])!r} is not there", place="--send")
+    paths = set(_of_git(root) or _below(root))
+    for path in (*asked, *(path for path in named if path.exists())):
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise UsageError(
+                f"{str(path)!r} lies outside of {str(root)!r}",
+                place="ortbench fleet run",
+                hint="Only what is below the current folder is sent: copy it there",
+            )
+        paths.update(_below(path) if path.is_dir() else [path])
+    return [_sent(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
+
+
+def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict[str, SentFile]:
+    """Return the wheels that are sent, by name: ours, and those of a wheelhouse.
+
+    Args:
+        wheel: A wheel of this package; ``None``: what is installed is packed into one.
+        wheelhouse: A folder of wheels for machines without network.
+        folder: Where a wheel may be made.
+
+    Raises:
+        UsageError: if a wheelhouse holds none.
+    """
+    paths = [wheel or own_wheel(folder)]
+    if wheelhouse is not None:
+        housed = sorted(wheelhouse.glob("*.whl"))
+        if not housed:
+            raise UsageError(
+                f"{str(wheelhouse)!r} holds no wheel",
+                place="--wheelhouse",
+                hint=f"Fill it: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
+            )
+        paths += [path for path in housed if not path.name.startswith("pytest_ortbench-")]
+    return {path.name: _sent(path, "") for path in paths}
+
+
+def own_wheel(folder: Path) -> Path:
+    """Pack this package, as it is installed or checked out, into a wheel; return its file."""
+    package = Path(pytest_ortbench.__file__).parent
+    members = {
+        path.relative_to(package.parent).as_posix(): path.read_bytes()
+        for path in _below(package)
+        if path.suffix != ".pyc"
+    }
+    facts = f"pytest_ortbench-{VERSION}.dist-info"
+    for entry in importlib.metadata.distribution(_DISTRIBUTION).files or ():
+        if entry.parts[0].endswith(".dist-info") and entry.name not in _NOT_OF_A_WHEEL:
+            name = "/".join((facts, *entry.parts[1:]))
+            members[name] = Path(str(entry.locate())).read_bytes()
+    lines = [
+        f"{name},sha256={_base64(content)},{len(content)}"
+        for name, content in sorted(members.items())
+    ]
+    members[f"{facts}/RECORD"] = "\n".join([*lines, f"{facts}/RECORD,,", ""]).encode()
+    path = folder / f"pytest_ortbench-{VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def _base64(content: bytes) -> str:
+    """Return a digest as records of wheels have it."""
+    digest = hashlib.sha256(content).digest()
+    return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
+
+
+def _sent(path: Path, name: str) -> SentFile:
+    try:
+        status = path.stat()
+        return SentFile(
+            path=name,
+            source=path,
+            digest=file_digest(path),
+            size=status.st_size,
+            executable=bool(status.st_mode & 0o100),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"the file can't be read: {error.strerror}", place=str(path), hint="Mend or remove it"
+        ) from error
+
+
+def _of_git(root: Path) -> list[Path]:
+    """Return what git tracks or could add below a folder; nothing where it is no repository.
+
+    What is hidden and not tracked stays here: it often holds secrets.
+    """
+    tracked = _listed(root, "--cached")
+    others = [
+        name
+        for name in _listed(root, "--others", "--exclude-standard")
+        if not any(part.startswith(".") for part in name.split("/"))
+    ]
+    return [path for name in (*tracked, *others) if (path := root / name).is_file()]
+
+
+def _listed(root: Path, *options: str) -> list[str]:
+    try:
+        done = subprocess.run(
+            ["git", "ls-files", "-z", *options], cwd=root, capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def _below(root: Path) -> Sequence[Path]:
+    """Return the files below a folder but those of hidden folders, environments and results."""
+    paths: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _LEFT_OUT
+            and not Path(folder, name, "pyvenv.cfg").exists()
+        ]
+        paths += [Path(folder, name) for name in files if not name.startswith(".")]
+    return [path for path in paths if path.is_file()]

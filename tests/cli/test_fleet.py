@@ -1,0 +1,219 @@
+"""``ortbench fleet``: machines that are reached by Ansible, and those that are not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_ortbench.fleet.hosts import host, parcel
+from pytest_ortbench.fleet.hosts.facts import Host, HostOutcome
+from pytest_ortbench.fleet.hosts.measuring import read_record
+from pytest_ortbench.store.documents import load
+from tests.launch.ssh_server import ssh_server
+
+pytestmark = [pytest.mark.live, pytest.mark.needs("git")]
+
+SUITE = """
+import pytest
+
+@pytest.mark.ortbench(models="builtin:gbdt", batch_sizes=[1, 2])
+def test_placement(ortbench):
+    assert ortbench.placement().ratio == 1.0
+"""
+QUICK = ("--ort-workers=1", "--ort-time=0.1")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a suite, in which the tool is called."""
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _inventory(project: Path, hosts: dict[str, dict[str, Any]]) -> Path:
+    path = project / "hosts.yml"
+    path.write_text(json.dumps({"all": {"hosts": hosts}}))
+    return path
+
+
+def _local(folder: Path) -> dict[str, Any]:
+    return {
+        "ansible_connection": "local",
+        "ortbench_folder": str(folder),
+        "ortbench_python": sys.executable,
+    }
+
+
+def _outcomes(project: Path) -> dict[str, HostOutcome]:
+    (record,) = (project / "results" / "fleet").glob("*/fleet.json")
+    return read_record(record.parent).outcomes
+
+
+def _with_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a machine find an environment that it made before: that of the tests."""
+    made: dict[str, Any] = {}
+    instructions = parcel.Parcel.instructions
+
+    def keep(sent: parcel.Parcel, of: Host) -> str:
+        text = instructions(sent, of)
+        place = host.AgreedFolder(str(folder), "")
+        environment = host.environment_folder(place, json.loads(text))
+        (environment / "bin").mkdir(parents=True, exist_ok=True)
+        python = environment / "bin" / "python"
+        root = Path(__file__).parents[2]
+        python.write_text(f'#!/bin/sh\nPYTHONPATH={root} exec {sys.executable} "$@"\n')
+        python.chmod(0o700)
+        (environment / "complete").write_text("")
+        made[of.name] = environment
+        return text
+
+    monkeypatch.setattr(parcel.Parcel, "instructions", keep)
+
+
+@pytest.mark.needs("sshd")
+def test_machines_that_cant_measure_are_rows_with_their_stage(
+    tool: Callable[..., Any], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project.parent / f"{project.name}-ssh"
+    folder.mkdir()
+    with ssh_server(folder) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and nobody listens
+        wrong = folder / "wrong"
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", wrong], check=True)
+        public = wrong.with_suffix(".pub").read_text().split()
+        (folder / "other").write_text(f"[localhost]:{server.port} {public[0]} {public[1]}\n")
+
+        def reached(known: Path, **variables: Any) -> dict[str, Any]:
+            return {
+                "ansible_host": "127.0.0.1",
+                "ansible_port": server.port,
+                "ansible_ssh_private_key_file": str(server.key),
+                "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={known}",
+                "ortbench_folder": str(folder / "agreed"),
+                "ortbench_python": sys.executable,
+                **variables,
+            }
+
+        # Connections to one address are shared, so these three have different ones.
+        hosts = {
+            "silent": reached(server.known_hosts, ansible_port=closed.getsockname()[1]),
+            "stranger": reached(folder / "other", ansible_host="localhost"),
+            "unknown": reached(Path("/dev/null"), ansible_host="127.1"),
+            "bare": reached(server.known_hosts, ortbench_python="/nonexistent/python3"),
+            "full": reached(server.known_hosts),
+        }
+        monkeypatch.setattr(parcel, "ROOM_BYTES", 1 << 60)
+        ended = tool("fleet", "run", "-i", _inventory(project, hosts), "--", "test_suite.py")
+    outcomes = _outcomes(project)
+    assert {name: (outcome.state, outcome.stage) for name, outcome in outcomes.items()} == {
+        "silent": ("failed", "connect"),
+        "stranger": ("failed", "connect"),
+        "unknown": ("failed", "connect"),
+        "bare": ("failed", "look"),
+        "full": ("failed", "space"),
+    }
+    assert "refused" in outcomes["silent"].reason
+    assert "/nonexistent/python3" in outcomes["bare"].reason
+    assert ended.code == 3
+
+
+def test_a_machine_measures_by_itself_and_goes_on_where_it_was_killed(
+    tool: Callable[..., Any], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project / "agreed"
+    _with_environment(folder, monkeypatch)
+    home = project / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (project / "conftest.py").write_text(
+        "import os, pathlib, signal\n"
+        "def pytest_runtest_logreport(report):\n"
+        "    mark = pathlib.Path(os.environ['TMPDIR'], 'killed')\n"
+        "    if report.when == 'teardown' and not mark.exists():\n"
+        "        mark.write_text('')\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    inventory = _inventory(project, {"near": _local(folder)})
+    arguments = ("fleet", "run", "-i", inventory, "--poll=0.5")
+    ended = tool(*arguments, "--", "test_suite.py", *QUICK)
+    outcome = _outcomes(project)["near"]
+    assert (ended.code, outcome.state, outcome.stage) == (1, "partial", "measure")
+    assert outcome.code == -signal.SIGKILL
+    assert outcome.cases < outcome.expected == 2
+
+    ended = tool(*arguments, "--resume")
+    assert ended.code == 0, ended.err
+    outcome = _outcomes(project)["near"]
+    (document,) = (project / "results" / "fleet").glob("*/near/run.json")
+    run = load(document)
+    assert (outcome.state, outcome.run_id, run.resumed) == ("measured", run.run_id, 1)
+    assert len({result.case.case_id for result in run.cases}) == len(run.cases) == 2
+    assert outcome.clock_s == pytest.approx(0, abs=600)
+    # The home of its user holds nothing of it, and a file crosses once.
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+    (blob,) = (folder / "blobs").glob(hashlib.sha256(SUITE.encode()).hexdigest())
+    assert blob.read_text() == SUITE
+
+
+def test_an_interrupted_run_leaves_no_process_on_its_machines(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = project / "agreed"
+    (project / "conftest.py").write_text(
+        "import time\ndef pytest_collection_finish(session):\n    time.sleep(600)\n"
+    )
+    inventory = _inventory(project, {"near": _local(folder)})
+    starts = (
+        "import sys, pytest\n"
+        "from pathlib import Path\n"
+        "from tests.cli.test_fleet import _with_environment\n"
+        "from pytest_ortbench.cli.application import run\n"
+        f"_with_environment(Path({str(folder)!r}), pytest.MonkeyPatch())\n"
+        f"sys.exit(run(['fleet', 'run', '-i', {str(inventory)!r}, '--poll=0.5', '--', "
+        "'test_suite.py']))\n"
+    )
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-c", starts],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        ends = time.monotonic() + 300
+        while not (records := list(folder.glob("runs/*/process.json"))):
+            assert process.poll() is None
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+        pid = json.loads(records[0].read_text())["pid"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=300) == 130
+    finally:
+        process.kill()
+    place = host.AgreedFolder(str(folder), records[0].parent.name)
+    assert host._alive(place) == 0
+    assert host._start_of(pid) == ""
+
+
+def test_arguments_that_say_nothing_are_refused(tool: Callable[..., Any], project: Path) -> None:
+    inventory = _inventory(project, {"near": _local(project / "agreed")})
+    ended = tool("fleet", "run", "-i", inventory)
+    assert (ended.code, bool(ended.error.hint)) == (2, True)
+    ended = tool("fleet", "run", "-i", inventory, "--resume")
+    assert (ended.code, ended.error.place) == (2, "--resume")
+    ended = tool("fleet", "run", "-i", inventory, "--resume=../../etc")
+    assert (ended.code, ended.error.place) == (2, "--resume")
