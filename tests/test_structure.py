@@ -317,6 +317,8 @@ def outside_of_pass(modules: Package, name: str, names: str) -> list[str]:
         if not module.path.is_relative_to(f"{PACKAGE}/passes/{name}")
         # What an engine is to run is its task, which is no pass.
         and not module.path.is_relative_to(f"{PACKAGE}/engines")
+        # So is what Ansible carries out.
+        and not (name == "task" and module.path.is_relative_to(f"{PACKAGE}/fleet/hosts"))
         and names_any(module, wanted)
     ]
 
