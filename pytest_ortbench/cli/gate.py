@@ -22,7 +22,7 @@ from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.measuring.self_test import SelfTest
-from pytest_ortbench.gate.measuring.stored_self_test import stored_trials
+from pytest_ortbench.gate.measuring.stored_self_test import spreads_on, stored_trials
 from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog, TrialLog
 from pytest_ortbench.gate.numbers.acceptance import mends
 from pytest_ortbench.gate.numbers.rules import parse_rules, refuse_rules_of_sides
@@ -176,7 +176,7 @@ def _compare(
     acceptances = load_acceptances(accepted, root_directory(Path.cwd()))
     judged = [
         acceptances.applied(result, strict=strict, case_ids=case_ids)
-        for result in gate_runs(baseline, contender, rules)
+        for result in gate_runs(baseline, contender, rules, spreads_on(contender.machine))
     ]
     gated = replace(contender, gate=tuple(judged))
     for line in gate_lines(gated, encoding=encoding())[1:]:

@@ -16,7 +16,7 @@ from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.gate import GateResult, UnnamedModel
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.execution.canary import measure_canary
-from pytest_ortbench.gate.measuring.stored_self_test import spreads_here
+from pytest_ortbench.gate.measuring.stored_self_test import spreads_on
 from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.sentences import listed
@@ -279,7 +279,7 @@ class StoredBaseline:
 
     @cached_property
     def _spreads(self) -> dict[str, RunSpread]:
-        return spreads_here()
+        return spreads_on(self._bench.execution.header.machine)
 
     @cached_property
     def _canary(self) -> Canary | None:

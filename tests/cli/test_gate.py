@@ -12,6 +12,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.run import SCHEMA_VERSION, Machine
 from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog, TrialLog
 from pytest_ortbench.gate.numbers.self_test import Trial
+from pytest_ortbench.gate.numbers.stored_relative import RunSpread
 from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
 from tests.results_factory import (
     make_case,
@@ -268,3 +269,40 @@ def test_a_stored_trial_that_can_not_be_one_is_an_error_with_its_line(tool, tmp_
     path.write_bytes(good.replace(b'"value":6.0', b'"value":-6.0') + good)
     wrong = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={path}")
     assert (wrong.code, wrong.error.place) == (2, f"{path}, line 1")
+
+
+def test_two_stored_runs_are_told_by_what_runs_of_their_machine_differ_by(
+    tool, store, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda _: str(tmp_path / "state"))
+    machine = Machine(host="vm", stable={"virtualisation": "KVM"})
+    results = [
+        make_result(turns=[make_turns(model_ns, seed=seed) for seed in range(3)])
+        for model_ns in (3_000_000, 3_300_000)
+    ]
+    runs = [
+        dataclasses.replace(one, run_id=f"2026010{day}T030405Z-vm-0001")
+        for day, one in enumerate((make_run([each], machine=machine) for each in results), start=1)
+    ]
+    for run in runs:
+        store(run)
+    asked = []
+
+    def known(stored_on):
+        asked.append(stored_on.stable)
+        return {"floors": RunSpread(deviation=0.1, degrees=20)}
+
+    ids = [run.run_id for run in runs]
+    before = tool("gate", *ids).out
+    monkeypatch.setattr("pytest_ortbench.cli.gate.spreads_on", known)
+    after = tool("gate", *ids).out
+    assert asked == [machine.stable]
+    # The interval of the ratio is wider where runs are known to differ by more.
+    widths = [high - low for low, high in map(interval_in, (before, after))]
+    assert widths[1] > 3 * widths[0] > 0
+
+
+def interval_in(out: str) -> tuple[float, float]:
+    """The interval of the ratio to the yardstick."""
+    low, high = re.search(r"\[×?([0-9.]+), ×?([0-9.]+)\]", out).groups()
+    return float(low), float(high)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.run import Machine
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog
 from pytest_ortbench.gate.numbers.stored_relative import RunSpread
 from pytest_ortbench.gate.numbers.stored_trials import StoredTrial, run_spreads, trial_of
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.launch.machine import fingerprint
 
 
 def stored_trials(
@@ -49,12 +49,12 @@ def stored_trials(
             yield trial_of(result, load=round(load, 2), at=at, version=version)
 
 
-def spreads_here() -> dict[str, RunSpread]:
-    """Return by how much runs of the same code differ on this machine, as far as it was tried.
+def spreads_on(machine: Machine) -> dict[str, RunSpread]:
+    """Return by how much runs of the same code differ on a machine, as far as it was tried here.
 
     A log that can't be read says nothing.
     """
     try:
-        return run_spreads(StoredTrialLog.of(fingerprint()).read())
+        return run_spreads(StoredTrialLog.of(machine).read())
     except DocumentError:
         return {}

@@ -69,13 +69,19 @@ _INTERPRETER = ("executable", "python")
 _MEDIAN = "latency_p50"
 
 
-def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[GateResult, ...]:
+def gate_runs(
+    baseline: Run,
+    contender: Run,
+    rules: Sequence[Rule],
+    spreads: Mapping[str, RunSpread] = MappingProxyType({}),
+) -> tuple[GateResult, ...]:
     """Judge every case of two runs; those that vanished fail, new ones have absolute limits only.
 
     Args:
         baseline: The earlier run.
         contender: The later one.
         rules: Items of ``--ort-gate``.
+        spreads: As of :func:`gate_case`.
     """
     same = twins(models_of(baseline).values(), models_of(contender).values())
     before = {result.case.key: result for result in baseline.cases}
@@ -100,6 +106,7 @@ def gate_runs(baseline: Run, contender: Run, rules: Sequence[Rule]) -> tuple[Gat
                 machine=contender.machine,
                 canary=canary_ratio(baseline, contender),
                 twin=same.earlier[after.case.model.name],
+                spreads=spreads,
             )
             for after in later[key]
         ]
