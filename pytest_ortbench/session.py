@@ -7,7 +7,7 @@ makes what is needed for that when it is first asked for, and ends all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.planner import Planner
 from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.served_apps import service_command, with_service
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, ChosenRuntimes, choose_runtimes
 from pytest_ortbench.runtimes.specs import CURRENT
 
@@ -156,6 +157,10 @@ class Session:
         Raises:
             UsageError: if it can't be understood.
         """
+        request = with_service(request)
+        if request.serve:
+            command = partial(service_command, request)
+            self.launcher.services.expect(request.endpoint, command, self.root)
         with long_reads_told(self._announce):
             return self.planner.plan(request)
 

@@ -88,7 +88,7 @@ WHOLE_MODULES: dict[str, str] = {
 
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
-    "cli/serve.py": ("names that users give", frozenset({"path_name"})),
+    "planning/served_apps.py": ("names that users give", frozenset({"read_app", "required_name"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
     "cli/fleet.py": ("a word of the user", frozenset({"_resumed"})),
     "cli/comment.py": (

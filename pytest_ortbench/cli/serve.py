@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +17,10 @@ from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.planning.axes import parse_dims
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.planning.served_apps import path_name, required_name
 from pytest_ortbench.serving.service import ServiceLimits
 from pytest_ortbench.session import Session
 
-#: What a model may be called in a path; anything else is replaced.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _OPEN = (
     "note: {host} can be reached from other machines, and this service has no TLS and asks nobody "
     "who they are; put a proxy in front of it"
@@ -130,7 +128,7 @@ def command(
         callers=callers,
     )
     drain_s = parse_duration(drain, place="--drain")
-    named = path_name(name, model)
+    named = path_name(model) if name is None else required_name(name, place="--name")
     request = PlanRequest(
         models=(model,),
         providers=(provider,),
@@ -154,28 +152,6 @@ def command(
 
     server.serve(host, port, drain_s=drain_s, announce=announce)
     return ExitCode.FINE
-
-
-def path_name(name: str | None, model: str) -> str:
-    """Return what requests call the model.
-
-    Args:
-        name: What the user wants it to be called; ``None`` for its own name, as a path may have it.
-        model: Its specification.
-
-    Raises:
-        UsageError: for a name that no path can have.
-    """
-    if name is not None:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"{name!r} is no name of a model",
-                place="--name",
-                hint="Letters, digits, dots, dashes and underscores, at most 100",
-            )
-        return name
-    last = re.split(r"[/\\:]", model.removesuffix(".onnx").removesuffix(".ort"))[-1]
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:100] or "model"
 
 
 def _prepared(session: Session, request: PlanRequest) -> Case:

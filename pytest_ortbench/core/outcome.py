@@ -32,6 +32,7 @@ from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.profile.facts import OperatorProfile
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes.served.facts import ServiceUse
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.passes.startup.facts import StartUps
@@ -197,6 +198,7 @@ class CaseResult:
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
         loads: What became of each load that was asked for.
+        served: What the service of the case takes for a request, if the run started it.
         processes: The case in several processes at a time, one entry a number of them.
         together: The case beside other models, one entry a way to run them.
         transfers: Its values on the host and on the device in turns, if that was asked for.
@@ -223,6 +225,7 @@ class CaseResult:
     profile: OperatorProfile | None = None
     soak: Soak | None = None
     loads: tuple[Load, ...] = ()
+    served: ServiceUse | None = None
     processes: tuple[ProcessPoint, ...] = ()
     together: tuple[Together, ...] = ()
     transfers: Transfers | None = None

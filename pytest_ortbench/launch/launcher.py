@@ -27,6 +27,7 @@ from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.launch.reference import reference_case, reference_file, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
+from pytest_ortbench.launch.service_process import ServiceProcess, Services
 from pytest_ortbench.launch.yardstick_process import YardstickProcess
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
@@ -109,6 +110,7 @@ class ProcessLauncher:
     Attributes:
         start_s: Seconds that a process of each runtime took to start, look at itself and end, by
             the label of the runtime; only of those that were inspected.
+        services: Services that the run starts for its cases.
 
     Args:
         on_phase: Called with each phase that a worker enters; it must be quick.
@@ -126,6 +128,7 @@ class ProcessLauncher:
         machine: MachineLock | None = None,
     ) -> None:
         self._machine = machine
+        self.services = Services()
         self._memory_bytes = memory_bytes
         self._on_phase = on_phase
         self._own_logs: OwnFolder | None = None
@@ -155,6 +158,10 @@ class ProcessLauncher:
         refusal = self._arenas.refusal(case)
         if refusal is not None:
             raise WorkerError(refusal)
+        # A service that starts is no part of what the case takes.
+        began = time.monotonic()
+        self.services.of(case)
+        deadline += time.monotonic() - began
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
             questioner = Questioner(process, case.runtime, deadline, case=case)
@@ -171,6 +178,10 @@ class ProcessLauncher:
             yield
         finally:
             self._ahead.close()
+
+    def service_of(self, case: Case) -> ServiceProcess | None:
+        """Return the service of a case, if the run starts it."""
+        return self.services.of(case)
 
     def yardstick(self, name: str, *, threads: int) -> YardstickProcess:
         """Start the process of a yardstick; the progress that is shown stays that of its case."""
@@ -293,6 +304,7 @@ class ProcessLauncher:
         for process in self._live:
             process.close()
         self._live.clear()
+        self.services.close()
         for folder in (self._own_logs, self._own_engines, self._own_answers):
             if folder is not None:
                 folder.close()

@@ -13,6 +13,7 @@ from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.outcome import Block, Failure, RuntimeInfo
 from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.launch.service_process import ServiceProcess
 from pytest_ortbench.schema.case_questions import Opened
 from pytest_ortbench.schema.question import CaseQuestion, Question
 
@@ -93,6 +94,9 @@ class Launcher(Protocol):
             worker: As for :meth:`open`.
             deadline: As for :meth:`open`.
         """
+
+    def service_of(self, case: Case) -> ServiceProcess | None:
+        """Return the service of a case, started if it is not there; ``None`` if it has none."""
 
     def yardstick(self, name: str, *, threads: int) -> YardstickWorker:
         """Start the process of a yardstick, which is suspended when this returns.

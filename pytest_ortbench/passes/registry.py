@@ -24,6 +24,7 @@ NAMES = (
     "profile",
     "soak",
     "load",
+    "served",
     "stages",
     "startup",
     "processes",

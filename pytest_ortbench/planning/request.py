@@ -61,6 +61,10 @@ class PlanRequest:
         new_tokens: Numbers of tokens that they write; likewise.
         depths: Numbers of tokens in the cache before the prompt; empty: none.
         endpoint: Address of a service that runs the model; empty for none.
+        serve: What is started to run the model as a service, as ``--ort-serve`` reads it; empty
+            for nothing.
+        serve_port: Where on loopback it listens.
+        serve_name: What it calls the model; empty: the last part of its own name.
         endpoint_encodings: How tensors are written to it; empty: as it says of itself.
     """
 
@@ -98,6 +102,9 @@ class PlanRequest:
     depths: tuple[int, ...] = ()
     endpoint: str = ""
     endpoint_encodings: tuple[str, ...] = ()
+    serve: str = ""
+    serve_port: int = 8011
+    serve_name: str = ""
 
     @classmethod
     def of_options(

@@ -10,10 +10,17 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import PlainTextResponse
 
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.serving.metrics import ServiceMetrics
-from pytest_ortbench.serving.openapi import ERRORS, INFER_ANSWER, INFER_BODY, JSON_OBJECT
+from pytest_ortbench.serving.openapi import (
+    ERRORS,
+    INFER_ANSWER,
+    INFER_BODY,
+    JSON_OBJECT,
+    with_model,
+)
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, JSON_TYPE, metadata_fields
 from pytest_ortbench.serving.service import RequestRefused, Service, too_large
 
@@ -52,6 +59,7 @@ def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
     _add_inference(app, service)
     if metrics is not None:
         _add_metrics(app, metrics)
+    app.openapi_schema = with_model(app.openapi(), service.model.metadata.name)
     return app
 
 
@@ -137,7 +145,13 @@ def _add_metrics(app: FastAPI, metrics: ServiceMetrics) -> None:
         content, kind = metrics.text()
         return Response(content, headers={"Content-Type": kind})
 
-    app.add_api_route("/metrics", show, methods=["GET"], response_model=None)
+    app.add_api_route(
+        "/metrics",
+        show,
+        methods=["GET"],
+        response_model=None,
+        response_class=PlainTextResponse,
+    )
 
 
 def _of_model(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_ortbench.serving.protocol import BINARY_TYPE, JSON_TYPE
+from pytest_ortbench.serving.served_model import VERSION
 from pytest_ortbench.serving.tensor_values import DATATYPES
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 1000}
@@ -99,3 +100,25 @@ ERRORS: dict[int, dict[str, Any]] = {
     status: {"description": meaning, "content": {JSON_TYPE: {"schema": _ERROR}}}
     for status, meaning in _MEANINGS.items()
 }
+
+
+def with_model(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the OpenAPI of a service whose paths name the one model that it has, and its version.
+
+    Args:
+        schema: As FastAPI makes it; it is changed.
+        name: What requests call the model.
+    """
+    known = {"name": name, "version": VERSION}
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    parameter["schema"] = {"type": "string", "enum": [known[parameter["name"]]]}
+            # A version stands in the path, where one is asked for.
+            operation["parameters"] = [
+                parameter
+                for parameter in operation.get("parameters", ())
+                if parameter["in"] == "path"
+            ]
+    return schema

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_ortbench.cli import serve
 from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.planning.served_apps import path_name, required_name
 from tests.cli.conftest import Ended
 
 
@@ -62,10 +62,10 @@ def test_without_its_packages_it_says_which_extra_brings_them(
     ],
 )
 def test_a_model_is_called_as_a_path_may_call_it(model: str, name: str) -> None:
-    assert serve.path_name(None, model) == name
+    assert path_name(model) == name
 
 
 def test_a_name_of_the_user_stands() -> None:
-    assert serve.path_name("det-2.1_a", "m.onnx") == "det-2.1_a"
+    assert required_name("det-2.1_a", place="--name") == "det-2.1_a"
     with pytest.raises(UsageError):
-        serve.path_name("-det", "m.onnx")
+        required_name("-det", place="--name")

@@ -15,6 +15,7 @@ ENGINE = EngineKind(
     devices=(*ENCODINGS, OPENAI),
     options={
         "url": "where requests are sent, as --ort-endpoint takes it",
+        "app": "what is started there, as --ort-serve takes it",
         "model": "what a service of several language models calls the one that is asked",
         "ignore_eos": "1 asks to write on behind the end of a text (vLLM, SGLang, llama.cpp)",
     },

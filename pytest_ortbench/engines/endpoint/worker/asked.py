@@ -88,6 +88,8 @@ class Endpoint(Engine):
             asked = self._described(address, clients)
         self._model = asked
         self._in_force |= {"url": address.url, "protocol": address.protocol}
+        if "app" in self.task.options:  # started by the host, and it answers
+            self._in_force["app"] = self.task.options["app"]
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             request = asked.request(feeds)

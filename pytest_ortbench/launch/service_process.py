@@ -1,0 +1,247 @@
+"""A service that is started for a run on loopback, and ended with it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failures import case_error, case_failure
+from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.launch.ending import ending, read_log, tail
+
+#: A service reads its model and builds engines before it answers.
+_START_S = 300.0
+#: It may answer requests and close connections; then it is killed.
+_END_S = 30.0
+_LOOK_S = 0.05
+_PROBE_S = 5.0
+#: Where the Open Inference Protocol says whether requests should come; 503 there is "not yet".
+_READY = "/v2/health/ready"
+_NOT_YET = 503
+_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessUse:
+    """What a service and the processes that it started have used, at one moment.
+
+    Attributes:
+        cpu_s: Processor time since they started, in the mode of users and of the system.
+        resident_bytes: Resident memory of all of them.
+        processes: How many there are.
+    """
+
+    cpu_s: float
+    resident_bytes: int
+    processes: int
+
+
+def app_command(path: Path, name: str, runtime: Runtime, port: int) -> list[str]:
+    """Return what serves an ASGI application of the user's in a runtime.
+
+    Args:
+        path: Its Python file.
+        name: What it is called there.
+        runtime: Whose Python runs it; it has uvicorn.
+        port: Where on loopback.
+    """
+    python = list(runtime.command) or [sys.executable]
+    place = ["--host", _HOST, "--port", str(port), "--app-dir", str(path.parent)]
+    quiet = ["--no-access-log", "--log-level", "warning"]
+    return [*python, "-m", "uvicorn", f"{path.stem}:{name}", *place, *quiet]
+
+
+class ServiceProcess:
+    """A service that answers.
+
+    Args:
+        command: What starts it.
+        port: Where it is to answer on loopback.
+        folder: Where it is started.
+        environment: Variables that differ from ours.
+        start_s: How long it may take until it is ready.
+
+    Raises:
+        WorkerError: ``unavailable`` if it does not start, with the end of what it printed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        port: int,
+        *,
+        folder: Path,
+        environment: dict[str, str] | None = None,
+        start_s: float = _START_S,
+    ) -> None:
+        _require_free(port)
+        self.port = port
+        self._command = tuple(command)
+        self._own = OwnFolder("service")
+        self._log = self._own.path / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(environment or {})},
+                start_new_session=True,
+            )
+        try:
+            self._wait(start_s)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def use(self) -> ProcessUse:
+        """Return what it has used so far.
+
+        Raises:
+            WorkerError: ``crash`` if it is gone.
+        """
+        try:
+            own = psutil.Process(self.pid)
+            members = [own, *own.children(recursive=True)]
+            times = [member.cpu_times() for member in members]
+            return ProcessUse(
+                cpu_s=sum(one.user + one.system for one in times),
+                resident_bytes=sum(member.memory_info().rss for member in members),
+                processes=len(members),
+            )
+        except psutil.NoSuchProcess as error:
+            raise self._failure("it ended while it was measured", kind="crash") from error
+
+    def close(self) -> None:
+        """End it: politely first; safe to repeat."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._own.close()
+
+    def _wait(self, start_s: float) -> None:
+        until = time.monotonic() + start_s
+        while not self._is_ready():
+            code = self._process.poll()
+            if code is not None:
+                raise self._failure(f"it {ending(code)} before it answered")
+            if time.monotonic() > until:
+                raise self._failure(f"it was not ready within {start_s:g} s")
+            time.sleep(_LOOK_S)
+
+    def _is_ready(self) -> bool:
+        """Whether it answers, and does not say that it is not ready."""
+        connection = http.client.HTTPConnection(_HOST, self.port, timeout=_PROBE_S)
+        try:
+            connection.request("GET", _READY)
+            return connection.getresponse().status != _NOT_YET
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _failure(self, what: str, *, kind: str = "unavailable") -> WorkerError:
+        failure = case_failure(
+            f"the service can't be measured: {what}",
+            f"Start it by hand to see why: {shlex.join(self._command)}",
+            kind=kind,
+            phase="start",
+        )
+        return WorkerError(replace(failure, log_tail=tail(read_log(self._log))))
+
+
+def _require_free(port: int) -> None:
+    """Refuse a port where something else would be measured.
+
+    Raises:
+        WorkerError: ``unavailable`` if somebody listens there.
+    """
+    try:
+        socket.create_server((_HOST, port)).close()
+    except OSError as error:
+        raise case_error(
+            f"port {port} of loopback can't be had: {error}",
+            "Choose another one: --ort-serve-port=PORT",
+            kind="unavailable",
+            phase="start",
+        ) from error
+
+
+class Services:
+    """Services that a run starts when a case first needs one, and keeps until it ends.
+
+    One at a time has a port: where another one is needed there, the first is ended.
+    """
+
+    def __init__(self) -> None:
+        self._expected: dict[str, tuple[Callable[[Runtime], list[str]], Path]] = {}
+        self._running: dict[int, tuple[tuple[str, str], ServiceProcess]] = {}
+
+    def expect(self, url: str, command: Callable[[Runtime], list[str]], folder: Path) -> None:
+        """Learn what starts the service behind an address.
+
+        Args:
+            url: The address, as the provider option of its cases has it.
+            command: Takes the runtime that it is to run in.
+            folder: Where it is started.
+        """
+        self._expected[url] = (command, folder)
+
+    def of(self, case: Case) -> ServiceProcess | None:
+        """Return the service of a case, started if it is not there; ``None`` if it has none.
+
+        Raises:
+            WorkerError: ``unavailable`` if it does not start.
+        """
+        url, runtime = case.provider.options.get("url", ""), case.runtime
+        if url not in self._expected:
+            return None
+        port = urlsplit(url).port or 0
+        wanted = (url, runtime.label)
+        running = self._running.get(port)
+        if running is not None and running[0] == wanted:
+            return running[1]
+        if running is not None:
+            del self._running[port]
+            running[1].close()
+        if not runtime.shares_files:
+            raise case_error(
+                f"a service is started on this machine, and {runtime.label} is another",
+                kind="unavailable",
+                phase="start",
+            )
+        command, folder = self._expected[url]
+        service = ServiceProcess(
+            command(runtime), port, folder=folder, environment=runtime.environment
+        )
+        self._running[port] = (wanted, service)
+        return service
+
+    def close(self) -> None:
+        """End all of them; safe to repeat."""
+        while self._running:
+            _, (_, service) = self._running.popitem()
+            service.close()

@@ -1,0 +1,1 @@
+"""What a service that a run has started takes beside its inferences."""

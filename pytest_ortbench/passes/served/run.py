@@ -1,0 +1,116 @@
+"""Requests to a service that the run has started, and what it uses for them."""
+
+from __future__ import annotations
+
+import http.client
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import closing
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.execution.means import Means
+from pytest_ortbench.passes.served.facts import MOST_S, ServiceUse
+from pytest_ortbench.planning.endpoints import URL
+from pytest_ortbench.planning.served_apps import APP
+from pytest_ortbench.serving.protocol import InferRequest, WireMessage, WireTensor, encode_request
+from pytest_ortbench.serving.tensor_values import DATATYPE_OF
+from pytest_ortbench.worker.inputs import make_feeds
+from pytest_ortbench.worker.ort_values import element_of
+
+_WARM_UP, _REQUESTS = 20, 500
+_TIMEOUT_S = 60.0
+#: Steps that a service may tell of a request, and characters of their names.
+_MOST_STEPS, _LONGEST_STEP = 20, 40
+
+
+def measure(result: CaseResult, means: Means) -> ServiceUse:
+    """Send requests one after the other, and read what the service used for them.
+
+    Raises:
+        WorkerError: if the service ends meanwhile, or does not answer.
+    """
+    case = result.case
+    process = means.launcher.service_of(case)
+    if process is None:
+        return ServiceUse(reason="this run has not started the service")
+    address = urlsplit(case.provider.options[URL])
+    encodings = [each.options_in_force.get("encoding", "") for each in result.measurements]
+    if not encodings:
+        return ServiceUse(reason="nothing is known of how it is asked: no worker finished")
+    message = _message(case, encodings[-1])
+    steps: dict[str, list[float]] = defaultdict(list)
+    durations: list[int] = []
+    host, port = address.hostname or "", address.port or 0
+    with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)) as connection:
+        for _ in range(_WARM_UP):
+            _ask(connection, address.path, message)
+        before, until = process.use(), time.monotonic() + MOST_S
+        while len(durations) < _REQUESTS and time.monotonic() < until:
+            began = time.perf_counter_ns()
+            timing = _ask(connection, address.path, message)
+            durations.append(time.perf_counter_ns() - began)
+            for name, milliseconds in steps_told(timing).items():
+                steps[name].append(milliseconds)
+        after = process.use()
+    return ServiceUse(
+        app=case.provider.options[APP],
+        durations_ns=tuple(durations),
+        steps_ns={name: round(1e6 * median(each)) for name, each in steps.items()},
+        cpu_ns=round(1e9 * (after.cpu_s - before.cpu_s)),
+        resident_bytes=after.resident_bytes,
+        processes=after.processes,
+        cpus=allowance().cpus,
+        memory_bytes=psutil.virtual_memory().total,
+    )
+
+
+def steps_told(header: str) -> dict[str, float]:
+    """Return the steps that the header ``Server-Timing`` tells, in milliseconds by their names."""
+    told: dict[str, float] = {}
+    for part in header.split(",")[:_MOST_STEPS]:
+        name, _, rest = part.strip().partition(";")
+        for setting in rest.split(";"):
+            key, _, value = setting.strip().partition("=")
+            try:
+                milliseconds = float(value)
+            except ValueError:
+                continue
+            if key == "dur" and 0 <= milliseconds < math.inf and 0 < len(name) <= _LONGEST_STEP:
+                told[name] = milliseconds
+    return told
+
+
+def _message(case: Case, encoding: str) -> WireMessage:
+    """The request for the inference that the case times."""
+    feeds: Mapping[str, Any] = make_feeds(case.inputs, seed=case.seed)
+    tensors = tuple(
+        WireTensor(
+            name=spec.name, datatype=DATATYPE_OF[element_of(spec.type)], array=feeds[spec.name]
+        )
+        for spec in case.inputs
+    )
+    binary = encoding != "json"
+    return encode_request(InferRequest(inputs=tensors, binary=binary), binary=binary)
+
+
+def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage) -> str:
+    """Send one request, and return what the service tells of its steps."""
+    try:
+        connection.request("POST", path, message.body, message.headers)
+        response = connection.getresponse()
+        response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise case_error(f"the service gave no answer: {error}", kind="error") from error
+    if response.status != 200:
+        raise case_error(f"the service answered with {response.status}", kind="error")
+    return response.headers.get("Server-Timing", "")

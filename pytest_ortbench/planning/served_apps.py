@@ -1,0 +1,133 @@
+"""Services that a run starts: how they are written, and what they are called."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.model_spec import PYTHON
+from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.launch.service_process import app_command
+from pytest_ortbench.planning.axes import parse_int
+from pytest_ortbench.planning.endpoints import ALIAS, parse_address
+from pytest_ortbench.planning.request import PlanRequest
+
+#: Stands for ``ortbench serve`` of the model that is measured.
+REFERENCE = "reference"
+#: The option of an endpoint that says which application of the user's answers there.
+APP = "app"
+PLACE = "--ort-serve"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_HINT = f"Write FILE.py:NAME, or {REFERENCE}"
+
+
+def read_app(written: OptionText) -> str:
+    """Read what is to be started: an absolute path and a name, or the reference.
+
+    Raises:
+        UsageError: for anything else, and where its packages are missing.
+    """
+    refuse_without("uvicorn", "serve", place=written.place)
+    refuse_without("aiohttp", "endpoint", place=written.place)
+    text = written.last.strip()
+    if text == REFERENCE:
+        return text
+    file, _, name = text.rpartition(":")
+    path = written.base / file
+    if not file or not name.isidentifier() or path.suffix.lower() != PYTHON:
+        raise UsageError(f"{text!r} is no application", place=written.place, hint=_HINT)
+    if not path.stem.isidentifier():
+        raise UsageError(
+            f"{path.name!r} can't be imported", place=written.place, hint="Rename the file"
+        )
+    if not path.is_file():
+        raise UsageError(f"{path} is no file", place=written.place, hint=_HINT)
+    return f"{path.resolve()}:{name}"
+
+
+def read_port(written: OptionText) -> int:
+    """Read the port of a service."""
+    return parse_int(written.last, place=written.place, most=65535, example="8011")
+
+
+def read_name(written: OptionText) -> str:
+    """Read what a service calls the model."""
+    return required_name(written.last.strip(), place=written.place)
+
+
+def refuse_beside_endpoint(*, value: str, place: str, endpoint: str) -> None:
+    """Refuse a service that is started beside one that is there."""
+    if value and endpoint:
+        raise UsageError(
+            "a service that is there is named, too (--ort-endpoint)",
+            place=place,
+            hint="Keep one of them",
+        )
+
+
+def required_name(name: str, *, place: str) -> str:
+    """Return a name that a model may have in a path.
+
+    Args:
+        name: As written.
+        place: Where, for messages.
+
+    Raises:
+        UsageError: for any other.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name of a model",
+            place=place,
+            hint="Letters, digits, dots, dashes and underscores, at most 100",
+        )
+    return name
+
+
+def path_name(model: str) -> str:
+    """Return what a model is called in a path by default: the last part of its specification."""
+    plain = model.removesuffix(".onnx").removesuffix(".ort")
+    last = re.split(r"[/\\:]", plain)[-1]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-._")[:100] or "model"
+
+
+def with_service(request: PlanRequest) -> PlanRequest:
+    """Return a request with the endpoint of the service that is started for it.
+
+    Raises:
+        UsageError: if there are several models, of which a service has one.
+    """
+    if not request.serve or request.endpoint:
+        return request
+    if len(request.models) != 1:
+        raise UsageError(
+            f"a service has one model, but {len(request.models)} are measured", place=PLACE
+        )
+    name = request.serve_name or path_name(request.models[0])
+    url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"
+    given = request.provider_options.get(ALIAS, {})
+    options = {**request.provider_options, ALIAS: {**given, APP: request.serve}}
+    return replace(request, endpoint=url, provider_options=options)
+
+
+def service_command(request: PlanRequest, runtime: Runtime) -> list[str]:
+    """Return what starts the service of a request in a runtime.
+
+    Args:
+        request: From :func:`with_service`.
+        runtime: Where an application of the user's runs; the reference runs where pytest does.
+    """
+    if request.serve != REFERENCE:
+        file, _, name = request.serve.rpartition(":")
+        return app_command(Path(file), name, runtime, request.serve_port)
+    address = parse_address(request.endpoint, place=PLACE)
+    command = [sys.executable, "-m", "pytest_ortbench.cli", "serve", *request.models]
+    command += [f"--port={request.serve_port}", f"--name={address.model}"]
+    command += [f"--dims={name}:{sizes[0]}" for name, sizes in request.dims.items()]
+    return command
