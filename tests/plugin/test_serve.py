@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,7 @@ from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.served_apps import read_app, read_name, read_port, with_service
 from tests.launch.cases import relu
+from tests.serving.started import free_port
 
 APP = """
 import json
@@ -46,12 +46,6 @@ async def app(scope, receive, send):
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(answer).encode()})
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def test_an_application_is_started_measured_and_ended(

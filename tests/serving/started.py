@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -55,6 +56,13 @@ class Started:
         assert status == 200
         lines = [line for line in body.decode().splitlines() if not line.startswith("#")]
         return {name: float(number) for name, _, number in (line.rpartition(" ") for line in lines)}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has at this moment."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
 
 
 @contextmanager
