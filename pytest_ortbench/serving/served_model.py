@@ -112,7 +112,7 @@ class ServedModel:
         self._sample = make_feeds(case.inputs, seed=case.seed)
         self.run(self._sample)
         self.axes: BatchAxes | None = None
-        self.unjoined = "it has no batch axis" if double is None else self._find_axes(case, double)
+        self.unjoined = "" if double is None else self._find_axes(case, double)
 
     @property
     def sample(self) -> Mapping[str, Any]:

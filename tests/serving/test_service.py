@@ -108,6 +108,11 @@ def test_requests_are_not_joined_where_their_answers_would_change(
     assert made.unjoined
 
 
+def test_nothing_speaks_against_joining_where_nobody_asked(tmp_path: Path) -> None:
+    made = model_of(looked_up(), tmp_path)
+    assert (made.axes, made.unjoined) == (None, "")
+
+
 def test_an_output_that_the_protocol_lacks_is_left_out(tmp_path: Path) -> None:
     classes = [
         graphs.node("Relu", ["x"], ["y"]),
