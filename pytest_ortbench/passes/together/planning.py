@@ -137,10 +137,14 @@ def _is_file(spec: str) -> bool:
 def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
     """Refuse a model that no case of the run is of.
 
+    A model that a test makes comes alone, when all others are known: it is asked for nothing.
+
     Raises:
         UsageError: for the first one.
     """
-    wanted = dict.fromkeys((*options.together, *(spec for own in cases for spec in own.together)))
+    is_made = bool(cases) and all(own.model.is_made for own in cases)
+    named = () if is_made else options.together
+    wanted = dict.fromkeys((*named, *(spec for own in cases for spec in own.together)))
     models = {own.model.name: own.model for own in cases}.values()
     for spec in wanted:
         if not any(is_called(model, spec) for model in models):

@@ -99,8 +99,10 @@ def test_models_that_can_not_be_together_are_refused(
 
 def test_a_model_that_the_run_does_not_have_is_refused(tmp_path: Path) -> None:
     options = SimpleNamespace(together=("det", "rec"), place_of=lambda _: PLACE)
-    det, rec = of_file(tmp_path, "det"), of_file(tmp_path, "rec")
+    det, rec, cls = (of_file(tmp_path, name) for name in ("det", "rec", "cls"))
     refuse_strangers(options, [det, rec])
+    # What a test makes while it runs comes alone.
+    refuse_strangers(options, [replace(cls, model=replace(cls.model, is_made=True))])
     for cases in ([det], [], [replace(det, together=("rec", "cls")), rec]):
         with pytest.raises(UsageError) as raised:
             refuse_strangers(options, cases)
