@@ -150,7 +150,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         _add_relative_latency(collector, result)
         _add_rates(collector, workers, result.case)
         _add_utilisation(collector, measurements)
-        _add_startup(collector, measurements)
+        _add_startup(collector, result.case, measurements)
         _add_memory(collector, measurements)
         for entry in PASSES:
             if entry.add_numbers and not entry.keeps_numbers:
@@ -301,7 +301,7 @@ def _add_utilisation(collector: Collector, measurements: Sequence[Measurement]) 
     )
 
 
-def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> None:
+def _add_startup(collector: Collector, case: Case, measurements: Sequence[Measurement]) -> None:
     read: dict[str, Callable[[Measurement], int | None]] = {
         "import_time": lambda measurement: measurement.startup.import_ns,
         "build_time": lambda measurement: measurement.startup.build_ns,
@@ -313,6 +313,10 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
     }
     compiled = [worker.startup.compiled_bytes for worker in measurements]
     sizes = [size for size in compiled if size is not None]
+    made = case.variant.compilation
+    if made is not None:
+        collector.add("compile_time", made.compile_ns * 1e-9)
+        sizes = [made.size_bytes]
     collector.add(
         "compiled_size",
         max(sizes, default=None),
@@ -326,6 +330,8 @@ def _add_startup(collector: Collector, measurements: Sequence[Measurement]) -> N
     else:
         collector.add("session_create_warm", None, reason="no worker found a cached engine")
     for name, value_of in read.items():
+        if name in collector.quantities:
+            continue
         # An engine that was built before is another thing: neither its loading nor its first run
         # is that of a cold start.
         cold = (

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.readiness import try_providers, write_operators
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import ModelError, OrtbenchError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
-from pytest_ortbench.core.units import format_amount, significant
+from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.models.arithmetic import count_file
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import DEFAULT_SET, project_catalogue, shipped_catalogue
@@ -78,22 +79,62 @@ def fetch(names: tuple[str, ...]) -> int:
 
 @command.command(
     "inspect",
-    epilog=epilog("ortbench models inspect model.onnx", "ortbench models inspect zoo:silero-vad"),
+    epilog=epilog(
+        "ortbench models inspect model.onnx",
+        "ortbench models inspect zoo:silero-vad",
+        "ortbench models inspect model.onnx --providers=qnn:htp --runtimes=onnxruntime-qnn",
+        "ortbench models inspect model.onnx --ops-config=required_operators.config",
+    ),
 )
 @click.argument("names", metavar="PATH|NAME...", nargs=-1, required=True)
-def inspect_models(names: tuple[str, ...]) -> int:
-    """Say what a model takes, what it holds, and what it would be fed by default."""
-    code = ExitCode.FINE
+@click.option(
+    "--providers",
+    metavar="LIST",
+    default="",
+    help="Try a session on each of these, as for --ort-providers, and say which nodes it leaves.",
+)
+@click.option(
+    "--runtimes",
+    metavar="SPEC",
+    multiple=True,
+    default=("current",),
+    help="Where to try them, as for --ort-runtimes; repeatable. [default: current]",
+)
+@click.option(
+    "--ops-config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the operators and types that a reduced build of ONNX Runtime needs for these "
+    "models to this file.",
+)
+def inspect_models(
+    names: tuple[str, ...], providers: str, runtimes: tuple[str, ...], ops_config: Path | None
+) -> int:
+    """Say what a model takes, what it holds, and what it would be fed by default.
+
+    With --providers a session is made on each, and every node that the provider leaves to another
+    one is said, with what mends it where that was found: fixed sizes, another type, an older
+    operator set. Nothing is measured.
+
+    Exit code 1 if a provider leaves a node or refuses the model, 2 if something can't be read or
+    tried.
+    """
+    codes: list[int] = []
+    inspected: list[Model] = []
     for index, resolved in enumerate(_resolve(names)):
         model = None if resolved is None else _with_interface(resolved)
         if model is None:
-            code = ExitCode.WRONG_CALL
+            codes.append(ExitCode.WRONG_CALL)
             continue
         if index:
             say("")
         say(model.name)
         say(table([list(row) for row in _facts(model)], indent=2))
-    return code
+        inspected.append(model)
+    if ops_config is not None and inspected:
+        codes.append(write_operators(inspected, ops_config, runtimes))
+    if providers and inspected:
+        codes.append(try_providers([_full_name(name) for name in names], providers, runtimes))
+    return max(codes, default=ExitCode.FINE)
 
 
 def _list() -> int:
@@ -207,6 +248,8 @@ def _facts(model: Model) -> Iterator[tuple[str, str]]:
     for line in _fed(model):
         yield "fed", line
     yield from _work(model)
+    for part in model.compiled:
+        yield "compiled for", f"{part.text}: {counted(part.nodes, 'node')}"
     for note in (*weight_notes(model), *model.notes):
         yield "note", note
 

@@ -311,6 +311,7 @@ class Case(_Named):
             where a request has none.
         first_inputs: What the file of a decoder's first step takes beside tokens, mask, positions;
             empty where one file makes all steps.
+        compiled: Whether the provider compiles its file ahead, so that sessions only load it.
     """
 
     model: Model
@@ -338,6 +339,7 @@ class Case(_Named):
     generation: Generation | None = None
     encoder_inputs: tuple[InputSpec, ...] = ()
     first_inputs: tuple[InputSpec, ...] = ()
+    compiled: bool = False
 
     @property
     def is_source(self) -> bool:

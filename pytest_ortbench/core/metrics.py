@@ -75,8 +75,8 @@ _STANDARD: tuple[Metric, ...] = (
         "compile_s",
         "s",
         "lower",
-        "Compiling the model in advance, for engines that do so: median of the workers that "
-        "found nothing compiled.",
+        "Compiling the model in advance: by an engine that does so, median of the workers that "
+        "found nothing compiled; by a provider (--ort-compiled), once, in a process of its own.",
     ),
     metric(
         "session_create",
@@ -153,7 +153,8 @@ _STANDARD: tuple[Metric, ...] = (
         "compiled_bytes",
         "bytes",
         "lower",
-        "Size of what an engine compiled the model to in advance: largest of the workers.",
+        "Size of what an engine compiled the model to in advance, largest of the workers; of an "
+        "EPContext model that a provider compiled, file plus external data.",
     ),
     metric(
         "cpu_utilisation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.compilation import Compilation, CompiledPart
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.source import Source
@@ -302,6 +303,7 @@ class Model:
             encoder is known.
         first_step: The file of a decoder's first step, where this one is that of the later steps.
         exported_from: What it was exported from in this run; ``None`` for a file as it is.
+        compiled: Parts of its graph that providers compiled; empty for a plain file.
     """
 
     name: str
@@ -335,6 +337,7 @@ class Model:
     encoder: EncoderFile | None = None
     first_step: FirstStepFile | None = None
     exported_from: Source | None = None
+    compiled: tuple[CompiledPart, ...] = ()
 
     @property
     def hears(self) -> tuple[str, ...]:
@@ -371,6 +374,7 @@ class Variant:
         extent: Its nodes, parameters and multiply-accumulates at the sizes of the case; ``None``
             where nobody counted.
         on_calibration: Whether its answers are compared on the inputs that it was calibrated on.
+        compilation: How the file was compiled ahead for its provider; ``None`` for a plain file.
     """
 
     precision: str
@@ -383,3 +387,9 @@ class Variant:
     unchecked: str = ""
     extent: Extent | None = None
     on_calibration: bool = False
+    compilation: Compilation | None = None
+
+    @property
+    def counted_path(self) -> str:
+        """Path of the file whose graph says what is computed: that which a compiled one holds."""
+        return self.path if self.compilation is None else self.compilation.source

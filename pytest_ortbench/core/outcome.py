@@ -62,6 +62,7 @@ _STANDARD_PHASES: dict[str, str] = {
     "import": "importing ONNX Runtime or another engine",
     "export": "exporting the model",
     "convert": "converting the model",
+    "compile": "compiling the model",
     "plug-ins": "loading plug-in providers",
     "inputs": "preparing inputs",
     "session": "creating the session",

@@ -15,6 +15,9 @@ SPINNING = "session.intra_op.allow_spinning"
 #: Forbids the CPU for nodes that a provider does not take.
 NO_CPU = "session.disable_cpu_ep_fallback"
 
+#: Forbids providers to compile anything while a session is created.
+NO_COMPILE = "session.disable_model_compile"
+
 #: Takes subnormal numbers for zero, which is quick everywhere.
 DENORMAL_AS_ZERO = "session.set_denormal_as_zero"
 
@@ -38,7 +41,7 @@ DOCUMENTED: Mapping[str, tuple[str, ...]] = {
             "session.disable_aot_function_inlining",
             NO_CPU,
             "session.disable_double_qdq_remover",
-            "session.disable_model_compile",
+            NO_COMPILE,
             "session.disable_prepacking",
             "session.disable_quant_qdq",
             "session.enable_dq_matmulnbits_fusion",

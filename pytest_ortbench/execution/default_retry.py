@@ -19,6 +19,7 @@ from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.launch.launcher import Launcher
+from pytest_ortbench.planning.compilations import COMPILED_FOLDER, Compilations
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.planning.next_sizes import default_symbols, next_sizes, with_sizes
 from pytest_ortbench.schema.case_questions import CheckOutputs
@@ -38,6 +39,7 @@ class DefaultRetry:
     launcher: Launcher
     _accepted: set[str] = field(default_factory=set)
     _taken: dict[str, dict[str, int]] = field(default_factory=dict)
+    _compilations: Compilations | None = None
 
     def known(self, case: Case) -> Case:
         """Return the case at the sizes that its model took after it had refused the first ones."""
@@ -69,15 +71,25 @@ class DefaultRetry:
         return replace(result, failure=_with_tries(failure, tried)) if tried else result
 
     def prepare(self, planned: Planned, variants: Variants) -> Case:
-        """Return a case with the file of its variant, calibrated at sizes that its model takes.
+        """Return a case with the file that it runs, made if it is not there yet.
 
         Args:
             planned: The case.
-            variants: Makes the file, if it is not there yet.
+            variants: Makes the file of its variant.
 
         Raises:
             WorkerError: if it can't be made.
         """
+        case = self._with_variant(planned, variants)
+        if not case.compiled:
+            return case
+        if self._compilations is None:
+            folder = variants.folder.with_name(COMPILED_FOLDER)
+            self._compilations = Compilations(launcher=self.launcher, folder=folder)
+        return self._compilations.prepare(case)
+
+    def _with_variant(self, planned: Planned, variants: Variants) -> Case:
+        """The case with its variant, calibrated at sizes that its model takes."""
         case, conversion = self.known(planned.case), planned.conversion
         if conversion is None:
             return case

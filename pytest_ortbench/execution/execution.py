@@ -266,9 +266,9 @@ class Execution:
         """The case with the extent of its file, counted once for each set of shapes."""
         variant = case.variant
         sizes = {spec.name: spec.shape for spec in case.inputs}
-        key = (variant.path, variant.digest, tuple(sizes.items()))
+        key = (variant.counted_path, variant.digest, tuple(sizes.items()))
         if key not in self._extents:
-            self._extents[key] = extent_of(Path(variant.path), sizes)
+            self._extents[key] = extent_of(Path(variant.counted_path), sizes)
         return replace(case, variant=replace(variant, extent=self._extents[key]))
 
     def prepare(self, planned: Planned) -> Case:

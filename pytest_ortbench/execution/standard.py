@@ -146,6 +146,12 @@ def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy
     if case.model.random_ops:
         names = ", ".join(case.model.random_ops)
         return Accuracy(reason=f"the graph draws random numbers ({names})")
+    if case.model.compiled and case.model.reference is None:
+        made_for = ", ".join(part.text for part in case.model.compiled)
+        return Accuracy(
+            reason=f"the file is compiled for {made_for}, which alone runs it: name the model that "
+            "it was compiled from as its reference"
+        )
     try:
         return launcher.reference(case, scratch)
     except WorkerError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.models.claims import claimed_bytes
+from pytest_ortbench.models.inspection import all_nodes, all_tensors, is_compiled, text_of
 
 if TYPE_CHECKING:
     import onnx
@@ -52,10 +53,15 @@ def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFi
     needed: dict[str, int] = {}
     for tensor in _external_tensors(proto):
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        location = _checked_location(entries.get("location", ""), tensor.name, model_path)
+        location = _checked_location(
+            entries.get("location", ""), f"weight {tensor.name!r}", model_path
+        )
         length = max(_number(entries.get("length", "0")), claimed_bytes(tensor))
         end = offset_of(tensor) + length
         needed[location] = max(needed.get(location, 0), end)
+    for node, location in _context_files(proto):
+        plain = _checked_location(location, f"node {node!r}", model_path)
+        needed[plain] = max(needed.get(plain, 0), 1)
     return tuple(_file(model_path, location, end) for location, end in sorted(needed.items()))
 
 
@@ -83,7 +89,19 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
     return ExternalFile(location=location, path=path, size_bytes=size)
 
 
-def _checked_location(location: str, tensor: str, model_path: Path) -> str:
+def _context_files(proto: onnx.ModelProto) -> Iterator[tuple[str, str]]:
+    """Nodes whose compiled part lies in a file beside the model, and what they call the file."""
+    for node in all_nodes(proto):
+        if not is_compiled(node):
+            continue
+        embedded = next((each.i for each in node.attribute if each.name == "embed_mode"), 1)
+        # A node that shares the part of another one may name no file.
+        location = "" if embedded else text_of(node, "ep_cache_context")
+        if location:
+            yield node.name, location
+
+
+def _checked_location(location: str, owner: str, model_path: Path) -> str:
     rule = ""
     plain = location.replace("\\", "/")
     if not location:
@@ -95,7 +113,7 @@ def _checked_location(location: str, tensor: str, model_path: Path) -> str:
     elif "\0" in location:
         rule = "is not a file name"
     if rule:
-        raise _refused(f"{location!r} of weight {tensor!r} {rule}", model_path)
+        raise _refused(f"{location!r} of {owner} {rule}", model_path)
     return plain
 
 
@@ -118,8 +136,6 @@ def _refused(what: str, model_path: Path) -> ModelError:
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     from onnx import TensorProto
-
-    from pytest_ortbench.models.inspection import all_tensors
 
     for tensor in all_tensors(proto):
         if tensor.data_location == TensorProto.EXTERNAL:

@@ -86,6 +86,7 @@ def read_model(
         zero_share=zero_share(proto, file.path.parent),
         weights_as_inputs=inspection.weights_as_inputs(proto),
         subnormal_weights=subnormal_weights(proto, file.path.parent),
+        compiled=inspection.compiled_parts(proto),
     )
     if facts.is_pruned:
         facts = replace(facts, compressed_bytes=compressed_size(file.path, file.external))

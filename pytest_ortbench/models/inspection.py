@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.arithmetic import element_count
+from pytest_ortbench.core.compilation import DOMAIN, OPERATOR, CompiledPart
 from pytest_ortbench.core.element_types import ELEMENT_NAMES
 from pytest_ortbench.core.model import TensorInfo
 
@@ -201,6 +202,32 @@ def _elements(tensor: onnx.TensorProto) -> int:
     if ELEMENT_NAMES.get(tensor.data_type, "string") in _NOT_PARAMETERS:
         return 0
     return element_count(tensor.dims) or 0
+
+
+def is_compiled(node: onnx.NodeProto) -> bool:
+    """Whether a node holds a part of a graph that a provider compiled."""
+    return (node.op_type, node.domain) == (OPERATOR, DOMAIN)
+
+
+def text_of(node: onnx.NodeProto, attribute: str) -> str:
+    """Return an attribute as text, whatever the file holds there; empty where it is missing."""
+    for each in node.attribute:
+        if each.name == attribute:
+            return bytes(each.s).decode("utf-8", "replace")
+    return ""
+
+
+def compiled_parts(proto: onnx.ModelProto) -> tuple[CompiledPart, ...]:
+    """What a file says of the parts that providers compiled, in order of the provider."""
+    counts = Counter(
+        tuple(text_of(node, name) for name in ("source", "ep_sdk_version", "hardware_architecture"))
+        for node in all_nodes(proto)
+        if is_compiled(node)
+    )
+    return tuple(
+        CompiledPart(provider=provider, library=library, hardware=hardware, nodes=nodes)
+        for (provider, library, hardware), nodes in sorted(counts.items())
+    )
 
 
 def random_ops(proto: onnx.ModelProto) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.compiled import compiled_refusal, compiled_skips, why_unplanned
 from pytest_ortbench.planning.decoder_notes import PlanNote, configuration_notes, near_decoder_skips
 from pytest_ortbench.planning.endpoints import writes_texts
 from pytest_ortbench.planning.engines import (
@@ -147,6 +148,8 @@ def build_plan(
     left_out = [*skips, *makers.absent(readable, request.precisions)]
     lacking = {target.runtime.label: target.lacking for target in targets}
     left_out += (*engine_skips(readable, lacking, request), *near_decoder_skips(readable, request))
+    for target in targets:
+        left_out += compiled_skips(readable, target.providers, request, target.runtime.label)
     entries: list[Planned] = []
     for model in models:
         if isinstance(model, UnreadableModel):
@@ -216,6 +219,9 @@ def _cases_of(
                 lack = target.lacking.get(sized.engine)
                 if lack is not None and not engines_named(request):
                     continue
+                file = made.model or model
+                if why_unplanned(file, provider, request, compiled=point.compiled):
+                    continue
                 case = Case(
                     model=model,
                     variant=made.variant,
@@ -237,6 +243,7 @@ def _cases_of(
                     generation=sized.generation,
                     encoder_inputs=sized.beside.encoder_inputs,
                     first_inputs=sized.beside.first_inputs,
+                    compiled=point.compiled,
                 )
                 for placer in placers:
                     case = placer(case, request.of_passes)
@@ -246,6 +253,7 @@ def _cases_of(
                     or made.refusal
                     or sized.refusal
                     or provider_refusal(case)
+                    or compiled_refusal(case, file)
                     or refuse_several_files(case)
                     or lack
                     or refuse_capture(provider, point.io, case.callers)

@@ -131,6 +131,7 @@ def request_of(
         (knobs.get("spin", "on"), SWITCH_POSITIONS),
         (knobs.get("tuning", "on"), SWITCH_POSITIONS),
         (knobs.get(FIX_DIMS, "on"), SWITCH_POSITIONS),
+        (knobs.get("compiled", "off"), SWITCH_POSITIONS),
     ):
         if value not in known:
             raise UsageError(
@@ -160,6 +161,7 @@ def request_of(
         spinning=(knobs["spin"],) if "spin" in knobs else (),
         tuning=(knobs["tuning"],) if "tuning" in knobs else (),
         fix_dims=(knobs[FIX_DIMS],) if FIX_DIMS in knobs else (),
+        compiled=(knobs["compiled"],) if "compiled" in knobs else (),
         io=(stored.io,),
         inputs=given.inputs,
         session_options={**settings, **given.session_options},

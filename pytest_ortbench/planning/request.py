@@ -11,7 +11,11 @@ from typing import Any
 from pytest_ortbench.core.case import FIX_DIMS, Sampling, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
-from pytest_ortbench.planning.session_options import apply_session_options, with_spinning
+from pytest_ortbench.planning.session_options import (
+    apply_session_options,
+    with_compiling,
+    with_spinning,
+)
 
 #: Values that axes of few values have.
 CALLS = ("sync", "async")
@@ -40,6 +44,7 @@ class PlanRequest:
         fix_dims: Whether sessions are told the sizes of open dimensions, ``on`` and ``off``; empty:
             where a provider needs it.
         io: ``end-to-end``, ``device``.
+        compiled: Whether models are compiled ahead, ``on`` and ``off``; empty: they are not.
         inputs: Real inputs, ``None`` for drawn ones.
         session_options: Session options and config entries, as given.
         provider_options: Provider options by alias.
@@ -82,6 +87,7 @@ class PlanRequest:
     tuning: tuple[str, ...] = ()
     fix_dims: tuple[str, ...] = ()
     io: tuple[str, ...] = ("end-to-end",)
+    compiled: tuple[str, ...] = ()
     inputs: Path | None = None
     session_options: dict[str, str] = field(default_factory=dict)
     provider_options: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -139,11 +145,13 @@ class Combination:
     concurrency: int
     sessions: int
     call: str
+    compiled: bool = False
 
     @property
     def is_plain(self) -> bool:
-        """Whether one caller calls one session and waits, with values on the host."""
-        return (self.concurrency, self.sessions, self.call, self.io) == (1, 1, "sync", "end-to-end")
+        """Whether one caller calls one session of a plain file, with values on the host."""
+        usual = (self.concurrency, self.sessions, self.call, self.io)
+        return usual == (1, 1, "sync", "end-to-end") and not self.compiled
 
 
 def combinations_of(request: PlanRequest) -> Iterator[Combination]:
@@ -157,7 +165,19 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
     sessions: tuple[int | None, ...] = request.sessions or (None,)
     spinning: tuple[str | None, ...] = request.spinning or (None,)
     fixing: tuple[str | None, ...] = request.fix_dims or (None,)
-    for batch, thread, level, concurrent, several, spin, fixed, call, io in itertools.product(
+    compiled: tuple[str | None, ...] = request.compiled or (None,)
+    for (
+        batch,
+        thread,
+        level,
+        concurrent,
+        several,
+        spin,
+        fixed,
+        call,
+        io,
+        ahead,
+    ) in itertools.product(
         batches,
         threads,
         levels,
@@ -167,6 +187,7 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
         fixing,
         request.calls,
         request.io,
+        compiled,
     ):
         session, knobs = base, {}
         if thread is not None:
@@ -188,6 +209,9 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
             knobs["call"] = call
         if io != "end-to-end":
             knobs["io"] = io
+        if made is not None:
+            session = with_compiling(session, made)
+            knobs["compiled"] = made
         yield Combination(
             batch=batch,
             io=io,
@@ -196,4 +220,5 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
             concurrency=concurrent or 1,
             sessions=several or 1,
             call=call,
+            compiled=made == "on",
         )

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.session_entries import DOCUMENTED, ENVIRONMENT_ALLOCATORS, SPINNING
+from pytest_ortbench.core.session_entries import (
+    DOCUMENTED,
+    ENVIRONMENT_ALLOCATORS,
+    NO_COMPILE,
+    SPINNING,
+)
 
 _PLACE = "--ort-session-option"
 _BOOLS = {"1": True, "true": True, "0": False, "false": False}
@@ -92,6 +97,18 @@ def with_spinning(config: SessionConfig, spinning: str) -> SessionConfig:
     """
     value = "1" if spinning == "on" else "0"
     return replace(config, entries={**config.entries, SPINNING: value})
+
+
+def with_compiling(config: SessionConfig, ahead: str) -> SessionConfig:
+    """Return ``config`` in which no provider compiles a file that was compiled ahead.
+
+    Args:
+        config: What else is set.
+        ahead: ``on`` for a file that was compiled ahead, ``off`` for a plain one.
+    """
+    if ahead == "off":
+        return config
+    return replace(config, entries={**config.entries, NO_COMPILE: "1"})
 
 
 def _documented(key: str, value: str) -> str:

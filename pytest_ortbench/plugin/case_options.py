@@ -209,6 +209,16 @@ class CaseOptions:
         reader="pytest_ortbench.plugin.option_readers:read_io_modes",
         to="request.io",
     )
+    compiled: tuple[str, ...] = option(
+        (),
+        flag="--ort-compiled",
+        kind="list",
+        metavar="off,on",
+        help="measure the model as it is (off), or as the provider compiled it ahead (on: an "
+        "EPContext model, kept in the user's cache); both make two rows (default: off)",
+        reader="pytest_ortbench.plugin.option_readers:read_switches",
+        to="request.compiled",
+    )
     session_options: dict[str, str] = option(
         {},
         flag="--ort-session-option",

@@ -220,7 +220,7 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="compiled",
         heading="compiled",
-        about="Size of what an engine compiled the model to.",
+        about="Size of what an engine or provider compiled the model to.",
         row="compiled_bytes",
         metric="compiled_size",
     ),

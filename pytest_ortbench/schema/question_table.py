@@ -35,6 +35,10 @@ _HANDLERS: dict[str, dict[str, str]] = {
     "pytest_ortbench.schema.model_questions": {
         "DescribeModel": "pytest_ortbench.worker.interface:load_and_describe",
         "Convert": "pytest_ortbench.convert.make:make_variant",
+        "CompileModel": "pytest_ortbench.worker.compiling:compile_model",
+        "TrySession": "pytest_ortbench.worker.trying:try_session",
+        "TryNodes": "pytest_ortbench.worker.trying:try_nodes",
+        "ListOperators": "pytest_ortbench.worker.required_operators:list_operators",
         "CompareNodes": "pytest_ortbench.convert.by_node:compare_case",
         "WriteReference": "pytest_ortbench.worker.reference:write_reference_outputs",
         "MeasureSpread": "pytest_ortbench.worker.reference:measure_spread",

@@ -145,9 +145,14 @@ def taken_over(result: CaseResult, planned: Case) -> CaseResult | None:
     if stored.variant.precision != variant.precision:
         return None
     if variant.digest:
-        if stored.variant.digest != variant.digest:
+        compiled = stored.variant.compilation
+        held = stored.variant.digest if compiled is None else compiled.source_digest
+        if held != variant.digest:
             return None
-        variant = replace(variant, extent=stored.variant.extent)
+        if compiled is None:
+            variant = replace(variant, extent=stored.variant.extent)
+        else:
+            variant = replace(stored.variant, path=variant.path)
     else:  # still to be made
         if not variant.recipe.items() <= stored.variant.recipe.items():
             return None
@@ -174,7 +179,7 @@ def _as_planned(case: Case) -> Case:
         case,
         model=replace(case.model, path=""),
         variant=replace(case.variant, recipe={}, path="", digest="", size_bytes=0,
-                        external_files=(), notes=(), extent=None),
+                        external_files=(), notes=(), extent=None, compilation=None),
         sampling=replace(case.sampling, min_samples=0),
     )  # fmt: skip
 
@@ -204,7 +209,7 @@ def _as_first_written(case: Case) -> Any:
         plain["model"]["compressed_bytes"],
     )
     del plain["model"]["told_sizes"], plain["model"]["is_made"], plain["variant"]["unchecked"]
-    del plain["variant"]["on_calibration"]
+    del plain["variant"]["on_calibration"], plain["variant"]["compilation"]
     del plain["model"]["weights_as_inputs"], plain["model"]["subnormal_weights"]
     for tensor in (*plain["model"]["inputs"], *plain["model"]["outputs"]):
         del tensor["roles"], tensor["length_axis"]
@@ -235,6 +240,10 @@ def _as_first_written(case: Case) -> Any:
         del plain["encoder_inputs"]
     if not case.first_inputs:
         del plain["first_inputs"]
+    if not case.compiled:
+        del plain["compiled"]
+    if not case.model.compiled:
+        del plain["model"]["compiled"]
     if case.model.encoder is None:
         del plain["model"]["encoder"]
     if case.model.first_step is None:

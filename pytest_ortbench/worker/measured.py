@@ -42,7 +42,12 @@ from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.profiling import profile
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
-from pytest_ortbench.worker.session import create, require_fixed, session_options
+from pytest_ortbench.worker.session import (
+    create,
+    require_fixed,
+    session_options,
+    told_as_compiled,
+)
 from pytest_ortbench.worker.software_device import software_device
 
 if TYPE_CHECKING:
@@ -167,7 +172,7 @@ class MeasuredCase:
             for _ in range(self.case.sessions)
         ]
         path = self.case.variant.path
-        with self.watch.counted():
+        with self.watch.counted(), told_as_compiled(self.case):
             self.session, session_ns = create(path, self._provider, first)
             self.others = [create(path, self._provider, options)[0] for options in others]
         require_fixed(self.session, self.case.session)

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.case import Provider, SessionConfig
+from pytest_ortbench.core.case import Case, Provider, SessionConfig
+from pytest_ortbench.core.errors import WorkerError, first_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
 from pytest_ortbench.core.session_entries import NO_CPU
@@ -91,7 +92,7 @@ def create(
         Exception: what ONNX Runtime raises.
     """
     ort, _ = load()
-    providers = _put_into(options, provider)
+    providers = put_into(options, provider)
     started = time.perf_counter_ns()
     # Otherwise a failing provider is replaced by another one, with no more than a printed banner.
     try:
@@ -137,13 +138,20 @@ def _failing(provider: Provider) -> str:
     return ""
 
 
-def _put_into(
+def put_into(
     options: SessionOptions, provider: Provider
 ) -> list[tuple[str, dict[str, str]]] | None:
     """Put plug-ins into session options, and return the list of providers that a session takes.
 
     A session takes either the one or the other, so that what is compiled in stands in the options
     as well, where it is a link beside a plug-in. There is no list then.
+
+    Args:
+        options: What a session is made with.
+        provider: Where it should run.
+
+    Raises:
+        ProviderMissing: if this runtime does not have the provider.
     """
     ort, _ = load()
     links = provider.links
@@ -174,6 +182,48 @@ def _put_into(
         if provider.name != CPU and not _forbids_cpu(options):
             listed.append((CPU, {}))
     return listed
+
+
+@contextmanager
+def told_as_compiled(case: Case) -> Iterator[None]:
+    """Turn what a session of a compiled file is refused with into a failure that says so.
+
+    Args:
+        case: The case; nothing changes for one of a plain file.
+
+    Raises:
+        WorkerError: if the file is refused.
+    """
+    if not (case.variant.compilation or case.model.compiled):
+        yield
+        return
+    try:
+        yield
+    except (WorkerError, ProviderMissing, FellBack):
+        raise  # says all
+    except Exception as error:
+        raise _not_loaded(case, first_line(error)) from error
+
+
+def _not_loaded(case: Case, native: str) -> WorkerError:
+    version = load()[0].__version__
+    made = case.variant.compilation
+    if made is not None:
+        return case_error(
+            f"{case.provider.label} in ONNX Runtime {version} does not load what it compiled: "
+            f"{native}",
+            "Measure it without --ort-compiled, or with another version of the provider "
+            f"(--ort-runtimes). To compile it again, delete {Path(case.variant.path).parent}",
+            phase="session",
+        )
+    told = ", ".join(part.text for part in case.model.compiled)
+    return case_error(
+        f"{case.provider.label} in ONNX Runtime {version} does not load the file, which is "
+        f"compiled for {told}: {native}",
+        "Compile it again with this version of the provider, or measure it in the version that "
+        "compiled it (--ort-runtimes)",
+        phase="session",
+    )
 
 
 def session_options(

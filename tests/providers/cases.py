@@ -219,6 +219,13 @@ def lowercase(path: Path) -> Path:
     return save(path, nodes, *ports, opsets={"ai.onnx.contrib": 1})
 
 
+def lowercase_letters(path: Path) -> Path:
+    """One operator of ONNX on strings, which only the CPU has."""
+    nodes = [helper.make_node("StringNormalizer", ["x"], ["y"], case_change_action="LOWER")]
+    ports = [("x", TensorProto.STRING, [3])], [("y", TensorProto.STRING, [3])]
+    return save(path, nodes, *ports)
+
+
 def transformer(path: Path, *, layers: int = 2, width: int = 64, length: int = 32) -> Path:
     """A plain encoder on [1, length, width], without embeddings and masks."""
     heads = 4

@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from pytest_ortbench.core.compilation import WAYS, Compilation
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.outcome import BudgetShare
 from pytest_ortbench.store.folder import RunFolder
@@ -270,3 +271,39 @@ def test_a_file_name_that_is_no_text_has_a_fingerprint_too():
     spec = dataclasses.replace(CASE.inputs[0], path="/data/\udce9.npz")
     odd = dataclasses.replace(CASE, inputs=(spec,))
     assert plan_fingerprint([odd]) == plan_fingerprint([odd]) != plan_fingerprint([CASE])
+
+
+def compiled(held: str):
+    """A measured case whose provider compiled the file with the given digest."""
+    case = dataclasses.replace(CASE, compiled=True, knobs={"compiled": "on"})
+    made = Compilation(
+        file="model.onnx",
+        digest="c0" * 32,
+        size_bytes=9,
+        way=WAYS[0],
+        compile_ns=5,
+        compiled_nodes=1,
+        other_nodes=0,
+        source=CASE.variant.path,
+        source_digest=held,
+    )
+    variant = dataclasses.replace(
+        case.variant, path="/cache/model.onnx", digest=made.digest, size_bytes=9, compilation=made
+    )
+    ran = dataclasses.replace(case, variant=variant)
+    return case, dataclasses.replace(MEASURED, case=ran)
+
+
+def test_a_compiled_case_is_taken_over_with_what_was_compiled():
+    planned, result = compiled(CASE.variant.digest)
+    assert planned.variant.digest
+    taken = taken_over(result, planned)
+    assert taken is not None
+    assert taken.case.variant.compilation == result.case.variant.compilation
+    assert taken.case.variant.path == planned.variant.path
+
+
+def test_one_of_another_file_is_not():
+    planned, result = compiled("0f" * 32)
+    assert taken_over(result, planned) is None
+    assert taken_over(dataclasses.replace(MEASURED, case=CASE), planned) is None

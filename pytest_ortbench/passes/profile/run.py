@@ -97,7 +97,8 @@ def _with_work_of_file(case: Case, profile: OperatorProfile) -> OperatorProfile:
     if profile.reason:
         return profile
     try:
-        work = count_file(Path(case.variant.path), {spec.name: spec.shape for spec in case.inputs})
+        sizes = {spec.name: spec.shape for spec in case.inputs}
+        work = count_file(Path(case.variant.counted_path), sizes)
     except ModelError:  # the runtime could read it: a format of its own
         return profile
     if not work.complete or work.activation_bytes is None:

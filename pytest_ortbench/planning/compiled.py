@@ -1,0 +1,129 @@
+"""What is refused of compiled models, and what is left out where nobody named it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.failures import case_failure
+from pytest_ortbench.core.model import Model
+from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, WEBGPU
+from pytest_ortbench.core.run import Skip
+from pytest_ortbench.models.ort_file import is_ort_file
+from pytest_ortbench.planning.request import PlanRequest
+
+#: Providers that run node by node, with kernels, so that there is nothing to compile ahead.
+_BY_KERNELS = frozenset(
+    {CPU, WEBGPU, "CUDAExecutionProvider", "ROCMExecutionProvider", "XnnpackExecutionProvider"}
+)
+_WITHOUT = "Measure it without --ort-compiled"
+
+
+def compiled_refusal(case: Case, file: Model) -> Failure | None:
+    """Return why a case can't have a compiled model, or not this one; ``None`` if it can.
+
+    Args:
+        case: As it is planned.
+        file: The file that it runs, as it was read.
+    """
+    foreign = _foreign(file, case.provider)
+    if foreign is not None or not case.compiled:
+        return foreign
+    if not case.runtime.shares_files:
+        return _refused(
+            f"the runtime {case.runtime.label!r} receives single files, but a compiled model is "
+            "kept on this machine",
+            "Measure it in a runtime of this machine",
+        )
+    return _nothing_to_compile(file, case.provider)
+
+
+def _foreign(file: Model, provider: Provider) -> Failure | None:
+    """Why a provider can't run a file that was compiled, ``None`` if it can."""
+    if not file.compiled:
+        return None
+    named = {_bare_name(part.provider): part.provider for part in file.compiled if part.provider}
+    for link in provider.links:
+        named.pop(_bare_name(link.name), None)
+    if not named and provider.is_execution_provider:
+        return None
+    others = sorted(named.values())
+    known = [kind.alias for name, kind in BY_NAME.items() if _bare_name(name) in named]
+    owner = known[0] if known else "".join(others[:1])
+    return case_failure(
+        f"the file is compiled for {', '.join(others) or 'a provider of ONNX Runtime'}, so "
+        f"{provider.label} can't run it",
+        (f"Measure it with --ort-providers={owner}, or name" if owner else "Name")
+        + " the model that it was compiled from",
+        phase="session",
+    )
+
+
+def _bare_name(name: str) -> str:
+    """The name of a provider without what spellings of it in files differ by (``QNN``, ``Qnn``)."""
+    return name.lower().removesuffix("executionprovider")
+
+
+def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
+    """Why a provider compiles nothing of a file ahead, ``None`` if it may."""
+    if not provider.is_execution_provider:
+        return _refused(f"{provider.name} is no provider of ONNX Runtime, which alone compiles so")
+    if provider.then:
+        return _refused(
+            f"{provider.label} is a chain of providers, which nothing compiles as a whole"
+        )
+    if provider.name in _BY_KERNELS:
+        return _refused(f"{provider.label} runs node by node and compiles nothing ahead")
+    if file.compiled:
+        return _refused("the file is a compiled model already")
+    if is_ort_file(Path(file.path)):
+        return _refused(
+            "a file in ONNX Runtime's own format can't be compiled ahead",
+            "Name the .onnx file that it was made from",
+        )
+    return None
+
+
+def _refused(message: str, hint: str = _WITHOUT) -> Failure:
+    return case_failure(message, hint, phase="compile")
+
+
+def why_unplanned(file: Model, provider: Provider, request: PlanRequest, *, compiled: bool) -> str:
+    """Return why a combination is left out: it can't run, and nobody named it; empty if it stays.
+
+    Args:
+        file: The file that it runs, as it was read.
+        provider: Where.
+        request: What was asked for.
+        compiled: Whether it is compiled ahead.
+    """
+    why = None
+    if not provider.named:
+        why = _foreign(file, provider)
+    if why is None and compiled and "off" in request.compiled:
+        # There is a row without.
+        why = _nothing_to_compile(file, provider)
+    return "" if why is None else why.message
+
+
+def compiled_skips(
+    models: Iterable[Model], providers: Iterable[Provider], request: PlanRequest, runtime: str
+) -> Iterator[Skip]:
+    """Yield what is left out of a plan, and why.
+
+    Args:
+        models: Those that could be read.
+        providers: Those of one runtime.
+        request: What was asked for.
+        runtime: Label of the runtime.
+    """
+    providers = tuple(providers)
+    for model in models:
+        for provider in providers:
+            plain = why_unplanned(model, provider, request, compiled=False)
+            ahead = why_unplanned(model, provider, request, compiled="on" in request.compiled)
+            if plain or ahead:
+                what = f"{model.name} × {provider.label}{'' if plain else ' × compiled:on'}"
+                yield Skip(what=what, reason=plain or ahead, runtime=runtime)

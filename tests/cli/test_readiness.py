@@ -1,0 +1,65 @@
+"""``ortbench models inspect``: what providers take, and the operators of a reduced build."""
+
+from __future__ import annotations
+
+import pytest
+from onnxruntime.tools.reduced_build_config_parser import parse_config
+
+from tests.cli.test_models import save
+from tests.launch.cases import relu
+
+pytestmark = pytest.mark.live
+
+
+def test_the_cpu_takes_every_node(tool, tmp_path):
+    assert tool("models", "inspect", save(tmp_path / "m.onnx"), "--providers=cpu").code == 0
+
+
+def test_a_provider_that_is_not_here_can_not_be_tried(tool, tmp_path):
+    path = save(tmp_path / "m.onnx")
+    assert tool("models", "inspect", path, "--providers=cpu,qnn:htp").code == 2
+
+
+def test_a_provider_that_nobody_knows_is_wrong_usage(tool, tmp_path):
+    path = save(tmp_path / "m.onnx")
+    ended = tool("models", "inspect", path, "--providers=qmm")
+    assert ended.code == 2
+    assert ended.error.place == "--ort-providers"
+
+
+def test_the_operators_of_a_build_parse_by_the_format_s_own_parser(tool, tmp_path):
+    target = tmp_path / "required_operators.config"
+    ended = tool("models", "inspect", save(tmp_path / "m.onnx"), f"--ops-config={target}")
+    assert ended.code == 0
+    operators, types = parse_config(str(target), enable_type_reduction=True)
+    assert {
+        (domain, opset, name)
+        for domain, sets in operators.items()
+        for opset, names in sets.items()
+        for name in names
+    } == {("ai.onnx", 13, "Gather"), ("ai.onnx", 13, "ReduceMean")}
+    assert types.is_typed_registration_needed("ai.onnx", "ReduceMean", "float")
+    assert not types.is_typed_registration_needed("ai.onnx", "ReduceMean", "double")
+    # Comments name the model, and no folder.
+    comments = [line for line in target.read_text().splitlines() if line.startswith("#")]
+    assert any(line.startswith("# - m ") for line in comments)
+    assert str(tmp_path) not in target.read_text()
+
+
+def test_models_share_one_list(tool, tmp_path):
+    target = tmp_path / "ops.config"
+    names = [save(tmp_path / "m.onnx"), relu(tmp_path / "r.onnx")]
+    assert tool("models", "inspect", *names, f"--ops-config={target}").code == 0
+    operators, _ = parse_config(str(target))
+    assert {"Gather", "Relu"} <= {
+        name for sets in operators.values() for each in sets.values() for name in each
+    }
+
+
+def test_a_file_that_can_not_be_written_is_wrong_usage(tool, tmp_path):
+    path = save(tmp_path / "m.onnx")
+    before = path.read_bytes()
+    ended = tool("models", "inspect", path, f"--ops-config={path / 'ops.config'}")
+    assert ended.code == 2
+    assert ended.error.place == "--ops-config"
+    assert path.read_bytes() == before
