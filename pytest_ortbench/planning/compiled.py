@@ -71,9 +71,7 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     if not provider.is_execution_provider:
         return _refused(f"{provider.name} is no provider of ONNX Runtime, which alone compiles so")
     if provider.then:
-        return _refused(
-            f"{provider.label} is a chain of providers, which nothing compiles as a whole"
-        )
+        return _refused(f"{provider.label} is a chain, which no provider compiles as a whole")
     if provider.name in _BY_KERNELS:
         return _refused(f"{provider.label} runs node by node and compiles nothing ahead")
     if file.compiled:

@@ -209,9 +209,9 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
             knobs["call"] = call
         if io != "end-to-end":
             knobs["io"] = io
-        if made is not None:
-            session = with_compiling(session, made)
-            knobs["compiled"] = made
+        if ahead is not None:
+            session = with_compiling(session, ahead)
+            knobs["compiled"] = ahead
         yield Combination(
             batch=batch,
             io=io,
@@ -220,5 +220,5 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
             concurrency=concurrent or 1,
             sessions=several or 1,
             call=call,
-            compiled=made == "on",
+            compiled=ahead == "on",
         )
