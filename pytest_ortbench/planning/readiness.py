@@ -22,6 +22,7 @@ from pytest_ortbench.core.readiness import (
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.lone_nodes import LoneNode, LoneNodes
 from pytest_ortbench.models.ort_file import is_ort_file
+from pytest_ortbench.planning.fixed_sizes import open_sizes
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.schema.case_questions import ProfilePlacement
 from pytest_ortbench.schema.model_questions import TryNodes, TrySession
@@ -96,7 +97,7 @@ def _by_profile(start: Readiness, case: Case, launcher: Launcher) -> Readiness:
 
 def _explained(case: Case, left: Sequence[TriedNode], launcher: Launcher) -> tuple[NotTaken, ...]:
     """The nodes that were left, by operator and by what mends it."""
-    sizes = open_sizes(case)
+    sizes = open_sizes(case).sizes
     still = _left_with_fixed_sizes(case, sizes, launcher) if sizes else list(left)
     remaining = list(still)
     by_sizes: list[TriedNode] = []
@@ -118,19 +119,6 @@ def _explained(case: Case, left: Sequence[TriedNode], launcher: Launcher) -> tup
 
 def _key(node: TriedNode) -> tuple[str, str]:
     return node.op, node.name
-
-
-def open_sizes(case: Case) -> dict[str, int]:
-    """Return the sizes that a case feeds for dimensions that its model leaves open, by symbol."""
-    declared = {
-        size for tensor in case.model.inputs for size in tensor.shape or () if isinstance(size, str)
-    }
-    return {
-        size.symbol: size.size
-        for spec in case.inputs
-        for size in spec.resolved
-        if size.symbol in declared
-    }
 
 
 def _left_with_fixed_sizes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Provider, SessionConfig
@@ -54,10 +55,9 @@ def try_nodes(question: TryNodes, state: WorkerState) -> NodeTrials:
 def _trial(
     path: str, provider: Provider, config: SessionConfig, sizes: Mapping[str, int]
 ) -> SessionTrial:
-    options = session_options(config, threads=allowed().threads)
+    fixed = replace(config, fixed_dims={**config.fixed_dims, **sizes})
+    options = session_options(fixed, threads=allowed().threads)
     options.add_session_config_entry(*ENTRY)
-    for symbol, size in sizes.items():
-        options.add_free_dimension_override_by_name(symbol, size)
     session, _ = create(path, provider, options)
     found = read_assignment(session)
     nodes = tuple(

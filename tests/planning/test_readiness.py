@@ -14,7 +14,7 @@ from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.readiness import NodeTrials, NotTaken, SessionTrial, TriedNode
 from pytest_ortbench.models.lone_nodes import LoneNode
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
-from pytest_ortbench.planning.readiness import cause_of, open_sizes, readiness
+from pytest_ortbench.planning.readiness import cause_of, readiness
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.schema.model_questions import TrySession
 from tests.planning.test_matrix import make_model
@@ -109,10 +109,6 @@ def test_a_refusal_of_the_plan_and_an_engine_are_not_tried() -> None:
     assert found(never, refused).state == "not tried"
     engine = case_on(Provider(alias="tract", name="tract", role="engine"))
     assert found(never, engine).state == "not tried"
-
-
-def test_only_sizes_that_the_model_leaves_open_are_fixed() -> None:
-    assert open_sizes(case_on().case) == {"N": 2}
 
 
 def lone(change: str, detail: str = "") -> LoneNode:
