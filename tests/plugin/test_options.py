@@ -120,6 +120,11 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-inputs": "string",
         "--ort-runtimes": "args",
         "--ort-threads": "args",
+        "--ort-tuning": "args",
+        "--ort-together": "args",
+        "--ort-transfers": "bool",
+        "--ort-endpoint": "string",
+        "--ort-endpoint-encoding": "args",
         "--ort-graph-opt": "args",
         "--ort-concurrency": "args",
         "--ort-sessions": "args",
@@ -405,6 +410,9 @@ _FITTING = {
     "fallback": '"strict"',
     "memory_limit": '"8GB"',
     "samples": '"all"',
+    "tuning": '["on"]',
+    "endpoint": '"http://127.0.0.1:8000/v2/models/m/infer"',
+    "endpoint_encodings": '["json"]',
 }
 
 
