@@ -414,6 +414,10 @@ _FITTING = {
     "endpoint": '"http://127.0.0.1:8000/v2/models/m/infer"',
     "endpoint_encodings": '["json"]',
 }
+#: Fields of options that others ask for beside them, with their arguments.
+_BESIDE = {
+    "endpoint_encodings": {"endpoint": "--ort-endpoint=http://127.0.0.1:8000/v2/models/m/infer"}
+}
 
 
 @pytest.mark.parametrize("table", ["tool.pytest", "tool.pytest.ini_options"])
@@ -427,8 +431,9 @@ def test_each_key_is_read_from_both_tables(
         (pytester.path / "x").unlink()
     text = _FITTING.get(row.field, _SAMPLES[row.kind][0])
     pytester.makepyprojecttoml(f"[{table}]\n{row.ini} = {text}\n")
-    options = read()
-    assert set(options.given) == {row.field}
+    beside = _BESIDE.get(row.field, {})
+    options = read(*beside.values())
+    assert set(options.given) == {row.field, *beside}
     assert getattr(options, row.field) != row.default
 
 
