@@ -66,6 +66,7 @@ FOR_EVERY_PROJECT = (
     "plugin.options",
     "plugin",
     "plugin.bench",
+    "plugin.named_functions",
     "plugin.complaints",
     "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
     "plugin.fixture",

@@ -314,7 +314,7 @@ def test_a_host_that_does_not_let_us_in(
         "nobody-of-that-name" if word == server.command[-2] else word for word in server.command
     ]
     with pytest.raises(WorkerError) as caught:
-        launcher.inspect(over(SshServer(tuple(stranger)), sys.executable))
+        launcher.inspect(over(replace(server, command=tuple(stranger)), sys.executable))
     failure = caught.value.failure
     assert failure.phase == "start"
     assert "exited with 255" in failure.message
