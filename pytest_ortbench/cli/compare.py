@@ -314,7 +314,7 @@ def _terms(
     )
     if (terms.rate_per_s is None) != (terms.p99_s is None):
         raise UsageError(
-            "the load is half given: a rate, and the p99 that it must keep, belong together",
+            "a rate and a p99 limit are needed together, and only one of them is given",
             place=str(machines),
             hint="E.g. --mix=… --p99=50ms" if terms.mix else "E.g. --rate=500 --p99=50ms",
         )

@@ -88,7 +88,7 @@ def table_columns(text: str) -> list[str]:
             raise UsageError(
                 f"the table has no column {name!r}",
                 place="--columns",
-                hint=did_you_mean(name, keys, "ortbench export has every column"),
+                hint=did_you_mean(name, keys, "'ortbench export' writes every column"),
             )
         if name:
             chosen.append(keys[name])

@@ -65,7 +65,7 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
     if written and written not in known:
         fitting = ", ".join(sorted(name for name in known if name))
         raise UsageError(
-            f"{text!r} is written in {written!r}, which is no unit of this value",
+            f"{text!r} has the unit {written!r}, which this value can't have",
             place=place,
             hint=f"Write one of {fitting}" if fitting else f"Write {number} alone",
         )

@@ -36,7 +36,7 @@ def check_work(model: Model, specs: Sequence[InputSpec]) -> None:
     ):
         return
     raise refusal(
-        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0 (fixed in the model), and "
+        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0, and "
         "every output is empty: there is nothing to compute, so nothing is timed",
         hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
     )

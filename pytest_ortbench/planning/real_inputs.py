@@ -154,7 +154,7 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"the folder {str(folder)!r} contains neither .npy files nor input_0.pb",
             place=PLACE,
-            hint="Put arrays there, or JPEG, PNG or WAV files",
+            hint="Put .npy, JPEG, PNG or WAV files there, or input_0.pb",
         )
     # A slash or colon of an input's name can't stand in a file name.
     declared = (*model.outputs, *model.inputs)

@@ -148,7 +148,7 @@ def _chosen(types: dict[str, str], loaded: LoadedSource) -> dict[str, str]:
             )
         if kind not in TYPES:
             raise EngineRefusal(
-                f"'types' of the source gives {name!r} the type {kind!r}, which does not exist",
+                f"'types', which the function returns, gives {name!r} the unknown type {kind!r}",
                 kind="error",
                 hint=did_you_mean(str(kind), TYPES),
             )

@@ -535,7 +535,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-time=1e9", "'1e9' is out of range"),
         (
             "--ort-time=5MB",
-            "is written in 'MB', which is no unit of this value. Write one of min, ms",
+            "has the unit 'MB', which this value can't have. Write one of min, ms",
         ),
         ("--ort-target=200", "is out of range. Write percent above 0, at most 50"),
         ("--ort-target=0", "is out of range"),

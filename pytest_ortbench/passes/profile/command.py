@@ -183,7 +183,7 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
     if case is None and _is_case_id(named):
         raise UsageError(
             f"the run {run} has no case {named!r}",
-            hint=did_you_mean(named, cases, "Name another run with --run, or the model"),
+            hint=did_you_mean(named, cases, "Or choose another run: --run=RUN"),
         )
     return case
 

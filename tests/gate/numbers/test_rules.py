@@ -88,8 +88,8 @@ def test_a_pattern_wins_and_else_the_later_one():
         ("latency:-3%", "out of range"),
         ("latency_p99:5%", "can't be gated by how much worse it got"),
         ("throughput:5%", "can't be gated by how much worse it got"),
-        ("peak_rss:2%+1lightyear", "which is no unit of this value"),
-        ("placement:>=95 MB", "which is no unit of this value"),
+        ("peak_rss:2%+1lightyear", "which this value can't have"),
+        ("placement:>=95 MB", "which this value can't have"),
     ],
 )
 def test_wrong_ones_name_value_place_and_rule(text: str, message: str):

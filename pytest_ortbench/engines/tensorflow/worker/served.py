@@ -70,7 +70,7 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(
             f"TensorFlow can't trace the model: {first_sentence(error)}",
-            hint="Call the model once in a plain script: what it says there has to be mended first",
+            hint="Call the model once in a plain script, and mend the error that it raises",
         ) from error
 
 
