@@ -41,7 +41,9 @@ def test_an_example_names_only_commands_and_options_that_exist(example: str) -> 
     if isinstance(command, click.Group) and words and words[0] in command.commands:
         command = command.commands[words.pop(0)]
     known = {name for parameter in command.params for name in parameter.opts}
-    used = {word.partition("=")[0] for word in words if word.startswith("-")}
+    # Behind "--" stands what pytest takes.
+    own = words[: words.index("--")] if "--" in words else words
+    used = {word.partition("=")[0] for word in own if word.startswith("-")}
     assert used <= known
 
 

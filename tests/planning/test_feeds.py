@@ -115,7 +115,7 @@ def test_unset_minus_one_and_zero(tmp_path: Path) -> None:
         resolve_inputs(found, batch=1, dims={})
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unsupported", "inputs")
-    for part in ("axis 3 ", "'x'", "size 0 "):
+    for part in ("axis 3 ", "'x'", "size 0, "):
         assert part in failure.message
 
 
@@ -139,7 +139,7 @@ def test_zero_by_option_is_refused_too() -> None:
 def test_unknown_dimension_names_the_known_ones() -> None:
     with refused(UsageError, "'sequ'", place="--ort-dims", hint="'seq'"):
         resolve_inputs(described(tensor("x", "batch", "seq")), batch=1, dims={"sequ": 3})
-    with refused(UsageError, "'seq'", place="--ort-dims", hint="fixes"):
+    with refused(UsageError, "'seq'", place="--ort-dims", hint="--ort-dims"):
         resolve_inputs(described(tensor("x", 1, 3)), batch=1, dims={"seq": 3})
 
 

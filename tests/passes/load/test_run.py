@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 from pytest_ortbench.core.case import Case, Sampling, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.passes import carry_out, due
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -225,7 +226,7 @@ def test_passes_are_due_until_every_load_is_there() -> None:
     assert due(result, wanted) == ["load", "load:single-stream"]
     launcher = Loaded(up_to(1000.0))
     for name in due(result, wanted):
-        result = carry_out(name, result, launcher)
+        result = carry_out(name, result, Means(launcher=launcher))
     assert [load.spec.text for load in result.loads] == [
         "offline", "server:20:50ms", "single-stream",
     ]  # fmt: skip
