@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
+from types import MappingProxyType
 from typing import TypeAlias
 
 from pytest_ortbench.core.dataset import Dataset
@@ -35,6 +36,11 @@ FIX_DIMS = "fix-dims"
 
 #: What the name of an array starts with that belongs to a further input set.
 FURTHER_SET = "set:"
+
+
+#: Marks a field that the first version of the document lacked: with its default it is no part of
+#: what tells plans apart, so that runs of before go on.
+ADDED_LATER: Mapping[str, bool] = MappingProxyType({"added_later": True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,16 +336,16 @@ class Case(_Named):
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
     stages: str = ""
-    together: tuple[str, ...] = ()
+    together: tuple[str, ...] = field(default=(), metadata=ADDED_LATER)
     added_work: int = 0
     dataset: Dataset | None = None
     file_contents: dict[str, str] = field(default_factory=dict)
     no_batch: str = ""
     expected: tuple[InputSpec, ...] = ()
-    generation: Generation | None = None
-    encoder_inputs: tuple[InputSpec, ...] = ()
-    first_inputs: tuple[InputSpec, ...] = ()
-    compiled: bool = False
+    generation: Generation | None = field(default=None, metadata=ADDED_LATER)
+    encoder_inputs: tuple[InputSpec, ...] = field(default=(), metadata=ADDED_LATER)
+    first_inputs: tuple[InputSpec, ...] = field(default=(), metadata=ADDED_LATER)
+    compiled: bool = field(default=False, metadata=ADDED_LATER)
 
     @property
     def is_source(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -222,26 +222,19 @@ def _as_first_written(case: Case) -> Any:
     for name in ("enable_mem_reuse", "arena_extend_strategy", "arena_initial_chunk_bytes"):
         if plain["session"][name] in (None, ""):
             del plain["session"][name]
-    if not case.together:
-        del plain["together"]
+    for entry in fields(case):
+        if "added_later" in entry.metadata and getattr(case, entry.name) == entry.default:
+            del plain[entry.name]
     if not case.session.fixed_dims:
         del plain["session"]["fixed_dims"]
     if not case.provider.then:
         del plain["provider"]["then"]
-    if case.generation is None:
-        del plain["generation"]
     if not case.sampling.text:
         del plain["sampling"]["text"]
     if case.model.exported_from is None:
         del plain["sampling"]["export_check"]
     if case.sampling.yardstick == "auto":
         del plain["sampling"]["yardstick"]
-    if not case.encoder_inputs:
-        del plain["encoder_inputs"]
-    if not case.first_inputs:
-        del plain["first_inputs"]
-    if not case.compiled:
-        del plain["compiled"]
     if not case.model.compiled:
         del plain["model"]["compiled"]
     if case.model.encoder is None:
