@@ -117,7 +117,8 @@ class Provider:
         Args:
             change: Makes of one link another one.
         """
-        return Provider.chain(map(change, self.links))
+        changed = Provider.chain(map(change, self.links))
+        return self if changed == self else changed
 
     @property
     def is_execution_provider(self) -> bool:

@@ -212,7 +212,7 @@ def _serialised(model: object, place: str) -> bytes:
     give = getattr(model, "SerializeToString", None)
     if give is None:
         raise UsageError(
-            f"the model is a {type(model).__name__}, not a path, bytes or a ModelProto",
+            f"the model is of type {type(model).__name__}, not a path, bytes or a ModelProto",
             place=place,
             hint="Save it and pass its path",
         )

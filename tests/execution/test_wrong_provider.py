@@ -20,6 +20,7 @@ from pytest_ortbench.core.case import Case, InputSpec, Provider, Sampling, Sessi
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.model import Model, Reference, Variant
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.passes import carry_out
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.reference import reference_case
@@ -153,7 +154,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CaseRe
         # As much of a launcher as is asked for.
         launcher: Any = InProcess(tmp_path)
         result = measure(case, launcher, tmp_path)
-        return result if dataset is None else carry_out("task", result, launcher)
+        return result if dataset is None else carry_out("task", result, Means(launcher=launcher))
 
     return measured_with
 

@@ -190,7 +190,7 @@ def test_no_model(ortbench, tmp_path):
         ("measure(network()); ortbench.measure(network())", "already measured another model"),
         ("measure(network(), models='m.onnx')", "Leave out models"),
         ("measure(network(), batches=1)", "has no keyword 'batches'"),
-        ("measure(3)", "not a int"),
+        ("measure(3)", "type int"),
         ("measure('absent.onnx')", "absent.onnx' is not a file"),
         ("measure(network(), limits=['speed <= 1'])", "speed"),
         ("latency().p50, ortbench.measure", "has no case of its own"),

@@ -172,7 +172,7 @@ def test_the_recipe_is_that_of_its_name(
     # Four bits are for MatMul only; BERT's weights are mostly an embedding.
     assert share > 98 if precision != "int4" else share == pytest.approx(9.0, abs=0.1)
     if precision == "int8-static":
-        assert recipe["calibrated_on"].startswith("16 drawn ")
+        assert recipe["calibrated_on"].startswith("16 random ")
 
 
 @pytest.mark.parametrize("model", _models(*SQNR_DB))

@@ -124,6 +124,9 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-together": "args",
         "--ort-transfers": "bool",
         "--ort-endpoint": "string",
+        "--ort-serve": "string",
+        "--ort-serve-name": "string",
+        "--ort-serve-port": "string",
         "--ort-endpoint-encoding": "args",
         "--ort-graph-opt": "args",
         "--ort-concurrency": "args",
@@ -413,6 +416,8 @@ _FITTING = {
     "tuning": '["on"]',
     "endpoint": '"http://127.0.0.1:8000/v2/models/m/infer"',
     "endpoint_encodings": '["json"]',
+    "serve": '"reference"',
+    "serve_port": '"8012"',
 }
 #: Fields of options that others ask for beside them, with their arguments.
 _BESIDE = {

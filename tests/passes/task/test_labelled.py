@@ -16,6 +16,7 @@ from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.passes import carry_out, due
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.task.run.scoring import reference_scores
@@ -42,7 +43,7 @@ def case(tmp_path: Path) -> Case:
 
 
 def scored(case: Case, launcher: ProcessLauncher) -> CaseResult:
-    return carry_out("task", replace(make_result(), case=case), launcher)
+    return carry_out("task", replace(make_result(), case=case), Means(launcher=launcher))
 
 
 def test_the_reference_is_scored_once_for_all_cases(case: Case, launcher: ProcessLauncher) -> None:
