@@ -29,8 +29,8 @@ LIMITS: dict[str, tuple[int, int]] = {
     "small modules that serve one neighbour": (10, 10),
     "class names used twice": (2, 5),
     "function names used twice": (11, 15),
-    "imports inside functions": (112, 170),
-    "lines of code and imports": (98_000, 40_500),
+    "imports inside functions": (111, 170),
+    "lines of code and imports": (94_430, 40_500),
     "modules that name a question": (0, 1),
 }
 
