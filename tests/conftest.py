@@ -94,6 +94,7 @@ NEEDS: dict[str, Need] = {
         _has_software_vulkan,
         "apt-get install chromium libvulkan1 (SwiftShader, a device in software for WebGPU)",
     ),
+    "faketime": Need(_has_program("faketime"), "apt-get install faketime"),
     "sshd": Need(_has_program("sshd"), "apt-get install openssh-server"),
 }
 

@@ -19,7 +19,7 @@ from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
-from pytest_ortbench.models.kept_folders import KeptFolders, files_are_whole
+from pytest_ortbench.models.kept_folders import KeptFolders
 from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.schema.model_questions import Convert
 from pytest_ortbench.schema.wire import to_plain
@@ -86,22 +86,13 @@ class Variants:
         refusal = self._folders.refusal()
         if refusal is not None:
             return refusal
-        try:
-            stored = self._stored(key)
-            if stored is not None:
-                return stored
-            with self._folders.locked(
-                self.folder / key,
-                timeout_s=timeout_s,
-                what="making this variant",
-                hint="Raise --ort-timeout",
-            ):
-                # Another process may have been faster.
-                return self._stored(key) or self._make(key, conversion, deadline)
-        except WorkerError as error:
-            return error.failure
-        except OSError as error:
-            return self._folders.unusable(error)
+        return self._folders.obtain(
+            key,
+            lambda: self._make(key, conversion, deadline),
+            timeout_s=timeout_s,
+            what="making this variant",
+            hint="Raise --ort-timeout",
+        )
 
     @property
     def _folders(self) -> KeptFolders[Converted]:
@@ -112,12 +103,6 @@ class Variants:
             phase="convert",
             kept="what is converted is kept there",
         )
-
-    def _stored(self, key: str) -> Converted | None:
-        """What an earlier conversion left, if all of it is still there and still the same."""
-        folder = self.folder / key
-        record = self._folders.read(folder)
-        return record if record is not None and files_are_whole(folder, record) else None
 
     def _make(self, key: str, conversion: Conversion, deadline: float) -> Converted:
         def fill(draft: Path) -> Converted:
@@ -131,7 +116,7 @@ class Variants:
             return made
 
         folder, _ = self._folders.make(self.folder, fill, lambda _: key)
-        kept = self._stored(key)
+        kept = self._folders.whole(key)
         if kept is None:
             raise WorkerError(_not_as_said(folder))
         return kept

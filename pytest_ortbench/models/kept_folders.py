@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -107,6 +108,36 @@ class KeptFolders(Generic[R]):
             yield
         finally:
             lock.release()
+
+    def obtain(
+        self, key: str, make: Callable[[], R], *, timeout_s: float, what: str, hint: str
+    ) -> R | Failure:
+        """Return the record of a folder by its key; the folder is made unless it is there whole.
+
+        Args:
+            key: Name of the folder below the root.
+            make: Makes it, and returns its record.
+            timeout_s: How long to wait for another process that makes it.
+            what: What that does meanwhile: ``compiling this model``.
+            hint: The next step, if that takes too long.
+        """
+        try:
+            record = self.whole(key)
+            if record is not None:
+                return record
+            with self.locked(self.root / key, timeout_s=timeout_s, what=what, hint=hint):
+                # Another process may have been faster.
+                return self.whole(key) or make()
+        except WorkerError as error:
+            return error.failure
+        except OSError as error:
+            return self.unusable(error)
+
+    def whole(self, key: str) -> R | None:
+        """Return the record of a folder whose files are all there and as the record says."""
+        folder = self.root / key
+        record = self.read(folder)
+        return record if record is not None and files_are_whole(folder, record) else None
 
     def read(self, folder: Path) -> R | None:
         """Return the record of a folder; ``None`` for one without, or that others may write to.

@@ -20,7 +20,7 @@ from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.models.kept_folders import KeptFolders, files_are_whole
+from pytest_ortbench.models.kept_folders import KeptFolders
 from pytest_ortbench.schema.model_questions import CompileModel
 from pytest_ortbench.schema.wire import to_plain
 
@@ -84,22 +84,13 @@ class Compilations:
         if refusal is not None:
             return refusal
         deadline = time.monotonic() + case.sampling.timeout_s
-        try:
-            stored = self._stored(key)
-            if stored is not None:
-                return stored
-            with self._folders.locked(
-                self.folder / key,
-                timeout_s=case.sampling.timeout_s,
-                what="compiling this model",
-                hint="Raise --ort-timeout",
-            ):
-                # Another process may have been faster.
-                return self._stored(key) or self._make(key, case, deadline)
-        except WorkerError as error:
-            return error.failure
-        except OSError as error:
-            return self._folders.unusable(error)
+        return self._folders.obtain(
+            key,
+            lambda: self._make(key, case, deadline),
+            timeout_s=case.sampling.timeout_s,
+            what="compiling this model",
+            hint="Raise --ort-timeout",
+        )
 
     @property
     def _folders(self) -> KeptFolders[Compilation]:
@@ -111,19 +102,13 @@ class Compilations:
             kept="compiled models are kept there",
         )
 
-    def _stored(self, key: str) -> Compilation | None:
-        """What was compiled before, if all of it is still there and still the same."""
-        folder = self.folder / key
-        record = self._folders.read(folder)
-        return record if record is not None and files_are_whole(folder, record) else None
-
     def _make(self, key: str, case: Case, deadline: float) -> Compilation:
         def fill(draft: Path) -> Compilation:
             question = CompileModel(case=case, folder=str(draft))
             return self.launcher.ask(question, deadline=deadline)
 
         folder, _ = self._folders.make(self.folder, fill, lambda _: key)
-        kept = self._stored(key)
+        kept = self._folders.whole(key)
         if kept is None:
             raise case_error(
                 f"the file in {folder} differs from what compiling it reported",

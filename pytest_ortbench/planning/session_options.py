@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
@@ -37,7 +38,7 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
     Raises:
         UsageError: for an unknown key or a value that does not fit.
     """
-    fields: dict[str, int | bool | str] = {}
+    fields: dict[str, Any] = {}
     entries = dict(config.entries)
     for key, value in options.items():
         if "." in key:
@@ -55,7 +56,7 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
                 place=_PLACE,
                 hint=did_you_mean(key, known, "Config entries have a dot in their name"),
             )
-    made = replace(config, entries=entries, **fields)  # type: ignore[arg-type]  # checked above
+    made = replace(config, entries=entries, **fields)
     _check_arena(made)
     return made
 

@@ -124,7 +124,7 @@ class Runner:
         try:
             request.outputs = self._model.run(request.feeds)
             self.broken = False
-        except Exception as error:  # noqa: BLE001 - likewise
+        except Exception as error:  # noqa: BLE001 - native errors have no common base class
             request.error = self._whose_fault(error)
         request.ended, request.together = self._clock(), request.rows
         request.answer(request)
@@ -132,7 +132,7 @@ class Runner:
     def _whose_fault(self, error: Exception) -> Exception:
         try:
             self._model.run(self._model.sample)
-        except Exception:  # noqa: BLE001 - likewise
+        except Exception:  # noqa: BLE001 - native errors have no common base class
             self.broken = True
             return ModelBroken(class_and_line(error))
         self.broken = False

@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator, Iterator
+from typing import cast
 
 import h11
 import uvicorn
@@ -107,9 +108,10 @@ def bounded_protocol(head_s: float) -> type[H11Protocol]:
 
         _timer: asyncio.TimerHandle | None = None
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
             """Begin to wait for the first head."""
-            super().connection_made(transport)
+            # uvicorn declares the narrower type, asyncio the wider one.
+            super().connection_made(cast("asyncio.Transport", transport))
             self._wait()
 
         def data_received(self, data: bytes) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -28,7 +27,7 @@ pytestmark = [
     pytest.mark.heavy,
     pytest.mark.needs("sshd"),
     pytest.mark.needs("network"),
-    pytest.mark.skipif(not shutil.which("faketime"), reason="apt-get install faketime"),
+    pytest.mark.needs("faketime"),
 ]
 
 NAMES = ("desk", "rack", "edge")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -26,9 +27,9 @@ CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "Tensorrt
 ALIASES = {CPU: "cpu", CUDA: "cuda", TENSORRT: "tensorrt"}
 
 
-def chained(*names: str, **fields: object) -> Placement:
+def chained(*names: str, **fields: Any) -> Placement:
     links = tuple(LinkPlacement(provider=name, label=ALIASES[name]) for name in names)
-    return Placement(provider=names[0], links=links, **{"executed": {}, **fields})  # type: ignore[arg-type]
+    return Placement(provider=names[0], links=links, **{"executed": {}, **fields})
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ def test_one_link_moves_and_the_others_keep_their_order() -> None:
     assert reordered("ab", 1, 1) == ("a", "b")
 
 
-def idle_second(**fields: object) -> LinkPlacement:
-    return LinkPlacement(provider=CUDA, label="cuda", **fields)  # type: ignore[arg-type]
+def idle_second(**fields: Any) -> LinkPlacement:
+    return LinkPlacement(provider=CUDA, label="cuda", **fields)
 
 
 @pytest.mark.parametrize(

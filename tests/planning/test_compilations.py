@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,21 +63,21 @@ def launcher() -> CompilingLauncher:
 
 
 @pytest.fixture
-def compiled(launcher: CompilingLauncher, tmp_path: Path) -> Callable[[Case], Case]:
+def compiled(launcher: Any, tmp_path: Path) -> Callable[[Case], Case]:
     """Prepare a case as a new process would."""
 
     def prepare(case: Case) -> Case:
-        compilations = Compilations(launcher=launcher, folder=tmp_path / "cache" / "compiled")  # type: ignore[arg-type]  # a launcher as far as it is asked
+        compilations = Compilations(launcher=launcher, folder=tmp_path / "cache" / "compiled")
         return compilations.prepare(case)
 
     return prepare
 
 
-def case_of(**changed: object) -> Case:
+def case_of(**changed: Any) -> Case:
     model = Model(name="m", path="/m.onnx", source="file", digest="d" * 64, size_bytes=100)
     variant = Variant(precision="native", path=model.path, digest=model.digest, size_bytes=100)
     case = Case(model=model, variant=variant, provider=TENSORRT, compiled=True)
-    return replace(case, **changed)  # type: ignore[arg-type]  # fields of a case
+    return replace(case, **changed)
 
 
 def test_a_case_gets_the_compiled_file_and_what_it_was_made_of(
@@ -143,11 +144,9 @@ def test_who_asks_is_no_part_of_it() -> None:
     assert compilation_key(other, INFO) == compilation_key(case_of(), INFO)
 
 
-def test_a_failure_stands_for_all_cases_of_the_run(
-    launcher: CompilingLauncher, tmp_path: Path
-) -> None:
+def test_a_failure_stands_for_all_cases_of_the_run(launcher: Any, tmp_path: Path) -> None:
     launcher.failure = case_failure("no", phase="compile")
-    compilations = Compilations(launcher=launcher, folder=tmp_path / "compiled")  # type: ignore[arg-type]  # a launcher as far as it is asked
+    compilations = Compilations(launcher=launcher, folder=tmp_path / "compiled")
     for batch in (1, 8):
         with pytest.raises(WorkerError) as caught:
             compilations.prepare(case_of(batch=batch))
@@ -157,13 +156,11 @@ def test_a_failure_stands_for_all_cases_of_the_run(
     assert not [path for path in (tmp_path / "compiled").iterdir() if path.is_dir()]
 
 
-def test_a_folder_that_others_write_to_is_not_used(
-    launcher: CompilingLauncher, tmp_path: Path
-) -> None:
+def test_a_folder_that_others_write_to_is_not_used(launcher: Any, tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "compiled"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    compilations = Compilations(launcher=launcher, folder=folder)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    compilations = Compilations(launcher=launcher, folder=folder)
     with pytest.raises(WorkerError) as caught:
         compilations.prepare(case_of())
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("unavailable", "compile")

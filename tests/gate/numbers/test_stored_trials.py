@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,6 @@ def test_a_trial_keeps_the_ratio_or_its_cause() -> None:
         {"estimator": "guess"},
     ],
 )
-def test_a_ratio_that_can_not_be_one_is_refused(wrong: dict[str, object]) -> None:
+def test_a_ratio_that_can_not_be_one_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"ratio|none of"):
-        StoredTrial(model="net", threads=1, relative=dataclasses.replace(RATIO, **wrong))  # type: ignore[arg-type]
+        StoredTrial(model="net", threads=1, relative=dataclasses.replace(RATIO, **wrong))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,14 @@ from pytest_ortbench.planning.request import PlanRequest
 from tests.results_factory import make_case
 
 
-def of_file(folder: Path, name: str, **changes: object) -> Case:
+def of_file(folder: Path, name: str, **changes: Any) -> Case:
     """A case of a model file that is there."""
     path = folder / f"{name}.onnx"
     path.touch()
     case = make_case()
     place = path.relative_to(folder).as_posix()
     model = replace(case.model, name=name, source="file", path=str(path), place=place)
-    return replace(case, model=model, **changes)  # type: ignore[arg-type]  # fields of a case
+    return replace(case, model=model, **changes)
 
 
 def asked(*specs: str) -> PlanRequest:
