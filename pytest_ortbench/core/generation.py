@@ -29,6 +29,8 @@ class CacheTensor:
         length_axis: Axis of the tokens.
         is_of_encoder: Whether it holds what an encoder said: the first step of a request fills it,
             and later ones leave it as it is.
+        window: Tokens that an operator looks back over where it keeps no more of them and drops the
+            earlier ones itself: its buffer is always so long. 0 where all are kept.
     """
 
     past: str
@@ -38,6 +40,7 @@ class CacheTensor:
     batch_axis: int = 0
     length_axis: int = 2
     is_of_encoder: bool = False
+    window: int = 0
 
     @property
     def open_axes(self) -> tuple[int, ...]:
@@ -48,9 +51,9 @@ class CacheTensor:
         )
 
     def sized(self, batch: int, length: int) -> tuple[int, ...]:
-        """Return its shape for a number of sequences and of tokens."""
+        """Return its shape for a number of sequences and of tokens; a window has a fixed length."""
         sizes = list(self.shape)
-        sizes[self.batch_axis], sizes[self.length_axis] = batch, length
+        sizes[self.batch_axis], sizes[self.length_axis] = batch, self.window or length
         return tuple(sizes)
 
 
@@ -118,6 +121,11 @@ class Decoder:
     def is_complete(self) -> bool:
         """Whether the sizes of its cache are known, so that it can be run."""
         return not any(tensor.open_axes for tensor in self.cache)
+
+    @property
+    def window(self) -> int:
+        """The longest window of its cache: the least room that a cache must have; 0 without one."""
+        return max((tensor.window for tensor in self.cache), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

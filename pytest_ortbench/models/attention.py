@@ -109,12 +109,23 @@ class _CacheRead:
         return size if isinstance(size, int) and size > 0 else None
 
 
-def _of_heads(heads: int, size: int | None) -> Iterator[AxisFact]:
+def window_of(node: onnx.NodeProto) -> int:
+    """Return the tokens that an operator keeps of its cache where it drops earlier ones; else 0.
+
+    ONNX Runtime 1.32 takes a buffer that is longer than that on the CPU only, and none that is
+    shorter.
+    """
+    if op_name(node) != GROUPED or not attribute(node, "sliding_window_cache", 0):
+        return 0
+    return max(0, attribute(node, "local_window_size", 0))
+
+
+def _of_heads(heads: int, size: int | None, window: int = 0) -> Iterator[AxisFact]:
     """``[batch, heads, length, size]``."""
     yield AxisFact(axis=0, is_batch=True)
     if heads > 0:
         yield AxisFact(axis=1, size=heads)
-    yield AxisFact(axis=2, is_length=True)
+    yield AxisFact(axis=2, is_length=True, size=window or None)
     if size:
         yield AxisFact(axis=3, size=size)
 
@@ -130,7 +141,7 @@ def _grouped(reading: _CacheRead) -> Iterator[AxisFact]:
         size = _quotient(reading.width(0), heads + 2 * cached if packed else heads)
         size = size or (None if packed else _quotient(reading.width(1), cached))
         size = size or _quotient(_width_given(reading), heads)
-    yield from _of_heads(cached, size)
+    yield from _of_heads(cached, size, window_of(node))
 
 
 def _multi_head(reading: _CacheRead) -> Iterator[AxisFact]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.models.attention import GROUPED, SPARSE
+from pytest_ortbench.models.attention import GROUPED, SPARSE, window_of
 from pytest_ortbench.models.cache_pairs import CachePair
 from pytest_ortbench.models.inspection import all_graphs, all_nodes, op_name, subgraphs
 
@@ -20,6 +20,8 @@ _COSINES = {
     "com.microsoft::RotaryEmbedding": 2,
     "RotaryEmbedding": 1,
 }
+#: Where GroupQueryAttention reads the keys of its cache; their values follow.
+_PAST = 3
 #: Attributes that let a token see those before it alone.
 _CAUSAL = {
     "com.microsoft::Attention": "unidirectional",
@@ -50,6 +52,7 @@ class DecoderGraph:
         positions_from: The table, for people.
         is_causal: Whether an operator lets a token see those before it alone.
         flowing: Inputs of a cache with the outputs that go on with them, by what it does with them.
+        windows: Tokens that are kept of an input of a cache, by name, where earlier ones go.
     """
 
     shares_buffers: bool = False
@@ -57,6 +60,7 @@ class DecoderGraph:
     positions_from: str = ""
     is_causal: bool = False
     flowing: tuple[tuple[str, str], ...] = ()
+    windows: Mapping[str, int] = field(default_factory=dict)
 
 
 def decoder_graph(
@@ -91,6 +95,12 @@ def decoder_graph(
         positions_from=f"rows of {table!r}" if table else "",
         is_causal=any(_is_causal(node) for node in nodes),
         flowing=flowing,
+        windows={
+            name: window
+            for node in nodes
+            if (window := window_of(node))
+            for name in node.input[_PAST : _PAST + 2]
+        },
     )
 
 

@@ -87,7 +87,7 @@ def decoder_of(
         )
     tensors = []
     for pair in parts.pairs:
-        tensor = _tensor(pair, parts.ids, sizes or {}, told)
+        tensor = _tensor(pair, parts.ids, sizes or {}, told, graph.windows)
         if isinstance(tensor, str):
             return Recognised(reason=tensor)
         tensors.append(tensor)
@@ -253,7 +253,11 @@ def _name(info: TensorInfo | None) -> str:
 
 
 def _tensor(
-    pair: CachePair, ids: TensorInfo, sizes: Mapping[str, int], told: LanguageConfig
+    pair: CachePair,
+    ids: TensorInfo,
+    sizes: Mapping[str, int],
+    told: LanguageConfig,
+    windows: Mapping[str, int],
 ) -> CacheTensor | str:
     """Return a tensor of the cache as far as its sizes are known, or why it is none."""
     past, shape = pair.past, pair.past.shape
@@ -277,6 +281,7 @@ def _tensor(
         batch_axis=axes.batch,
         length_axis=axes.length,
         is_of_encoder=is_of_encoder(past.name),
+        window=windows.get(past.name, 0),
     )
 
 

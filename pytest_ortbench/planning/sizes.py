@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pytest_ortbench.core.case import SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.generation import CacheTensor
 from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
@@ -152,9 +153,8 @@ class ModelAxes:
         """Symbols of the cache's length and of the new tokens, empty where there is none."""
         decoder = self.model.decoder
         if decoder is not None:
-            own = (tensor for tensor in decoder.cache if not tensor.is_of_encoder)
-            lengths = (self._symbol(tensor.past, tensor.length_axis) for tensor in own)
-            return next(lengths, ""), self._symbol(decoder.ids, 1)
+            lengths = (self._length_of(tensor) for tensor in decoder.cache)
+            return next(filter(None, lengths), ""), self._symbol(decoder.ids, 1)
         inputs, shapes, batch = self.model.inputs, self.shapes, self.batch_axis.symbols
         past = past_symbol(inputs, shapes, batch[0] if batch else "")
         if not past or past in batch:
@@ -190,6 +190,12 @@ class ModelAxes:
                     known = CacheSize(symbol=symbol, size=size, input=tensor.past, axis=axis)
                     sizes.setdefault(symbol, known)
         return tuple(sizes.values())
+
+    def _length_of(self, tensor: CacheTensor) -> str:
+        """Symbol of a cache's length, empty where that is fixed, or is what an encoder said."""
+        if tensor.is_of_encoder or tensor.window:
+            return ""
+        return self._symbol(tensor.past, tensor.length_axis)
 
     def _symbol(self, name: str, axis: int) -> str:
         """Symbol of an axis of an input, empty where that is a size or made of others."""
@@ -229,10 +235,7 @@ class ModelAxes:
             pair
             for tensor in decoder.cache
             for pair in (
-                (
-                    "" if tensor.is_of_encoder else self._symbol(tensor.past, tensor.length_axis),
-                    past,
-                ),
+                (self._length_of(tensor), past),
                 (self._symbol(tensor.past, tensor.batch_axis), batch),
             )
         ]
@@ -327,6 +330,8 @@ def find_sizes(
         if past and new:
             total = sizes.values[past] + new
             sizes.put(name, total, "sum", f"{past} + {tokens or new}")
+        elif new and model.decoder is not None and model.decoder.window:
+            sizes.put(name, new, "sum", f"{tokens or new}, the windows being empty")
         _put_default(axes, sizes, name)
     return sizes
 

@@ -29,6 +29,7 @@ from pytest_ortbench.worker.contention import ContentionMeter
 from pytest_ortbench.worker.device_memory import DeviceMemory
 from pytest_ortbench.worker.device_wait import device_wait
 from pytest_ortbench.worker.engine_cache import with_cache
+from pytest_ortbench.worker.generation.held_rows import held_outputs, with_held_rows
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.inspection import describe_measured
 from pytest_ortbench.worker.memory import (
@@ -231,7 +232,9 @@ class MeasuredCase:
         the one for which ONNX Runtime lays out the memory of all later ones. A recorded graph
         writes into the outputs of the timed loop only.
         """
-        return outputs_of(self.live(), self.feeds, self.binding, self.watch.counted)
+        outputs = outputs_of(self.live(), self.feeds, self.binding, self.watch.counted)
+        names = [info.name for info in self.live().get_outputs()]
+        return held_outputs(outputs, names, self.case.model.decoder, self.feeds)
 
     def placed(self) -> Placement:
         """Release the measured session, and profile another one, which stands in for it."""
@@ -301,7 +304,7 @@ class MeasuredCase:
         else:
             options = session_options(self.case.session, threads=self.threads)
             session = create(self.case.variant.path, self.uncaptured, options)[0]
-        return session
+        return with_held_rows(session, self.case.model.decoder)
 
     def live(self) -> InferenceSession:
         """Return the first measured session, or the profiled one that stands in for it.

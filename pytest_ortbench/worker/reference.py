@@ -17,6 +17,8 @@ from pytest_ortbench.core.model_spec import ORT
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.worker.accuracy import write_reference
+from pytest_ortbench.worker.called import Session
+from pytest_ortbench.worker.generation.held_rows import with_held_rows
 from pytest_ortbench.worker.inputs import make_feeds
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
 from pytest_ortbench.worker.session import create, session_options
@@ -43,7 +45,7 @@ def write_reference_outputs(question: WriteReference, state: WorkerState) -> Non
         return
     write_reference(
         path,
-        session=reference_session(case),
+        session=_comparable(case),
         specs=case.inputs,
         seed=case.seed,
         label=reference_label(case),
@@ -62,10 +64,10 @@ def measure_spread(question: MeasureSpread, state: WorkerState) -> ReferenceSpre
     ):
         # What was recorded elsewhere may differ for other reasons than those looked for here.
         path = path.with_name(f"{path.name}.own")
-        write_reference(path, session=reference_session(case), specs=case.inputs, seed=case.seed)
+        write_reference(path, session=_comparable(case), specs=case.inputs, seed=case.seed)
     return spread_of(
         path,
-        lambda threads: reference_session(case, threads),
+        lambda threads: _comparable(case, threads),
         lambda: _wide_session(case),
         magnitudes=question.magnitudes,
     )
@@ -144,11 +146,16 @@ def reference_session(
     return session
 
 
-def _wide_session(case: Case) -> InferenceSession:
+def _comparable(case: Case, threads: int | None = None, model: str | bytes = b"") -> Session:
+    """Return the reference, with outputs as those of cases are compared."""
+    return with_held_rows(reference_session(case, threads, model), case.model.decoder)
+
+
+def _wide_session(case: Case) -> Session:
     """Return the reference with every float32 number widened to float64."""
     from pytest_ortbench.convert.double import to_float64  # needs onnx
 
-    return reference_session(case, model=to_float64(Path(case.model.path)))
+    return _comparable(case, model=to_float64(Path(case.model.path)))
 
 
 def reference_label(case: Case) -> str:

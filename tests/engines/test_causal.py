@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor
-from pytest_ortbench.engines.torch.worker.causal import roles
+from pytest_ortbench.engines.torch.worker.causal import past_in, roles
 from pytest_ortbench.engines.torch.worker.generated import TokenWatch
 from pytest_ortbench.engines.torch.worker.stepping import layer_of
 from pytest_ortbench.worker.generation.engine_requests import is_another
@@ -89,3 +89,26 @@ def test_only_a_clearly_less_likely_token_is_another() -> None:
     assert not is_another(scores, best, np.array([[2], [0]]))
     assert is_another(scores, best, np.array([[0], [0]]))
     assert is_another(scores, best, np.array([[1], [3]]))
+
+
+def fed(*rows: int, total: int | None) -> dict[str, np.ndarray]:
+    feeds = {f"past.{layer}": np.zeros((1, 2, count, 4)) for layer, count in enumerate(rows)}
+    mask = {} if total is None else {"attention_mask": np.ones((1, total))}
+    return {"input_ids": np.zeros((1, 3)), **mask, **feeds}
+
+
+@pytest.mark.parametrize(
+    ("rows", "total", "past"),
+    [((), 9, 0), ((5, 5), 8, 5), ((5, 5), None, 5), ((8, 0), 3, 0), ((8, 6), 9, 6), ((0,), 3, 0)],
+)
+def test_a_window_holds_as_many_tokens_as_the_mask_says(
+    rows: tuple[int, ...], total: int | None, past: int
+) -> None:
+    by_layer = [(layer, (f"past.{layer}", f"past.{layer}")) for layer in range(len(rows))]
+    assert past_in(fed(*rows, total=total), "input_ids", by_layer) == past
+
+
+def test_a_window_that_dropped_tokens_is_refused() -> None:
+    by_layer = [(layer, (f"past.{layer}", f"past.{layer}")) for layer in range(2)]
+    with pytest.raises(EngineRefusal):
+        past_in(fed(8, 20, total=23), "input_ids", by_layer)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import itertools
 import json
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import onnx
+from onnx import helper
 
 from pytest_ortbench.models.builders.generative import LlmSizes, write_language_model
 from pytest_ortbench.models.builders.graph_writer import GraphWriter
@@ -36,6 +39,27 @@ def model_bytes(
     writer = GraphWriter(name, version=1)
     write_language_model(writer, sizes, cached=cached, packed=packed)
     return writer.serialise()
+
+
+def windowed(content: bytes, windows: Mapping[int, int]) -> bytes:
+    """Return a language model some of whose layers look back over a window, and keep no more.
+
+    Args:
+        content: The file of a model that takes and gives a cache.
+        windows: Tokens of a window, by layer.
+    """
+    model = onnx.load_model_from_string(content)
+    layers = [node for node in model.graph.node if node.op_type == "GroupQueryAttention"]
+    for layer, window in windows.items():
+        (given,) = [item for item in layers[layer].attribute if item.name == "local_window_size"]
+        given.i = window
+        layers[layer].attribute.append(helper.make_attribute("sliding_window_cache", 1))
+        for info in (*model.graph.input, *model.graph.output):
+            if f".{layer}." in info.name:
+                when = "past" if info.name.startswith("past") else "total"
+                info.type.tensor_type.shape.dim[2].dim_param = f"{when}_sliding_length"
+    serialised: bytes = model.SerializeToString()
+    return serialised
 
 
 def write_folder(folder: Path, sizes: LlmSizes = TINY, *, name: str = "tiny") -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
 import pytest
 
 from pytest_ortbench.core.generation import Decoder
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.decoders import decoder_of, is_cache_of
+from tests.generation.folders import TINY, model_bytes, windowed
 from tests.models.decoder_graphs import HEADS, KV, SIZE, VOCABULARY, WIDTH, grouped, joined
 from tests.models.graphs import BOOL, INT32, INT64, constant, node, read, value
 
@@ -215,3 +217,16 @@ def opaque():
             item.domain = "of.somebody"
     proto.opset_import.add(domain="of.somebody", version=1)
     return proto
+
+
+def test_a_layer_with_a_window_is_told_from_one_that_keeps_all(tmp_path: Path) -> None:
+    proto = onnx.load_model_from_string(windowed(model_bytes(TINY), {0: 24}))
+    model = read(proto, tmp_path)
+    decoder = decoder_in(model)
+    assert [tensor.window for tensor in decoder.cache] == [24, 24, 0, 0]
+    assert decoder.window == 24
+    assert decoder.shares_buffers
+    assert model.implied_dims["past_sliding_length"] == 24
+    assert "past_sequence_length" not in model.implied_dims
+    first, _, second, _ = decoder.cache
+    assert (first.sized(2, 0)[2], second.sized(2, 5)[2]) == (24, 5)

@@ -132,6 +132,28 @@ def test_lengths_of_one_cache_are_one_size() -> None:
     }
 
 
+@pytest.mark.parametrize("windows", [(8, 0), (8, 8)], ids=["one", "all"])
+def test_a_window_is_as_long_whatever_the_past(windows: tuple[int, int]) -> None:
+    """The total is what was read: of the past where something holds all of it, and the tokens."""
+    model = decoder_model(sizes=(0, 2, 0, 4), implied_dims={"w": 8})
+    decoder = model.decoder
+    assert decoder is not None
+    shapes = [("b", "h", "w" if window else "p", "d") for window in windows]
+    cached = zip(model.inputs[2:], shapes, strict=True)
+    inputs = (*model.inputs[:2], *(replace(info, shape=shape) for info, shape in cached))
+    cache = tuple(
+        replace(tensor, window=window)
+        for tensor, window in zip(decoder.cache, windows, strict=True)
+    )
+    model = replace(model, inputs=inputs, decoder=replace(decoder, cache=cache))
+    (entry,) = planned(model, generate="off", dims={"s": (3,)})
+    shapes_fed = shapes_of(entry)
+    past = 0 if all(windows) else 128
+    assert shapes_fed["attention_mask"] == (1, past + 3)
+    fed = [shapes_fed[name] for name in ("past.key", "past.value")]
+    assert fed == [(1, 2, window or past, 4) for window in windows]
+
+
 def test_a_model_that_is_to_generate_and_is_no_decoder_is_refused_once() -> None:
     model = decoder_model()
     entries = planned(

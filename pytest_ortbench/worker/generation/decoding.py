@@ -91,6 +91,8 @@ class SessionDecoder:
         self._logits: dict[int, npt.NDArray[Any]] = {}
         self._cache = self._base = [self._empty(tensor) for tensor in decoder.cache]
         self._past = self._depth = 0
+        #: What windows held when the cache was filled, by place: requests push it out.
+        self._windows: dict[int, npt.NDArray[Any]] = {}
         #: Tokens that were read, where there is no cache and each step reads them again.
         self._read: Ids | None = None
 
@@ -129,7 +131,7 @@ class SessionDecoder:
 
     @property
     def cache_tokens(self) -> int:
-        """Tokens of a sequence that the bound cache has room for."""
+        """Tokens of a sequence that the bound cache has room for, beside its windows."""
         return self._length if self._decoder.shares_buffers else self._past
 
     @property
@@ -141,14 +143,23 @@ class SessionDecoder:
     def fill(self, ids: Ids) -> None:
         """Read tokens ``[batch, depth]`` that stand before every prompt from now on."""
         self._base, self._depth = [self._empty(tensor) for tensor in self._decoder.cache], 0
+        self._windows = {}
         self.rewind()
         for start in range(0, ids.shape[1], MOST_AT_ONCE):
             self.read(ids[:, start : start + MOST_AT_ONCE])
         self._base, self._depth = self._cache, self._past
+        if self._decoder.shares_buffers:
+            self._windows = {
+                place: self._base[place].numpy().copy()
+                for place, tensor in enumerate(self._decoder.cache)
+                if tensor.window
+            }
 
     def rewind(self) -> None:
         """Forget all tokens but those that stand before every prompt."""
         self._cache, self._past = self._base, self._depth
+        for place, values in self._windows.items():
+            self._base[place].update_inplace(values)
 
     def read(self, ids: Ids) -> int:
         """Run the model on the next tokens of each sequence.

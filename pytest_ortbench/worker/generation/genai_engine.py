@@ -20,7 +20,12 @@ from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.added_work import with_added_work
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel
-from pytest_ortbench.worker.generation.requests import LastWritten, generation_in, nothing
+from pytest_ortbench.worker.generation.requests import (
+    LastWritten,
+    decoder_in,
+    generation_in,
+    nothing,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +37,8 @@ if TYPE_CHECKING:
 class GenaiEngine(LastWritten):
     """Carries out requests with generators of onnxruntime-genai, each with an empty cache.
 
-    Where tokens stand before every prompt, one generator keeps them and goes back to them.
+    Where tokens stand before every prompt, one generator keeps them and goes back to them. Where
+    the model has a window that a request pushes them out of, they are read again before each.
 
     Args:
         model: What generates.
@@ -44,9 +50,11 @@ class GenaiEngine(LastWritten):
         self._batch = case.batch
         self._length = generation_in(case).length
         self._added_work = case.added_work
+        self._drops_tokens = 0 < decoder_in(case).window < self._length
         #: Where the provider has a queue of its own, a token is there once it can be read.
         self._waits = case.provider.name != CPU
         self._generator: Any = None
+        self._before: Ids | None = None
         self._depth = 0
         self._template = _template_of(model)
 
@@ -63,9 +71,8 @@ class GenaiEngine(LastWritten):
                 "Measure --ort-depth at batch 1, or under --ort-engines=session",
                 phase="first",
             )
-        self._generator = self._model.generator(length=self._length)
-        self._generator.append_tokens(_as_given(ids))
-        self._depth = ids.shape[1]
+        self._before, self._depth = ids, ids.shape[1]
+        self._read_before(ids)
 
     def request(
         self, prompt: Ids, new_tokens: int, *, at_first: Callable[[], object] = nothing
@@ -80,7 +87,9 @@ class GenaiEngine(LastWritten):
         clock = perf_counter_ns
         text_ns = self._text_ns(prompt)
         ids = _as_given(prompt)
-        if self._depth:
+        if self._before is not None and self._drops_tokens:
+            self._read_before(self._before)
+        elif self._depth:
             self._generator.rewind_to(self._depth)
         else:
             self._generator = None  # the one before goes first: two caches would be held at a time
@@ -125,6 +134,11 @@ class GenaiEngine(LastWritten):
     def release(self) -> None:
         """Let go of the cache; no request can follow."""
         self._generator = None
+
+    def _read_before(self, ids: Ids) -> None:
+        self._generator = None  # the one before goes first: two caches would be held at a time
+        self._generator = self._model.generator(length=self._length)
+        self._generator.append_tokens(_as_given(ids))
 
     def _read_back(self, generator: Any, prompt_tokens: int) -> Ids:
         import numpy as np

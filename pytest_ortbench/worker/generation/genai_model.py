@@ -103,6 +103,8 @@ class GenaiModel:
     def __init__(self, case: Case, *, threads: int, profile: Path | None = None) -> None:
         self._genai, _ = load_genai()
         self._batch = case.batch
+        #: The least tokens that a generator must have room for.
+        self._window = decoder_in(case).window
         refuse_unsupported(case)
         folder = Path(decoder_in(case).folder).resolve()
         if not (folder / "genai_config.json").is_file():
@@ -130,7 +132,8 @@ class GenaiModel:
     def generator(self, *, length: int, batch: int | None = None, is_whole: bool = False) -> Any:
         """Return what generates greedily, and exactly, so many tokens of a sequence in all.
 
-        Tokens that end a text are not chosen before that, since the least length is the most, too.
+        Tokens that end a text are not chosen before that, since the least length is so long, too.
+        There is room for a window, where a layer of the model has one.
 
         Args:
             length: Tokens of a sequence at its end.
@@ -150,7 +153,7 @@ class GenaiModel:
             length: Tokens of a sequence at its end.
         """
         read = getattr(self._parameters(length, self._batch), "get_search_options", None)
-        options = dict(_search(length, self._batch) if read is None else read())
+        options = dict(self._search(length, self._batch) if read is None else read())
         return {name: _text(value) for name, value in options.items()}
 
     def close(self) -> None:
@@ -169,8 +172,20 @@ class GenaiModel:
 
     def _parameters(self, length: int, batch: int) -> Any:
         parameters = self._genai.GeneratorParams(self._model)
-        parameters.set_search_options(**_search(length, batch))
+        parameters.set_search_options(**self._search(length, batch))
         return parameters
+
+    def _search(self, length: int, batch: int) -> dict[str, Any]:
+        return {
+            "batch_size": batch,
+            "max_length": max(length, self._window),
+            "min_length": length,
+            "do_sample": False,
+            "num_beams": 1,
+            "num_return_sequences": 1,
+            "repetition_penalty": 1.0,
+            "no_repeat_ngram_size": 0,
+        }
 
     def _append_provider(self, config: Any, provider: Provider) -> None:
         if provider.name == CPU:
@@ -219,19 +234,6 @@ def _session_options(case: Case, threads: int) -> dict[str, object]:
         **session.entries,
     }
     return {name: value for name, value in asked.items() if value is not None}
-
-
-def _search(length: int, batch: int) -> dict[str, Any]:
-    return {
-        "batch_size": batch,
-        "max_length": length,
-        "min_length": length,
-        "do_sample": False,
-        "num_beams": 1,
-        "num_return_sequences": 1,
-        "repetition_penalty": 1.0,
-        "no_repeat_ngram_size": 0,
-    }
 
 
 def _is_chunked(folder: Path) -> bool:

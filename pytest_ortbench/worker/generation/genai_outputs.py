@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.generation.genai_model import PACKAGE, GenaiModel
+from pytest_ortbench.worker.generation.held_rows import held
 from pytest_ortbench.worker.generation.requests import decoder_in
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class GenaiOutputs:
         value: npt.NDArray[Any] = np.array(generator.get_output(name))
         for tensor in self._decoder.cache:
             if tensor.present == name:
-                return value.take(range(tokens), axis=tensor.length_axis)
+                return held(value, tensor, tokens)
         return value
 
     def _require_prompt(self, feed: Mapping[str, Any]) -> None:

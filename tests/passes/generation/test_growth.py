@@ -165,6 +165,22 @@ def test_a_cache_that_nobody_sees_is_computed_at_the_length_of_the_request() -> 
     assert "memory_per_token" in summary.missing
 
 
+def test_a_window_takes_nothing_for_one_more_token() -> None:
+    check = GenerationCheck(cache_bytes=38_000, cache_tokens=19, cache_computed_bytes=38_000)
+    result = make_generated([[make_request((9, 2, 2, 2))] * 3])
+    windowed = Decoder(
+        ids="ids",
+        logits="logits",
+        vocabulary=9,
+        cache=(CacheTensor(past="p", present="q", type="tensor(float)", shape=(0, 1), window=8),),
+    )
+    case = replace(result.case, model=replace(result.case.model, decoder=windowed))
+    summary = summarise(replace(result, case=case, generation=check))
+    assert summary.quantities["cache_computed"].value == 38_000
+    assert "cache_per_token" not in summary.quantities
+    assert summary.missing["cache_per_token"]
+
+
 def last(values: Sequence[int], value: int) -> tuple[int, ...]:
     return (*values[:-1], value)
 

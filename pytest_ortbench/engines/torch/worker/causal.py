@@ -98,13 +98,14 @@ class CausalModel(Eager):
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             with mode():
                 cache = new_cache(model)
-                if by_layer and feeds[by_layer[0][1][0]].shape[2]:
-                    for layer, (key, value) in by_layer:
-                        cache.update(
-                            from_numpy(feeds[key]).to(device),
-                            from_numpy(feeds[value]).to(device),
-                            layer,
-                        )
+                past = past_in(feeds, ids, by_layer)
+                for layer, (key, value) in by_layer if past else ():
+                    # A window has the same room from the first token on.
+                    cache.update(
+                        from_numpy(feeds[key][:, :, :past]).to(device),
+                        from_numpy(feeds[value][:, :, :past]).to(device),
+                        layer,
+                    )
                 output = model(
                     input_ids=from_numpy(feeds[ids]).to(device, torch.int64),
                     use_cache=True,
@@ -269,6 +270,28 @@ class CausalModel(Eager):
                 f"{self._folder.name}: {class_and_line(error)}",
                 kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
             ) from error
+
+
+def past_in(
+    feeds: Mapping[str, Any], ids: str, by_layer: Sequence[tuple[int, tuple[str, str]]]
+) -> int:
+    """Return how many tokens the fed cache holds.
+
+    Raises:
+        EngineRefusal: where a window has dropped some of them: how many there were can't be told.
+    """
+    if not by_layer:
+        return 0
+    rows = [feeds[key].shape[2] for _, (key, _) in by_layer]
+    mask = feeds.get("attention_mask")
+    past: int = max(rows) if mask is None else mask.shape[1] - feeds[ids].shape[1]
+    if past > min(rows):
+        raise EngineRefusal(
+            f"a layer keeps {min(rows)} tokens of {past}, and transformers takes no cache of which "
+            "some are dropped",
+            hint="Measure requests (--ort-generate=only), or a shorter past",
+        )
+    return past
 
 
 #: Inputs that are passed on as they are.

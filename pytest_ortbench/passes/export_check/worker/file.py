@@ -7,6 +7,7 @@ from pathlib import Path
 from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.passes.export_check.questions import AskFile, FileAnswered
 from pytest_ortbench.passes.export_check.worker.sets import feeds_of, magnitudes_of
+from pytest_ortbench.worker.generation.held_rows import with_held_rows
 from pytest_ortbench.worker.reference import reference_session
 from pytest_ortbench.worker.sample_file import Sample, SampleWriter
 from pytest_ortbench.worker.state import WorkerState
@@ -17,7 +18,7 @@ def ask_file(question: AskFile, state: WorkerState) -> FileAnswered:
     state.import_runtime()
     state.enter("export-check")
     case = question.case
-    session = reference_session(case)
+    session = with_held_rows(reference_session(case), case.model.decoder)
     names = tuple(output.name for output in session.get_outputs())
     samples: list[int] = []
     reasons: list[str] = []

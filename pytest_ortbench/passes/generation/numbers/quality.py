@@ -49,7 +49,13 @@ def add_check(collector: Collector, result: CaseResult) -> None:
     unseen = "the engine does not show its cache"
     collector.add("cache_bytes", check.cache_bytes, reason=unseen)
     collector.add("cache_computed", check.cache_computed_bytes, reason=unseen)
-    _add_memory(collector, check, tokens=check.cache_tokens or _tokens_of_request(result))
+    decoder = result.case.model.decoder
+    _add_memory(
+        collector,
+        check,
+        tokens=check.cache_tokens or _tokens_of_request(result),
+        window=0 if decoder is None else decoder.window,
+    )
 
 
 def _tokens_of_request(result: CaseResult) -> int:
@@ -135,19 +141,23 @@ def _add_likeness(collector: Collector, check: GenerationCheck) -> None:
     collector.add("greedy_prefix", min(likeness.same_until), samples=likeness.sequences)
 
 
-def _add_memory(collector: Collector, check: GenerationCheck, *, tokens: int) -> None:
+def _add_memory(collector: Collector, check: GenerationCheck, *, tokens: int, window: int) -> None:
     """Add what a token of all sequences takes.
 
     Args:
         collector: Takes the numbers.
         check: What was seen.
         tokens: Of a sequence, in the cache whose bytes were computed.
+        window: Tokens that a part of the cache has room for, however long the text; 0 without one.
     """
-    computed = check.cache_computed_bytes
+    computed = 0 if window else check.cache_computed_bytes
     collector.add(
         "cache_per_token",
         computed / tokens if computed and tokens else None,
-        reason="there is no cache",
+        reason=f"a part of the cache is as long as a window of {window} tokens, however long the "
+        "text is"
+        if window
+        else "there is no cache",
     )
     growth = check.growth
     reason = "it was not checked" if growth is None else _why_no_memory(growth)

@@ -71,7 +71,8 @@ def growth_of_context(measured: RequestCase, *, prompt_tokens: int) -> ContextGr
     start = prompt_tokens + _WARM
     # Past the end of a request only where the context is known: positions may end there.
     room = decoder.context or asked.length
-    longest = min(room, start + _MOST_BYTES // max(1, cache_bytes(own, case.batch, 1, {})))
+    none, one = (cache_bytes(own, case.batch, tokens, {}) for tokens in (0, 1))
+    longest = min(room, start + _MOST_BYTES // max(1, one - none))
     if longest <= start:
         return ContextGrowth(
             reason=f"a context of {room} tokens is too short to watch the cache grow"
