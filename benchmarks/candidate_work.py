@@ -10,10 +10,11 @@ starts it.
 from __future__ import annotations
 
 import gc
-import itertools
 import json
+import mmap
 import os
 import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -35,35 +36,24 @@ def _product(rows: int, inner: int, columns: int) -> Unit:
     return lambda: np.matmul(left, right, out=out)
 
 
-def _sizes() -> Unit:
-    """Products of several sizes in a row: calls, cache of the second level, cache of the third."""
-    products = [_product(side, side, side) for side in (32, 64, 128, 256, 512)]
-
-    def unit() -> None:
-        for product in products:
-            product()
-
-    return unit
-
-
-def _convolution() -> Unit:
-    """A convolution of 3 × 3 as a copy of its windows and a product: 64 channels of 28 × 28."""
-    image, filters = _drawn(64, 30, 30), _drawn(64, 64 * 9)
+def _convolution(channels: int, side: int) -> Unit:
+    """A convolution of 3 × 3 as a copy of its windows and a product."""
+    image, filters = _drawn(channels, side + 2, side + 2), _drawn(channels, channels * 9)
     windows = sliding_window_view(image, (3, 3), axis=(1, 2)).transpose(0, 3, 4, 1, 2)
     columns = np.empty(windows.shape, dtype=np.float32)
-    out = np.empty((64, 28 * 28), dtype=np.float32)
+    out = np.empty((channels, side * side), dtype=np.float32)
 
     def unit() -> None:
         np.copyto(columns, windows)
-        np.matmul(filters, columns.reshape(64 * 9, 28 * 28), out=out)
+        np.matmul(filters, columns.reshape(channels * 9, side * side), out=out)
 
     return unit
 
 
-def _mixture() -> Unit:
-    """A product of 256 × 256, then a multiplication in place of 2 MiB that no cache holds."""
+def _mixture(whole_bytes: int) -> Unit:
+    """A product of 256 × 256, then a multiplication in place of the next 2 MiB of so many."""
     product = _product(256, 256, 256)
-    stream = MemoryPass(piece_bytes=2 * 2**20).unit()
+    stream = MemoryPass(whole_bytes=whole_bytes, piece_bytes=2 * 2**20).unit()
 
     def unit() -> None:
         product()
@@ -84,36 +74,74 @@ def _chain() -> Unit:
     return unit
 
 
-def _apart(made: Callable[[], Unit]) -> Callable[[], Unit]:
-    """Return a maker of units each of which binds the thread that calls it to the next CPU."""
-    cpus = itertools.cycle(sorted(os.sched_getaffinity(0)))
-
-    def make() -> Unit:
-        unit, cpu = made(), next(cpus)
-        is_bound = False
-
-        def bound() -> object:
-            nonlocal is_bound
-            if not is_bound:
-                os.sched_setaffinity(0, {cpu})
-                is_bound = True
-            return unit()
-
-        return bound
-
-    return make
+#: Values that a unit hands over, there and back, and how long the other side spins for the next.
+_HANDOVERS, _SPIN_NS = 500, 1_000_000
+#: A unit that the other side does not take part in, since it has no CPU, ends by then.
+_PATIENCE_NS = 20_000_000
+#: Places of the two values: each on a cache line of its own.
+_SENT, _BACK, _SHARED_BYTES = 0, 2048, 4096
 
 
-#: What makes a unit of each, for one thread. "apart" needs a process of its own: what it binds
-#: stays bound.
+def _handover() -> Unit:
+    """Values go to another process and back through shared memory: what two CPUs are apart."""
+    shared = memoryview(mmap.mmap(-1, _SHARED_BYTES))
+    wakes, wake = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.close(wake)
+            _echo(shared, wakes)
+        finally:
+            os._exit(0)
+    os.close(wakes)
+    asleep_from_ns = 0
+
+    def unit() -> None:
+        nonlocal asleep_from_ns
+        if time.monotonic_ns() > asleep_from_ns:
+            os.write(wake, b"w")
+        until_ns = time.monotonic_ns() + _PATIENCE_NS
+        for number in range(_HANDOVERS):
+            value, looks = 1 + number % 200, 0
+            shared[_SENT] = value
+            while shared[_BACK] != value:
+                looks += 1
+                if looks & 1023 == 0 and time.monotonic_ns() > until_ns:
+                    return
+        # Before it would be, so that no value waits for a side that sleeps.
+        asleep_from_ns = time.monotonic_ns() + _SPIN_NS // 4
+
+    return unit
+
+
+def _echo(shared: memoryview, wakes: int) -> None:
+    """Send each value back; sleep when none came for a while, and end with the other side."""
+    last, looks = 0, 0
+    while os.read(wakes, 4096):
+        until_ns = time.monotonic_ns() + _SPIN_NS
+        while True:
+            value = shared[_SENT]
+            looks += 1
+            if value != last:
+                shared[_BACK] = last = value
+                looks = 0
+            elif looks & 255 == 0:
+                now_ns = time.monotonic_ns()
+                if looks == 256:
+                    until_ns = now_ns + _SPIN_NS
+                elif now_ns > until_ns:
+                    break
+
+
+#: What makes a unit of each, for one thread. "handover" needs a process of its own, which it forks.
 WORKS: dict[str, Callable[[], Unit]] = {
     "product": MatrixProduct().unit,
-    "product apart": _apart(MatrixProduct().unit),
     "large product": lambda: _product(1024, 1024, 256),
-    "sizes": _sizes,
-    "convolution": _convolution,
-    "mixture": _mixture,
+    "convolution": lambda: _convolution(64, 28),
+    "large convolution": lambda: _convolution(32, 112),
+    "mixture": lambda: _mixture(128 * 2**20),
+    "mixture in cache": lambda: _mixture(8 * 2**20),
     "chain": _chain,
+    "handover": _handover,
 }
 
 

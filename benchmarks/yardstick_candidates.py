@@ -58,6 +58,8 @@ _MODEL_NS, _SETTLING_NS = 12_000_000, 1_500_000
 _SHORT_NS, _LONG_NS = 1_700_000, 12_000_000
 _WARM_UP_S, _OPEN_S = 0.6, 300.0
 _DRAWS = 4000
+#: What the kernel counts for each thread, and the threads that are kept apart.
+_COUNTS, _THREADS_KEPT = ("ran_ns", "waited_ns", "voluntary", "forced", "faults"), 3
 #: A launch is slow if its floor is above the lower quartile of all by so much.
 _SLOW = 1.25
 
@@ -93,36 +95,31 @@ class Candidate:
     @property
     def process(self) -> tuple[int, bool]:
         """What candidates that share a process have in common."""
-        return self.blas_threads, self.is_apart
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether its threads bind themselves to CPUs of their own."""
-        return self.work.endswith("apart")
+        return self.blas_threads, self.work == "handover"
 
 
 #: By the threads of the model.
 CANDIDATES: dict[int, tuple[Candidate, ...]] = {
     1: (
         Candidate(work="product", block_ns=_SHORT_NS),
-        Candidate(work="product", block_ns=_SHORT_NS, beside=True),
         Candidate(work="product"),
         Candidate(work="product", beside=True),
         Candidate(work="large product", beside=True),
-        Candidate(work="sizes", beside=True),
         Candidate(work="convolution", beside=True),
+        Candidate(work="large convolution", beside=True),
         Candidate(work="mixture", beside=True),
+        Candidate(work="mixture in cache", beside=True),
         Candidate(work="network", beside=True),
         Candidate(work="itself", beside=True),
     ),
     2: (
         Candidate(work="product", block_ns=_SHORT_NS, threads=2),
         Candidate(work="product", threads=2),
-        Candidate(work="product apart", threads=2),
+        Candidate(work="mixture", threads=2),
         Candidate(work="product"),
+        Candidate(work="handover", block_ns=_SHORT_NS),
         Candidate(work="product", blas_threads=2),
         Candidate(work="chain", blas_threads=2),
-        Candidate(work="sizes", blas_threads=2),
         Candidate(work="convolution", blas_threads=2),
         Candidate(work="network"),
         Candidate(work="itself"),
@@ -214,41 +211,56 @@ class ThreadFacts:
     """What the kernel has counted for the threads of a process so far (Linux).
 
     Attributes:
-        cpu: The CPU on which the busiest thread ran last.
-        ran_ns: Time on a CPU, all threads.
-        waited_ns: Time in which a thread could have run and waited for a CPU.
-        voluntary: Changes to another process because a thread slept.
-        forced: Changes to another process because the kernel took the CPU away.
+        of_threads: By the thread's number: nanoseconds on a CPU, nanoseconds in which it could have
+            run and waited for one, times that it slept, times that the kernel took the CPU away,
+            page faults, and the CPU on which it ran last.
+        steal: Ticks of all CPUs that the hypervisor gave to others.
     """
 
-    cpu: int
-    ran_ns: int
-    waited_ns: int
-    voluntary: int
-    forced: int
+    of_threads: dict[str, tuple[int, ...]]
+    steal: int
 
     @classmethod
     def of(cls, pid: int) -> ThreadFacts:
         """Read them."""
-        threads: list[tuple[int, int, int, int, int]] = []
+        of_threads = {}
         for folder in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
                 ran, waited, _ = map(int, (folder / "schedstat").read_text().split())
-                cpu = int((folder / "stat").read_text().rpartition(")")[2].split()[36])
+                stat = (folder / "stat").read_text().rpartition(")")[2].split()
                 status = (folder / "status").read_text().splitlines()
-                voluntary, forced = (
+                slept, taken = (
                     next(int(line.split()[1]) for line in status if line.startswith(name))
                     for name in ("voluntary_ctxt", "nonvoluntary_ctxt")
                 )
-                threads.append((ran, waited, cpu, voluntary, forced))
-        ran, waited, cpus, voluntaries, forced_all = zip(*threads, strict=True)
-        return cls(
-            cpu=cpus[ran.index(max(ran))],
-            ran_ns=sum(ran),
-            waited_ns=sum(waited),
-            voluntary=sum(voluntaries),
-            forced=sum(forced_all),
-        )
+                faults, cpu = int(stat[7]), int(stat[36])
+                of_threads[folder.name] = (ran, waited, slept, taken, faults, cpu)
+        steal = int(Path("/proc/stat").read_text().split(maxsplit=9)[8])
+        return cls(of_threads=of_threads, steal=steal)
+
+    @property
+    def cpu(self) -> int:
+        """The CPU on which the busiest thread ran last."""
+        return max(self.of_threads.values())[-1]
+
+    def since(self, earlier: ThreadFacts) -> dict[str, Any]:
+        """Return what was counted between two times."""
+        none = (0,) * len(_COUNTS)
+        both = [
+            (now, earlier.of_threads.get(thread, none)) for thread, now in self.of_threads.items()
+        ]
+        counts = [
+            sum(now[index] - then[index] for now, then in both) for index in range(len(_COUNTS))
+        ]
+        # The busiest first: nanoseconds, and the CPU.
+        threads = sorted(((now[0] - then[0], now[-1]) for now, then in both), reverse=True)
+        return {
+            **dict(zip(_COUNTS, counts, strict=True)),
+            "cpu": self.cpu,
+            "of_threads_ns": [ran for ran, _ in threads[:_THREADS_KEPT]],
+            "of_threads_cpu": [cpu for _, cpu in threads[:_THREADS_KEPT]],
+            "steal": self.steal - earlier.steal,
+        }
 
 
 def main() -> int:
@@ -341,16 +353,15 @@ def launch(model: ModelSide, sides: dict[Candidate, Side]) -> Line:
     everywhere = os.sched_getaffinity(0)
     own = Candidate(work="itself", block_ns=_MODEL_NS)
     p50: list[int] = []
-    model_blocks: dict[str, list[int]] = defaultdict(list)
+    model_blocks: dict[str, list[Any]] = defaultdict(list)
     others: dict[str, dict[str, list[int]]] = {
         candidate.name: {"mean_ns": [], "low_ns": [], "next_to": []} for candidate in sides
     }
 
     def add(candidate: Candidate, next_to: int) -> None:
         side = sides[candidate]
-        if not candidate.is_apart:
-            cpus = {ThreadFacts.of(model.pid).cpu} if candidate.beside else everywhere
-            os.sched_setaffinity(side.pid, cpus)
+        cpus = {ThreadFacts.of(model.pid).cpu} if candidate.beside else everywhere
+        os.sched_setaffinity(side.pid, cpus)
         durations, blocks = side.time(candidate), others[candidate.name]
         blocks["mean_ns"].append(_mean(durations))
         blocks["low_ns"].append(min(durations))
@@ -368,9 +379,8 @@ def launch(model: ModelSide, sides: dict[Candidate, Side]) -> Line:
             model_blocks["mean_ns"].append(_mean(durations))
             model_blocks["low_ns"].append(min(durations))
             model_blocks["wall_ns"].append(wall_ns)
-            model_blocks["cpu"].append(later.cpu)
-            for name in ("ran_ns", "waited_ns", "voluntary", "forced"):
-                model_blocks[name].append(getattr(later, name) - getattr(facts, name))
+            for name, counted in later.since(facts).items():
+                model_blocks[name].append(counted)
             add(after, index)
     return {"p50_ns": median(p50), **model_blocks, "candidates": others}
 
@@ -467,12 +477,23 @@ def slow_launches(launches: Sequence[Line]) -> list[str]:
     return texts
 
 
+def _share_on_one_cpu(line: Line) -> float:
+    cpus = line["of_threads_cpu"]
+    return sum(len(set(of_block[:2])) < 2 for of_block in cpus) / len(cpus)
+
+
 #: What the kernel counted of the threads in the blocks of a launch.
 THREAD_FACTS: dict[str, Callable[[Line], float]] = {
     "CPUs that threads ran on": lambda line: sum(line["ran_ns"]) / sum(line["wall_ns"]),
     "CPUs that threads waited for": lambda line: sum(line["waited_ns"]) / sum(line["wall_ns"]),
     "sleeps a block": lambda line: sum(line["voluntary"]) / len(line["voluntary"]),
     "times the CPU was taken away, a block": lambda line: sum(line["forced"]) / len(line["forced"]),
+    "page faults a block": lambda line: sum(line["faults"]) / len(line["faults"]),
+    "stolen ticks a block": lambda line: sum(line["steal"]) / len(line["steal"]),
+    "blocks whose two busiest threads are on one CPU": _share_on_one_cpu,
+    "CPU time of the second thread, of the first": lambda line: median(
+        sum(threads[1:2]) / max(1, threads[0]) for threads in line["of_threads_ns"]
+    ),
     "ratio of the fastest inference to the floor": lambda line: (
         min(line["low_ns"]) / floor(line["mean_ns"])
     ),

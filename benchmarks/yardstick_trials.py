@@ -59,6 +59,13 @@ THREADS = (1, 2)
 
 #: Rounds of a process that are stored.
 _KEPT_ROUNDS = 100
+_OF_ROUNDS = (
+    "model_mean_ns",
+    "model_low_ns",
+    "yardstick_mean_ns",
+    "yardstick_low_ns",
+    "handover_ns",
+)
 #: Runs that lie further apart are of two occasions.
 _APART = timedelta(minutes=30)
 _FLOOR_PERCENT = 5
@@ -147,22 +154,15 @@ def launch_of(turns: YardstickTurns | None) -> Run:
     """Return the rounds of one process: blocks of both sides, in nanoseconds."""
     if turns is None or turns.yardstick is None:
         return {"absence": "" if turns is None else turns.absence}
-    rounds = list(
-        zip(
-            turns.model_mean_ns,
-            turns.model_low_ns,
-            turns.yardstick_mean_ns,
-            turns.yardstick_low_ns,
-            strict=True,
-        )
-    )
+    names = [name for name in _OF_ROUNDS if getattr(turns, name)]
+    rounds = list(zip(*(getattr(turns, name) for name in names), strict=True))
     kept = spread_evenly(rounds, _KEPT_ROUNDS)
-    names = ("model_mean_ns", "model_low_ns", "yardstick_mean_ns", "yardstick_low_ns")
     return {
         "yardstick": turns.yardstick.identity,
         "rounds": turns.rounds,
         "cpus": [turns.model_cpus, turns.yardstick_cpus],
         "best_ns": turns.best_ns,
+        "best_handover_ns": turns.best_handover_ns,
         **dict(zip(names, map(list, zip(*kept, strict=True)), strict=True)),
     }
 

@@ -178,6 +178,8 @@ def make_turns(
     yardstick: Yardstick | None = None,
     best_ns: int | None = 490_000,
     cpus: float = 1.0,
+    handover_ns: Sequence[int | None] = (),
+    best_handover_ns: int | None = None,
 ) -> YardstickTurns:
     """Blocks of a model and of a yardstick in turns, which the machine slows down alike.
 
@@ -192,6 +194,8 @@ def make_turns(
         yardstick: By default ``make_yardstick()``.
         best_ns: The best known time of the yardstick.
         cpus: CPUs that both sides keep busy.
+        handover_ns: What a value takes from CPU to CPU, each for as many rounds as the next one.
+        best_handover_ns: Likewise what it takes at best.
     """
     draw = random.Random(f"{seed}/turns")
     factors = [slower[index * len(slower) // rounds] for index in range(rounds)]
@@ -211,6 +215,12 @@ def make_turns(
         model_cpus=cpus,
         yardstick_cpus=cpus,
         best_ns=best_ns,
+        handover_ns=tuple(
+            handover_ns[index * len(handover_ns) // rounds] for index in range(rounds)
+        )
+        if handover_ns
+        else (),
+        best_handover_ns=best_handover_ns,
     )
 
 

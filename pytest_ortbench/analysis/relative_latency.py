@@ -3,7 +3,8 @@
 A worker gives one ratio. On one CPU it is that of the floors, the 5th percentiles of the blocks of
 either side: one minute or another, both sides have blocks that nothing disturbed. A model on
 several CPUs has few of those, so there it is the median of the ratios of blocks that were timed
-in one round. ``docs/concepts/yardstick.md`` has what both are worth.
+in one round. Rounds in which the CPUs were far apart (:mod:`pytest_ortbench.analysis.far_cpus`) are
+left out. ``docs/concepts/yardstick.md`` has what both are worth.
 
 Two ratios compare only where the same yardstick took turns with the same model on as many CPUs: see
 :func:`mismatch`.
@@ -12,7 +13,8 @@ Two ratios compare only where the same yardstick took turns with the same model 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from statistics import median
 
 from pytest_ortbench.analysis.between_processes import (
@@ -20,6 +22,7 @@ from pytest_ortbench.analysis.between_processes import (
     OfProcess,
     over_processes,
 )
+from pytest_ortbench.analysis.far_cpus import FAR, are_far, nearest_handover_ns
 from pytest_ortbench.analysis.order import nearest_rank
 from pytest_ortbench.analysis.paired_ratio import paired_ratio
 from pytest_ortbench.analysis.samples import between_runs
@@ -54,6 +57,8 @@ class RelativeLatency:
         best_s: What a unit of work takes in quiet minutes of the machine; ``None`` if not known.
         model_cpus: CPUs that the model kept busy, the median of the workers; ``None`` if unknown.
         yardstick_cpus: Likewise of the yardstick.
+        handover_s: What a value took from one CPU to another and back, the median of the rounds
+            that count; ``None`` if unknown.
     """
 
     yardstick: Yardstick
@@ -65,6 +70,7 @@ class RelativeLatency:
     best_s: float | None
     model_cpus: float | None
     yardstick_cpus: float | None
+    handover_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +79,8 @@ class NoRelativeLatency:
 
     Attributes:
         cause: Name of the flag that says that CPUs were lacking; ``absence``: a worker had no
-            yardstick; ``yardsticks``: not the same one in all workers; ``rounds``: too few.
+            yardstick; ``yardsticks``: not the same one in all workers; ``rounds``: too few;
+            ``FAR-CPUS``: too few while the CPUs were near each other.
         reason: The same as a sentence.
     """
 
@@ -86,7 +93,8 @@ class Mismatch:
     """The first fact for which two relative latencies do not compare.
 
     Attributes:
-        field: Its name: ``yardstick``, ``estimator``, ``model_cpus``, ``yardstick_cpus``.
+        field: Its name: ``yardstick``, ``estimator``, ``model_cpus``, ``yardstick_cpus``,
+            ``handover``.
         before: What the earlier one has.
         after: What the later one has.
     """
@@ -113,10 +121,16 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
         reason = "the workers took turns with different yardsticks" if workers else "no worker"
         return NoRelativeLatency(cause="yardsticks", reason=reason)
     (yardstick,) = yardsticks
-    fewest = min(len(turns.model_mean_ns) for turns in workers)
-    if fewest < _FEWEST_ROUNDS:
-        reason = f"{fewest} rounds with the yardstick, at least {_FEWEST_ROUNDS} are needed"
-        return NoRelativeLatency(cause="rounds", reason=reason)
+    near = _near(workers)
+    for cause, kept, when in (
+        ("rounds", workers, ""),
+        ("FAR-CPUS", near, " while the CPUs were near each other"),
+    ):
+        fewest = min(len(turns.model_mean_ns) for turns in kept)
+        if fewest < _FEWEST_ROUNDS:
+            reason = f"{fewest} rounds with the yardstick{when}, {_FEWEST_ROUNDS} are needed"
+            return NoRelativeLatency(cause=cause, reason=reason)
+    workers = near
     model_cpus = _middle([turns.model_cpus for turns in workers])
     estimator = _estimator(yardstick, model_cpus)
     estimate = _floors if estimator == "floors" else _blocks
@@ -134,6 +148,7 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
         best_s=min(best) * 1e-9 if best else None,
         model_cpus=model_cpus,
         yardstick_cpus=_middle([turns.yardstick_cpus for turns in workers]),
+        handover_s=_handover_s(workers),
     )
 
 
@@ -156,7 +171,31 @@ def mismatch(before: RelativeLatency, after: RelativeLatency) -> Mismatch | None
             old is not None and max(old, new) > (1 + _SAME_CPUS) * min(old, new)
         ):
             return Mismatch(field=field, before=_cpus(old), after=_cpus(new))
+    ways = [way for way in (before.handover_s, after.handover_s) if way is not None]
+    if len(ways) == 2 and max(ways) > FAR * min(ways):
+        old_text, new_text = (f"{1e9 * way:.0f} ns" for way in ways)
+        return Mismatch(field="handover", before=old_text, after=new_text)
     return None
+
+
+def _near(workers: Sequence[YardstickTurns]) -> list[YardstickTurns]:
+    """The same workers with the rounds in which the CPUs were near each other."""
+    nearest_ns = nearest_handover_ns(workers)
+    return [_only(turns, [not far for far in are_far(turns, nearest_ns)]) for turns in workers]
+
+
+def _only(turns: YardstickTurns, kept: Sequence[bool]) -> YardstickTurns:
+    return replace(
+        turns,
+        model_mean_ns=tuple(compress(turns.model_mean_ns, kept)),
+        yardstick_mean_ns=tuple(compress(turns.yardstick_mean_ns, kept)),
+        handover_ns=tuple(compress(turns.handover_ns, kept)),
+    )
+
+
+def _handover_s(workers: Sequence[YardstickTurns]) -> float | None:
+    known = [took for turns in workers for took in turns.handover_ns if took is not None]
+    return median(known) * 1e-9 if known else None
 
 
 def _absence(turns: YardstickTurns | None) -> str:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from statistics import median
 
 from pytest_ortbench.analysis.chains import idle_in, idle_words
+from pytest_ortbench.analysis.far_cpus import are_far, nearest_handover_ns
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.order import binomial_probability, samples_needed
@@ -40,6 +41,8 @@ SPREAD_SHARE = 0.10
 STEAL_SHARE = 0.02
 CORE_SHARE = 0.90
 STARVED_SHARE = 0.25
+#: ``FAR-CPUS``: of the rounds of a case that took turns with a yardstick on several threads.
+FAR_SHARE = 0.10
 RESOLUTION_SHARE = 0.01
 
 #: Precisions that a provider may execute in another one, and what their kernels read.
@@ -217,6 +220,25 @@ def _cpu_share(result: CaseResult) -> str:
         1, sum(samples.wall_ns for samples in workers)
     )
     return f"{starved} of {blocks} blocks; {share:.2f} cores in use on average"
+
+
+def _far_cpus(result: CaseResult) -> str:
+    """Rounds of the yardstick in which a value took long from one CPU to another."""
+    turns = [worker.yardstick for worker in result.measurements if worker.yardstick is not None]
+    nearest_ns = nearest_handover_ns(turns)
+    far = [is_far for worker in turns for is_far in are_far(worker, nearest_ns)]
+    if nearest_ns is None or sum(far) <= FAR_SHARE * len(far):
+        return ""
+    ways = [
+        took
+        for worker in turns
+        for took, is_far in zip(worker.handover_ns, are_far(worker, nearest_ns), strict=False)
+        if is_far and took is not None
+    ]
+    return (
+        f"in {sum(far)} of {len(far)} rounds a value took {median(ways):.0f} ns from one CPU to "
+        f"another and back, {nearest_ns} ns where they are nearest"
+    )
 
 
 def _throttled(result: CaseResult) -> str:
@@ -423,6 +445,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "UNSTEADY": unsteady,
     "STEAL": _steal,
     "CPU-SHARE": _cpu_share,
+    "FAR-CPUS": _far_cpus,
     "OTHER-RUN": _other_run,
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,

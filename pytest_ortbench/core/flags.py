@@ -62,6 +62,13 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Stop other programs on this machine.",
     ),
     flag_kind(
+        "FAR-CPUS",
+        "blurs",
+        "the host had moved the machine's CPUs far apart, so that threads of a model wait longer "
+        "for each other",
+        "Measure again in a minute, with fewer --ort-threads, or on a machine that is not shared.",
+    ),
+    flag_kind(
         "OTHER-RUN",
         "blurs",
         "another run of pytest-ortbench measured on this machine at the same time",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.samples import Block
+
 #: What each yardstick does.
 YARDSTICKS: dict[str, str] = {
     "serial": "a matrix product on one thread",
@@ -60,6 +62,20 @@ class Yardstick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class YardstickBlock:
+    """What one turn of a yardstick gave.
+
+    Attributes:
+        block: Its units of work.
+        handover_ns: What a value took from one CPU to another and back right after them; ``None``
+            if one did not come back in time, or the yardstick works on one thread.
+    """
+
+    block: Block
+    handover_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class YardstickTurns:
     """The blocks of one worker and of a yardstick, which took turns; or why there was none.
 
@@ -81,6 +97,10 @@ class YardstickTurns:
         yardstick_cpus: Likewise of the yardstick.
         best_ns: What a unit of work of the yardstick takes in quiet minutes of this machine, as
             far as it is known once this worker is done; ``None`` if it is not.
+        handover_ns: What a value took from one CPU to another and back in each round; ``None``
+            where it did not come back in time. Empty if the yardstick works on one thread.
+        best_handover_ns: Likewise what it takes where the CPUs are nearest; ``None`` if that is
+            not known.
     """
 
     absence: str = ""
@@ -96,3 +116,5 @@ class YardstickTurns:
     model_cpus: float | None = None
     yardstick_cpus: float | None = None
     best_ns: int | None = None
+    handover_ns: tuple[int | None, ...] = ()
+    best_handover_ns: int | None = None

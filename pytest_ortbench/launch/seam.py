@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from pytest_ortbench.core.accuracy import ReferenceSpread
 from pytest_ortbench.core.case import Case, Provider, Runtime
-from pytest_ortbench.core.outcome import Block, Failure, RuntimeInfo
-from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.core.outcome import Failure, RuntimeInfo
+from pytest_ortbench.core.yardstick import Yardstick, YardstickBlock
 from pytest_ortbench.launch.service_process import ServiceProcess
 from pytest_ortbench.schema.case_questions import Opened
 from pytest_ortbench.schema.question import CaseQuestion, Question
@@ -52,7 +52,7 @@ class YardstickWorker(Protocol):
     def yardstick(self) -> Yardstick:
         """What decides how fast it is."""
 
-    def time(self, units: int, *, untimed: int) -> Block:
+    def time(self, units: int, *, untimed: int) -> YardstickBlock:
         """Let it go on, time units of its work, and suspend it again.
 
         Args:

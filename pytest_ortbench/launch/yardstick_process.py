@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.samples import Block
-from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.core.yardstick import Yardstick, YardstickBlock
 from pytest_ortbench.launch.process import WorkerProcess
 from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.schema.question import Question
@@ -57,7 +56,7 @@ class YardstickProcess:
         """Process id."""
         return self._process.pid
 
-    def time(self, units: int, *, untimed: int) -> Block:
+    def time(self, units: int, *, untimed: int) -> YardstickBlock:
         """Let it go on, time units of its work, and suspend it again.
 
         Args:

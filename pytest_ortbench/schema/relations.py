@@ -100,6 +100,10 @@ def _turns(turns: YardstickTurns) -> Iterator[Broken]:
     for name in ("model_low_ns", "yardstick_mean_ns", "yardstick_low_ns"):
         if len(getattr(turns, name)) != kept:
             yield name, f"must hold {kept} entries, one a round as model_mean_ns"
+    if turns.handover_ns and len(turns.handover_ns) != kept:
+        yield "handover_ns", f"must hold {kept} entries, one a round as model_mean_ns, or none"
+    if 0 in turns.handover_ns:
+        yield "handover_ns", "must be above 0: nothing takes no time"
     if turns.yardstick is None and kept:
         yield "model_mean_ns", "must be empty: there is no yardstick"
     if kept > turns.rounds:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_ortbench.core.samples import Block
-from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.core.yardstick import Yardstick, YardstickBlock
 from pytest_ortbench.schema.question import Question
 
 
@@ -23,8 +22,8 @@ class PrepareYardstick(Question[Yardstick]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeYardstick(Question[Block]):
-    """Time single units of its work in a row, on all of its threads.
+class TimeYardstick(Question[YardstickBlock]):
+    """Time single units of its work in a row, on all of its threads; then a value's way and back.
 
     Attributes:
         units: How many on each.

@@ -36,11 +36,20 @@ def three(
     yardstick: Yardstick | None = None,
     cpus: float = 1.0,
     best_ns: int | None = 490_000,
+    handover_ns: Sequence[int | None] = (),
+    best_handover_ns: int | None = None,
 ) -> list[YardstickTurns]:
     """Turns of three workers, as ``make_turns`` makes them."""
     return [
         make_turns(
-            median_ns, seed=seed, slower=slower, yardstick=yardstick, cpus=cpus, best_ns=best_ns
+            median_ns,
+            seed=seed,
+            slower=slower,
+            yardstick=yardstick,
+            cpus=cpus,
+            best_ns=best_ns,
+            handover_ns=handover_ns,
+            best_handover_ns=best_handover_ns,
         )
         for seed in range(3)
     ]
@@ -129,6 +138,47 @@ def test_missing_evidence_is_no_estimate(turns: YardstickTurns | None, cause: st
     for name in ("latency_relative", "latency_undisturbed"):
         assert name not in summary.quantities
         assert summary.missing[name] == estimate.reason
+
+
+def beside(handover_ns: Sequence[int | None], best_ns: int | None = 350) -> list[YardstickTurns]:
+    """Three workers on two CPUs, whose model takes twice as long in half of the rounds."""
+    turns = three(yardstick=TWO, cpus=1.9, handover_ns=handover_ns, best_handover_ns=best_ns)
+    return [
+        replace(
+            worker,
+            model_mean_ns=tuple(
+                took * (2 if 2 * index >= worker.rounds else 1)
+                for index, took in enumerate(worker.model_mean_ns)
+            ),
+        )
+        for worker in turns
+    ]
+
+
+def test_rounds_while_the_cpus_were_far_apart_are_left_out() -> None:
+    near = estimated(beside([350, 900]))
+    assert near.value == pytest.approx(6.0, rel=0.01)
+    assert near.handover_s == pytest.approx(350e-9)
+    # A little farther is not far, and what nobody knows is not either.
+    for handover_ns in ([350, 500], [350, None], []):
+        assert estimated(beside(handover_ns)).value > 6.3
+
+
+def test_what_is_near_is_told_by_the_nearest_that_is_known() -> None:
+    assert estimated(beside([350, 900], best_ns=None)).value == pytest.approx(6.0, rel=0.01)
+    unknown = relative_latency(make_result(turns=beside([900], best_ns=None), workers=3))
+    assert isinstance(unknown, RelativeLatency)
+    known = relative_latency(make_result(turns=beside([900]), workers=3))
+    assert isinstance(known, NoRelativeLatency)
+    assert known.cause == "FAR-CPUS"
+
+
+def test_runs_that_were_not_equally_near_do_not_compare() -> None:
+    near, far = (estimated(beside([way, way], best_ns=None)) for way in (350, 900))
+    difference = mismatch(near, far)
+    assert difference == Mismatch(field="handover", before="350 ns", after="900 ns")
+    assert mismatch(near, replace(near, handover_s=500e-9)) is None
+    assert mismatch(near, replace(near, handover_s=None)) is None
 
 
 @pytest.mark.parametrize("name", STARVING_FLAGS)

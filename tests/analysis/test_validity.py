@@ -38,6 +38,7 @@ from tests.results_factory import (
     make_placement,
     make_result,
     make_samples,
+    make_turns,
 )
 
 
@@ -578,6 +579,26 @@ def test_cpu_share_counts_blocks_of_all_workers():
 def test_a_cpu_worker_that_never_had_a_core_is_starved():
     result = of_samples(with_shares(0.6, 0.6, 0.6))
     assert detail(result, "CPU-SHARE") == "3 of 3 blocks; 0.60 cores in use on average"
+
+
+@pytest.mark.parametrize(
+    ("ways", "best_ns", "is_flagged"),
+    [
+        ([350, 350, 350, 900], 350, True),
+        ([350] * 19 + [900], 350, False),
+        ([350, 500], 350, False),
+        ([350, None], 350, False),
+        ([900], None, False),
+        ([900], 350, True),
+        ([], 350, False),
+    ],
+)
+def test_cpus_far_apart_in_more_than_a_tenth_of_the_rounds(
+    ways: list[int | None], best_ns: int | None, is_flagged: bool
+):
+    turns = [make_turns(handover_ns=ways, best_handover_ns=best_ns) for _ in range(3)]
+    result = make_result(workers=3, turns=turns)
+    assert any(flag.name == "FAR-CPUS" for flag in flags_of(result)) == is_flagged
 
 
 def test_a_device_worker_may_wait():

@@ -22,6 +22,7 @@ from pytest_ortbench.core.outcome import (
     Placement,
     WarmUp,
 )
+from pytest_ortbench.core.yardstick import YardstickBlock
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     CompareOutputs,
@@ -181,7 +182,7 @@ class FakeYardstick:
         self.fails_after: int | None = None
         self.closed = False
 
-    def time(self, units: int, *, untimed: int) -> Block:
+    def time(self, units: int, *, untimed: int) -> YardstickBlock:
         assert not self.closed
         assert all(one.paused or one.closed for one in self.owner.opened), "the model goes on"
         if self.fails_after is not None and len(self.blocks) >= self.fails_after:
@@ -189,7 +190,10 @@ class FakeYardstick:
         self.blocks.append((units, untimed))
         wall_ns = round(units * self.owner.unit_ns)
         durations = (round(self.owner.unit_ns),) * units
-        return Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=wall_ns)
+        return YardstickBlock(
+            block=Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=wall_ns),
+            handover_ns=350 if self.yardstick.threads > 1 else None,
+        )
 
     def close(self) -> None:
         self.closed = True

@@ -98,6 +98,8 @@ NONSENSE: list[tuple[str, object]] = [
         (f"{_TURNS}.model_low_ns", [1_000_000, 0, 1]),
         (f"{_TURNS}.yardstick_low_ns", [500_000, 600_000, 1]),
         (f"{_TURNS}.yardstick_mean_ns", [1, -1, 1]),
+        (f"{_TURNS}.handover_ns", [350]),
+        (f"{_TURNS}.handover_ns", [350, 0, None]),
         (f"{_TURNS}.model_cpus", -0.5),
         (f"{_TURNS}.best_ns", 2**54),
         (f"{_FIRST}.memory.process_peak_bytes", -1),

@@ -73,6 +73,22 @@ def test_disturbed_turns_are_told_what_is_known(tmp_path: Path) -> None:
     assert best(tmp_path, make_turns(cpus=0.5)) == quiet
 
 
+def test_the_nearest_way_between_cpus_is_known_of_any_worker_with_enough_rounds(
+    tmp_path: Path,
+) -> None:
+    def nearest(*ways: int | None, rounds: int = 100, cpus: float = 1.0) -> int | None:
+        turns = make_turns(handover_ns=ways, rounds=rounds, cpus=cpus)
+        return with_best(turns, SAMPLES, tmp_path).best_handover_ns
+
+    assert nearest(None) is None
+    assert nearest(400, rounds=19) is None
+    # Other work makes it longer, and never shorter.
+    assert nearest(900, 400, 700, cpus=0.5) == 400
+    assert nearest(900) == 400
+    assert nearest(350, None) == 350
+    assert with_best(make_turns(), SAMPLES, tmp_path).best_handover_ns is None
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"\xff\xfe", b"[" * 100_000, b"7", b'{"version": 1}', b'{"version": 9, "best_ns": {}}',

@@ -45,6 +45,10 @@ def line(model: float, same: float, other: float, seed: int) -> dict[str, Any]:
         "cpu": [seed % 2] * 16,
         "ran_ns": [48_000_000 if model < 1.5 else 24_000_000] * 16,
         "waited_ns": [0] * 16,
+        "of_threads_ns": [[24_000_000, 24_000_000 if model < 1.5 else 0]] * 16,
+        "of_threads_cpu": [[0, 1 if model < 1.5 else 0]] * 16,
+        "faults": [0] * 16,
+        "steal": [0] * 16,
         "voluntary": [4] * 16,
         "forced": [0] * 16,
         "candidates": {
@@ -93,6 +97,32 @@ def test_slow_launches_tell_which_candidate_saw_it(candidates: ModuleType) -> No
     assert any("same" in text and "×2.0" in text for text in facts)
     assert any("other" in text and "×1.0" in text for text in facts)
     assert candidates.slow_launches(lines[4:])[0].endswith(": 0 of 20")
+
+
+def test_slow_launches_tell_what_their_threads_did(candidates: ModuleType) -> None:
+    slow, usual = (line(factor, 1, 1, 0) for factor in (2, 1))
+    facts = candidates.THREAD_FACTS
+    on_one_cpu = facts["blocks whose two busiest threads are on one CPU"]
+    second = facts["CPU time of the second thread, of the first"]
+    assert (on_one_cpu(slow), on_one_cpu(usual)) == (1, 0)
+    assert (second(slow), second(usual)) == (0, 1)
+
+
+def test_threads_are_counted_from_one_time_to_another(candidates: ModuleType) -> None:
+    earlier = candidates.ThreadFacts(of_threads={"7": (100, 5, 1, 0, 2, 0)}, steal=3)
+    threads = {"7": (150, 6, 1, 2, 2, 1), "8": (90, 0, 3, 0, 4, 0)}
+    counted = candidates.ThreadFacts(of_threads=threads, steal=4).since(earlier)
+    assert counted == {
+        "ran_ns": 140,
+        "waited_ns": 1,
+        "voluntary": 3,
+        "forced": 2,
+        "faults": 4,
+        "cpu": 1,
+        "of_threads_ns": [90, 50],
+        "of_threads_cpu": [0, 1],
+        "steal": 1,
+    }
 
 
 def test_a_table_of_few_launches_says_so_and_one_of_many_has_every_candidate(

@@ -12,6 +12,7 @@ import pytest
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.yardstick_process import YardstickProcess
+from pytest_ortbench.yardstick.worker.handover import Handover
 from pytest_ortbench.yardstick.worker.workloads import WORKLOADS, MatrixProduct, digest_of_work
 
 
@@ -28,14 +29,30 @@ def test_each_does_its_work_on_its_threads_and_sleeps_in_between(
             assert yardstick.digest == digest_of_work(WORKLOADS[name])
             assert yardstick.library
             assert yardstick.version
-            block = process.time(5, untimed=2)
+            turn = process.time(5, untimed=2)
+            block = turn.block
             assert len(block.durations_ns) == 5
             assert min(block.durations_ns) > 0
             assert block.wall_ns >= sum(block.durations_ns) or threads > 1
             assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
+            helpers = psutil.Process(process.pid).children()
+            # One that sends values back, which ends with its yardstick.
+            assert len(helpers) == (threads > 1)
+            assert turn.handover_ns is None or turn.handover_ns > 0
         finally:
             process.close()
         assert not psutil.pid_exists(process.pid)
+        psutil.wait_procs(helpers, timeout=10)
+        assert not any(helper.is_running() for helper in helpers)
+
+
+@pytest.mark.live
+def test_a_value_comes_back_from_another_cpu_or_from_none() -> None:
+    handover = Handover()
+    looks = [handover.time() for _ in range(30)]
+    assert all(look is None or look > 0 for look in looks)
+    handover.close()
+    assert handover.time() is None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure, YardstickTurns
+from pytest_ortbench.core.yardstick import YardstickBlock
 from pytest_ortbench.execution import standard
 from pytest_ortbench.schema.case_questions import TimeBlock
 from pytest_ortbench.yardstick.choice import SHARE
@@ -100,6 +101,17 @@ def test_rounds_hold_a_block_of_each_and_all_inferences_are_one_block() -> None:
     assert not worker.paused
 
 
+@pytest.mark.parametrize(("cpus_used", "ways"), [(1.9, {350}), (1.0, set())])
+def test_rounds_on_several_threads_keep_the_way_between_cpus(
+    cpus_used: float, ways: set[int]
+) -> None:
+    turns, _ = beside(fast(), MS, cpus_used=cpus_used)
+    turns.time(250)
+    facts = turns.facts()
+    assert set(facts.handover_ns) == ways
+    assert len(facts.handover_ns) == (facts.rounds if ways else 0)
+
+
 def test_the_order_within_a_round_is_random_and_follows_the_seed() -> None:
     class Telling(FakeLauncher):
         order = ""
@@ -117,7 +129,7 @@ def test_the_order_within_a_round_is_random_and_follows_the_seed() -> None:
             made = super().yardstick(name, threads=threads)
             time = made.time
 
-            def told(units: int, *, untimed: int) -> Block:
+            def told(units: int, *, untimed: int) -> YardstickBlock:
                 self.order += "y"
                 return time(units, untimed=untimed)
 
@@ -186,7 +198,7 @@ def test_turns_that_take_far_longer_than_planned_become_fewer(
 
     timed = yardstick.time
 
-    def slow(units: int, *, untimed: int) -> Block:
+    def slow(units: int, *, untimed: int) -> YardstickBlock:
         clock[0] += 50 * MS
         return timed(units, untimed=untimed)
 

@@ -18,6 +18,7 @@ from typing import TypeVar
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, Failure, YardstickTurns
+from pytest_ortbench.core.yardstick import YardstickBlock
 from pytest_ortbench.launch.seam import Launcher, Worker, YardstickWorker
 from pytest_ortbench.schema.case_questions import Opened, TimeBlock
 from pytest_ortbench.yardstick.choice import SHARE, chosen_yardstick, yardstick_threads
@@ -161,7 +162,7 @@ class Turns:
         self._absence, self._detail = absence, ""
         self._yardstick: YardstickWorker | None = None
         self._sizes = sizes_of_blocks(1, 1)
-        self._rounds: list[tuple[Block, Block]] = []
+        self._rounds: list[tuple[Block, YardstickBlock]] = []
         self._model_ns = self._lost_ns = 0
 
     def begin(self, *, typical_ns: float, cpus_used: float | None) -> None:
@@ -179,7 +180,7 @@ class Turns:
             try:
                 self._yardstick = self._kept.started(self._worker.opened, cpus_used)
                 look = self._yardstick.time(_UNITS_LOOKED_AT, untimed=_UNITS_LOOKED_AT)
-                self._sizes = sizes_of_blocks(typical_ns, min(look.durations_ns))
+                self._sizes = sizes_of_blocks(typical_ns, min(look.block.durations_ns))
                 self.least_ns = ENOUGH_ROUNDS * self._sizes.runs * typical_ns
             except WorkerError as error:
                 self._lose(error.failure)
@@ -207,7 +208,8 @@ class Turns:
         if yardstick is None or not self._rounds:
             return YardstickTurns(absence=self._absence or "short", detail=self._detail)
         kept = spread_evenly(self._rounds, KEPT_ROUNDS)
-        models, yardsticks = zip(*kept, strict=True)
+        models = [block for block, _ in kept]
+        yardsticks = [own.block for _, own in kept]
         return YardstickTurns(
             yardstick=yardstick.yardstick,
             rounds=len(self._rounds),
@@ -218,7 +220,10 @@ class Turns:
             model_runs=sizes.runs,
             yardstick_runs=sizes.units,
             model_cpus=_cpus([block for block, _ in self._rounds]),
-            yardstick_cpus=_cpus([block for _, block in self._rounds]),
+            yardstick_cpus=_cpus([own.block for _, own in self._rounds]),
+            handover_ns=tuple(own.handover_ns for _, own in kept)
+            if yardstick.yardstick.threads > 1
+            else (),
         )
 
     def _round(self, iterations: int) -> Block:
@@ -237,7 +242,7 @@ class Turns:
             self._rounds.append((block, between))
         return block
 
-    def _turn(self) -> Block | None:
+    def _turn(self) -> YardstickBlock | None:
         """Time a block of the yardstick; ``None`` if it failed, now or before."""
         yardstick, sizes = self._yardstick, self._sizes
         if yardstick is None:

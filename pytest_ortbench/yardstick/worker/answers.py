@@ -12,9 +12,10 @@ from typing import cast
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.samples import Block
-from pytest_ortbench.core.yardstick import Yardstick
+from pytest_ortbench.core.yardstick import Yardstick, YardstickBlock
 from pytest_ortbench.schema.yardstick_questions import PrepareYardstick, TimeYardstick
 from pytest_ortbench.worker.state import WorkerState
+from pytest_ortbench.yardstick.worker.handover import Handover
 from pytest_ortbench.yardstick.worker.workloads import (
     WORKLOADS,
     MemoryPass,
@@ -22,7 +23,7 @@ from pytest_ortbench.yardstick.worker.workloads import (
     digest_of_work,
 )
 
-_KEPT = "yardstick"
+_KEPT, _HANDOVER = "yardstick", "handover"
 
 
 def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardstick:
@@ -38,6 +39,7 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
     else:
         library, version, kernels = _behind_numpy()
     state.kept[_KEPT] = Crew(workload.unit, question.threads)
+    state.kept[_HANDOVER] = Handover() if question.threads > 1 else None
     # Nothing is collected inside a block: a unit makes no objects that refer to each other.
     gc.collect()
     gc.disable()
@@ -51,14 +53,18 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
     )
 
 
-def time_units(question: TimeYardstick, state: WorkerState) -> Block:
+def time_units(question: TimeYardstick, state: WorkerState) -> YardstickBlock:
     """Time a block; its CPU time is that of the untimed units, too, as its wall time is."""
     crew = cast("Crew", state.kept[_KEPT])
+    handover = cast("Handover | None", state.kept[_HANDOVER])
     cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
     durations = crew.time(question.units, question.untimed)
     wall_ns = time.perf_counter_ns() - wall_before
     cpu_ns = time.process_time_ns() - cpu_before
-    return Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=cpu_ns)
+    return YardstickBlock(
+        block=Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=cpu_ns),
+        handover_ns=None if handover is None else handover.time(),
+    )
 
 
 class Crew:
