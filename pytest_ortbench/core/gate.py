@@ -262,7 +262,8 @@ class GateResult:
         verdict: A key of :data:`VERDICTS`: ``less accurate`` or ``unjudged`` where the answers are
             not good, else that on the latency.
         reason: For ``incomparable`` the field that differs, for ``inconclusive`` why; a sentence.
-        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), or empty.
+        decided_by: ``floor``, ``typical``, ``stored`` (intervals of two runs), ``relative`` (ratios
+            of stored runs to a yardstick), or empty.
         baseline_case_id: Case of the baseline, where the sides have different ids.
         contrasts: What each statistic says, the deciding one first.
         metrics: Verdicts on the other metrics.

@@ -15,7 +15,7 @@ from pytest_ortbench.core.run import Machine
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.gate.measuring.trial_log import StoredTrialLog
 from pytest_ortbench.gate.numbers.stored_relative import RunSpread
-from pytest_ortbench.gate.numbers.stored_trials import StoredTrial, run_spreads, trial_of
+from pytest_ortbench.gate.numbers.stored_trials import StoredTrial, spreads_of, trial_of
 from pytest_ortbench.launch.launcher import Launcher
 
 
@@ -55,6 +55,6 @@ def spreads_on(machine: Machine) -> dict[str, RunSpread]:
     A log that can't be read says nothing.
     """
     try:
-        return run_spreads(StoredTrialLog.of(machine).read())
+        return spreads_of(StoredTrialLog.of(machine).read())
     except DocumentError:
         return {}

@@ -50,20 +50,27 @@ from pytest_ortbench.gate.numbers.rules import (
 )
 from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import interval_text, latency_finding
+from pytest_ortbench.gate.numbers.stored_differences import (
+    device_difference,
+    first_difference,
+    input_difference,
+    interpreter_difference,
+    label_difference,
+    workload_difference,
+)
 from pytest_ortbench.gate.numbers.stored_relative import (
     STORED_MARGIN,
     RunSpread,
     relative_contrast,
 )
-from pytest_ortbench.gate.numbers.verdict import machine_class
-
-#: Characters of a digest that a message shows.
-_DIGITS = 12
+from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 
 #: What an interpreter has in its heap before a session decides how much a session adds to it: the
 #: same packages in another environment differ by a third.
 _OF_INTERPRETERS = ("peak_rss", "process_peak_rss", "session_rss")
-_INTERPRETER = ("executable", "python")
+
+#: Flags of times that say nothing against their ratio to a yardstick.
+_OF_TIMES_ALONE = ("FAR-CPUS",)
 
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"
@@ -147,14 +154,14 @@ def gate_case(
             yardstick is made of, as far as its self-test knows.
     """
     old, new = before.result.case, after.result.case
-    fed, labelled = _input_difference(old, new), _label_difference(old, new)
+    fed, labelled = input_difference(old, new), label_difference(old, new)
     metrics = judge_metrics(before, after, rules)
-    device = _device_difference(before.result, after.result)
+    device = device_difference(before.result, after.result)
     metrics = _without(metrics, [verdict.metric for verdict in metrics], device)
     metrics = _without(metrics, OF_ANSWERS, fed)
     metrics = _without(metrics, OF_LABELS, labelled)
     metrics = _without(
-        metrics, _OF_INTERPRETERS, _interpreter_difference(before.result, after.result)
+        metrics, _OF_INTERPRETERS, interpreter_difference(before.result, after.result)
     )
     result = replace(
         GateResult.undecided(new, baseline=baseline.run_id, before=old),
@@ -173,14 +180,13 @@ def gate_case(
                 turns, before.result, history, baseline, rules, spreads=spreads
             )
             result = replace(result, contrasts=(contrast,))
-            turns = Hindrance(
-                cause="shared",
-                reason=f"against the yardstick of both runs an inference takes "
-                f"{interval_text(contrast)} of the baseline's time, which only informs",
-            )
-        hindrance = _unless_dedicated(turns, rules, machine, canary)
-        if hindrance is None:
-            result = _judge_latency(result, before, after, rules)
+        if not isinstance(turns, Hindrance) and _decides(spreads, turns[1], machine):
+            result = _by_yardstick(result, before, after)
+        else:
+            why = turns if isinstance(turns, Hindrance) else _only_informs(result)
+            hindrance = _unless_dedicated(why, rules, machine, canary)
+            if hindrance is None:
+                result = _judge_latency(result, before, after, rules)
     if hindrance is not None:
         result = replace(result, cause=hindrance.cause, reason=hindrance.reason)
     findings = findings_of(metrics)
@@ -243,14 +249,14 @@ def _hindrance(
     old, new = before.result, after.result
     if old.status != "measured" or new.status != "measured":
         return Hindrance(cause="status", reason=f"status: {old.status} → {new.status}")
-    difference = _difference("machine", earlier.stable, now.stable)
+    difference = first_difference("machine", earlier.stable, now.stable)
     if difference:
         return Hindrance(cause="machine", reason=difference)
-    difference = _device_difference(old, new)
+    difference = device_difference(old, new)
     if difference:
         return Hindrance(cause="device", reason=difference)
     if _MEDIAN in before.summary.quantities and _MEDIAN in after.summary.quantities:
-        difference = _workload_difference(old.case, new.case)
+        difference = workload_difference(old.case, new.case)
     if difference:
         return Hindrance(cause="workload", reason=difference)
     return None
@@ -284,7 +290,7 @@ def _unless_dedicated(
 ) -> Hindrance | None:
     """What forbids a verdict: that the machine is shared, or changed; ``None`` if neither."""
     profile = machine_class(now)
-    if profile.name == "shared":
+    if profile.name == SHARED:
         return Hindrance(
             cause=turns.cause,
             reason=f"the machine is shared ({profile.why}), so times of two runs can't be "
@@ -315,14 +321,13 @@ def _ratio_contrast(
 ) -> ContrastVerdict:
     """Hold the ratio to the yardstick against that of the baseline, and of what compares with it.
 
-    It informs and decides nothing: between runs of the same code on a shared machine this ratio
-    was seen to differ by 11 % on one CPU, and by 50 % on two (``docs/concepts/yardstick.md``).
+    ``docs/concepts/yardstick.md`` has by how much it differs between runs of the same code.
     """
     old, new = turns
     older = [
         ratio
         for run, earlier in history
-        if not _difference("machine", run.machine.stable, baseline.machine.stable)
+        if not first_difference("machine", run.machine.stable, baseline.machine.stable)
         for ratio in [_as_comparable(earlier, before)]
         if ratio is not None
     ]
@@ -335,10 +340,45 @@ def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency |
     """The ratio of an older run of the baseline's own model and work; ``None`` for any other."""
     if earlier.status != "measured" or earlier.case.model.digest != before.case.model.digest:
         return None
-    if _workload_difference(earlier.case, before.case) or _device_difference(earlier, before):
+    if workload_difference(earlier.case, before.case) or device_difference(earlier, before):
         return None
     turns = _taken_in_turns(earlier, before)
     return None if isinstance(turns, Hindrance) else turns[0]
+
+
+def _decides(spreads: Mapping[str, RunSpread], now: RelativeLatency, machine: Machine) -> bool:
+    """Whether ratios decide here: verdicts on them were right in the self-test of the machine."""
+    spread = spreads.get(now.estimator)
+    return machine_class(machine).name == SHARED and spread is not None and spread.decides
+
+
+def _only_informs(result: GateResult) -> Hindrance:
+    """Say what the ratio came to, and why it does not decide."""
+    (contrast,) = result.contrasts
+    return Hindrance(
+        cause="shared",
+        reason=f"against the yardstick of both runs an inference takes {interval_text(contrast)} "
+        "of the baseline's time, which only informs: no self-test of this machine (ortbench gate "
+        "--self-test --stored) found such verdicts to be right",
+    )
+
+
+def _by_yardstick(result: GateResult, before: MetricSide, after: MetricSide) -> GateResult:
+    """Let the ratio to the yardstick decide, unless a flag says that it is not to be trusted."""
+    (contrast,) = result.contrasts
+    result = replace(result, decided_by=contrast.statistic)
+    names = [
+        flag.name
+        for flag in _blurring(before.result) + _blurring(after.result)
+        if flag.name not in _OF_TIMES_ALONE
+    ]
+    if names:
+        reason = f"flagged {', '.join(dict.fromkeys(names))}"
+        return replace(result, verdict="inconclusive", cause="flags", reason=reason)
+    cause = reason = ""
+    if contrast.verdict == "inconclusive":
+        cause, reason = "noise", "runs of the same code differ too much on this machine to tell"
+    return replace(result, verdict=contrast.verdict, cause=cause, reason=reason)
 
 
 def _judge_latency(
@@ -401,60 +441,6 @@ def _blurring(result: CaseResult) -> list[Flag]:
     ]
 
 
-def _workload_difference(before: Case, after: Case) -> str:
-    """The first of what is fed and what is timed that differs, with both values."""
-    if before.io != after.io:
-        return f"io: {before.io} → {after.io}"
-    old_inputs, new_inputs = (
-        {spec.name: f"{spec.type} {list(spec.shape)}" for spec in case.inputs}
-        for case in (before, after)
-    )
-    difference = _difference("input", old_inputs, new_inputs) or _input_difference(before, after)
-    if not difference and before.seed != after.seed:
-        difference = f"seed: {before.seed} → {after.seed}"
-    return difference
-
-
-def _input_difference(before: Case, after: Case) -> str:
-    """The first input whose values come from elsewhere, or from a file that held other ones."""
-    sides = (
-        {spec.name: _values(case, spec.path) if spec.path else "random" for spec in case.inputs}
-        for case in (before, after)
-    )
-    return _difference("values of input", *sides)
-
-
-def _label_difference(before: Case, after: Case) -> str:
-    sides = (
-        {} if case.dataset is None else {case.dataset.label: _values(case, case.dataset.path)}
-        for case in (before, after)
-    )
-    return _difference("labelled data", *sides)
-
-
-def _values(case: Case, path: str) -> str:
-    """What a file of a case held, as far as it takes to tell it from others."""
-    return case.file_contents.get(path, "")[:_DIGITS] or "unknown"
-
-
-def _device_difference(old: CaseResult, new: CaseResult) -> str:
-    """How the programs in the place of devices differ; empty where one of them had no worker."""
-    if not old.measurements or not new.measurements:
-        return ""
-    before, after = (", ".join(side.software_devices) or "hardware" for side in (old, new))
-    return "" if before == after else f"device in software: {before} → {after}"
-
-
-def _interpreter_difference(old: CaseResult, new: CaseResult) -> str:
-    """How the interpreters of two results differ; empty where one of them had no worker."""
-    sides = [
-        {name: str(getattr(result.measurements[0].runtime, name)) for name in _INTERPRETER}
-        for result in (old, new)
-        if result.measurements
-    ]
-    return _difference("interpreter", *sides) if len(sides) == 2 else ""
-
-
 def _without(
     verdicts: tuple[MetricVerdict, ...], metrics: Sequence[str], difference: str
 ) -> tuple[MetricVerdict, ...]:
@@ -465,12 +451,3 @@ def _without(
         else verdict
         for verdict in verdicts
     )
-
-
-def _difference(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """The first fact that differs, with both values; empty if none does."""
-    for name in dict.fromkeys([*before, *after]):
-        old, new = before.get(name, "none"), after.get(name, "none")
-        if old != new:
-            return f"{kind} {name}: {old} → {new}"
-    return ""

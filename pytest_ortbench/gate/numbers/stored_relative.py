@@ -4,8 +4,9 @@ One run gives one number, the ratio of the model to the yardstick, which often d
 of the same code by less than the latency itself does. By how much says the machine's self-test, or
 where it has none :data:`SPREAD`, which is what it is at best; and several stored runs of one case
 say it of this case: both are pooled, as a prior of so many degrees of freedom and a sample. A
-shared machine has states in which the ratio is another one for minutes, so what is said here
-informs, and fails nothing.
+shared machine has states in which the ratio is another one for minutes. So what is said here
+informs, and fails nothing, unless the self-test of the machine found it to be right
+(:func:`pytest_ortbench.gate.numbers.stored_trials.spreads_of`).
 
 ``slower`` asks for a ratio that is beyond the margin, and for a one-sided error of
 :data:`ALPHA`. ``same`` rules out a slowdown of the margin. Where no margin was asked for, it is
@@ -36,11 +37,13 @@ class RunSpread:
         degrees: Degrees of freedom that it is known with.
         largest: How far a run was above the middle of others at most, as a logarithm: as much is
             never called slower.
+        decides: Whether verdicts on this machine were right so often that they decide.
     """
 
     deviation: float
     degrees: int
     largest: float = 0.0
+    decides: bool = False
 
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the

@@ -36,6 +36,12 @@ SLOWDOWNS = (0.0, 0.10, 0.20)
 #: Runs that one is judged by at most, as many as a baseline has.
 MOST_RUNS = 10
 
+#: What verdicts on ratios of one estimator must have come to before they decide: of so many
+#: comparisons of equal code at least, so large a share of false alarms at most; and so large a
+#: slowdown found in so large a share, and never called the same.
+LEAST_JUDGED, MOST_FALSE, LEAST_FOUND = 100, 1 / 200, 0.9
+FOUND = {"floors": 0.10, "blocks": 0.20}
+
 #: Fewer degrees of freedom say less than what is known of machines in general.
 FEWEST_DEGREES = 10
 
@@ -173,6 +179,42 @@ def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
         for name in squares
         if degrees[name] >= FEWEST_DEGREES
     }
+
+
+def spreads_of(trials: Sequence[StoredTrial]) -> dict[str, RunSpread]:
+    """Return by how much runs differ here, and whether verdicts that rest on it decide.
+
+    Args:
+        trials: All of them, in the order of time.
+    """
+    return {
+        name: replace(spread, decides=_are_right(trials, name))
+        for name, spread in run_spreads(trials).items()
+    }
+
+
+def _are_right(trials: Sequence[StoredTrial], estimator: str) -> bool:
+    """Whether verdicts on each run by those before it were right often enough."""
+    judged = [
+        (index, run_spreads([*trials[:index], *trials[index + 1 :]]))
+        for index, trial in enumerate(trials)
+        if trial.relative is not None and trial.relative.estimator == estimator
+    ]
+    slowdown = FOUND[estimator]
+    equal, slower = (
+        Counter(
+            verdict_on(index, trials, spreads, slowdown=by, way=Way.EARLIER)
+            for index, spreads in judged
+        )
+        for by in (0.0, slowdown)
+    )
+    comparisons = equal.total() - equal["incomparable"]
+    return (
+        comparisons >= LEAST_JUDGED
+        and equal["slower"] <= MOST_FALSE * comparisons
+        and slower["slower"] >= LEAST_FOUND * comparisons
+        and not slower["same"]
+    )
 
 
 def tallies(

@@ -6,8 +6,9 @@ import dataclasses
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 import pytest
 
@@ -20,13 +21,20 @@ from pytest_ortbench.gate.numbers.metrics import MetricSide
 from pytest_ortbench.gate.numbers.rules import CaseRules, parse_rules, rules_for
 from pytest_ortbench.gate.numbers.same_models import models_of, twins
 from pytest_ortbench.gate.numbers.stored import gate_case
-from pytest_ortbench.gate.numbers.stored_relative import SPREAD, relative_contrast, student
+from pytest_ortbench.gate.numbers.stored_relative import (
+    SPREAD,
+    RunSpread,
+    relative_contrast,
+    student,
+)
 from tests.results_factory import make_measurement, make_result, make_run, make_turns
 from tests.results_factory import make_yardstick as of_yardstick
 
 CLOUD = Machine(host="vm", stable={"cpu": "Example CPU", "virtualisation": "KVM"})
 TWO = of_yardstick("parallel", threads=2)
 PLAIN = rules_for("", ())
+#: What the self-test of a machine found, on which such verdicts were right.
+TRIED = {"floors": RunSpread(deviation=0.01, degrees=100, decides=True)}
 
 
 @cache
@@ -65,6 +73,8 @@ def judged(
     earlier: Machine = CLOUD,
     history: Sequence[CaseResult] = (),
     rules: CaseRules = PLAIN,
+    machine: Machine = CLOUD,
+    spreads: Mapping[str, RunSpread] = MappingProxyType({}),
 ) -> GateResult:
     run = make_run([before], machine=earlier)
     return gate_case(
@@ -72,7 +82,8 @@ def judged(
         MetricSide.of(after),
         rules,
         baseline=run,
-        machine=CLOUD,
+        machine=machine,
+        spreads=spreads,
         twin=twins(models_of(run).values(), [after.case.model]).earlier[after.case.model.name],
         history=[(make_run([result], machine=CLOUD), result) for result in history],
     )
@@ -90,6 +101,38 @@ def test_on_a_shared_machine_the_ratio_is_told_and_fails_nothing(
     (contrast,) = result.contrasts
     assert contrast.verdict == verdict
     assert contrast.effect == pytest.approx(after_ns / 3_000_000 - 1, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("after_ns", "verdict"), [(3_000_000, "same"), (3_300_000, "slower"), (2_700_000, "faster")]
+)
+def test_where_such_verdicts_were_seen_to_be_right_the_ratio_decides(
+    after_ns: int, verdict: str
+) -> None:
+    result = judged(result_of(), result_of(after_ns), spreads=TRIED)
+    assert (result.verdict, result.cause, result.decided_by) == (verdict, "", "relative")
+    fails = [finding.about for finding in result.findings if finding.fails]
+    assert fails == ["latency"] * (verdict == "slower")
+    assert result.warnings == ()
+
+
+def test_ratios_of_another_estimator_decide_nothing_and_flags_leave_it_open() -> None:
+    slower = result_of(3_600_000)
+    other = {"blocks": TRIED["floors"]}
+    assert judged(result_of(), slower, spreads=other).verdict == "incomparable"
+    unproven = {"floors": dataclasses.replace(TRIED["floors"], decides=False)}
+    assert judged(result_of(), slower, spreads=unproven).verdict == "incomparable"
+    for name, verdict in (("UNSTEADY", "inconclusive"), ("FAR-CPUS", "slower")):
+        flagged = result_of(3_600_000, flags=[Flag(name=name)])
+        assert judged(result_of(), flagged, spreads=TRIED).verdict == verdict
+
+
+def test_on_a_machine_of_its_own_the_median_decides_as_ever() -> None:
+    own = dataclasses.replace(
+        CLOUD, stable={"cpu": "C", "virtualisation": "none seen", "cpu_quota": "none"}
+    )
+    result = judged(result_of(), result_of(3_600_000), earlier=own, machine=own, spreads=TRIED)
+    assert (result.verdict, result.cause) == ("incomparable", "canary")
 
 
 def without(turns: YardstickTurns | None) -> CaseResult:

@@ -23,6 +23,7 @@ from pytest_ortbench.gate.numbers.stored_trials import (
     StoredTrial,
     Way,
     run_spreads,
+    spreads_of,
     tallies,
     trial_of,
     verdict_on,
@@ -119,6 +120,21 @@ def test_the_spread_is_pooled_over_cases_and_needs_ten_degrees_of_freedom() -> N
     half = math.log(1.02) / 2
     assert pooled.degrees == 10
     assert pooled.deviation == pytest.approx(math.sqrt(6 * half**2 / 10))
+
+
+@pytest.mark.parametrize(
+    ("trials", "decides"),
+    [
+        (wandering(110, 0.01), True),
+        (wandering(100, 0.01), False),
+        (wandering(110, 0.06), False),
+        # One false alarm of 110 is too many, since it is not above what was seen elsewhere.
+        ([*wandering(109, 0.003), trial(6.9), trial(6.9)], False),
+    ],
+    ids=["calm", "too few", "nothing is found", "a false alarm"],
+)
+def test_verdicts_decide_where_they_were_right(trials: list[StoredTrial], decides: bool) -> None:
+    assert spreads_of(trials)["floors"].decides is decides
 
 
 def test_a_machine_that_is_known_to_wander_resolves_less() -> None:
