@@ -1,6 +1,7 @@
 """How much two runs of one case differ, by what is made of them, over hours and days.
 
     python benchmarks/yardstick_trials.py --resume [--runs 40] [--seconds 3] [--file FILE]
+    python benchmarks/yardstick_trials.py --resume --busy [--runs 10]
     python benchmarks/yardstick_trials.py --table
     python benchmarks/yardstick_trials.py --verdicts
 
@@ -10,10 +11,12 @@ is one more line of the file: raw blocks, flags, load, p50 with its interval. It
 at any time; ``--resume`` goes on, and what is more than half an hour apart counts as another
 occasion. Printed are the differences of all pairs of runs (larger ÷ smaller − 1): their median, and
 what 95 % of them stay below; how many runs carry a flag; how often an interval covers the median of
-all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others.
+all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others. With
+``--busy`` another process computes all the time; such runs are in no table.
 
 ``--verdicts`` counts what stored runs say of each run, as ``ortbench gate --self-test --stored``
-does, and what ``ortbench trend`` finds in each case as it is, and with +10 % from two thirds on.
+does, and what those without a busy process say of those beside one; and what ``ortbench trend``
+finds in 60 runs of each case as they are, and with +10 % from run 40 on.
 """
 
 from __future__ import annotations
@@ -21,12 +24,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import random
 import signal
+import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -43,7 +50,12 @@ from pytest_ortbench.cli.terminal import table as tabulate
 from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
 from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES, Yardstick
 from pytest_ortbench.execution import standard
-from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
+from pytest_ortbench.gate.numbers.stored_trials import (
+    StoredTrial,
+    Way,
+    run_spreads,
+    verdict_on,
+)
 from pytest_ortbench.gate.report.stored_self_test import (
     CASE_HEADER,
     VERDICT_HEADER,
@@ -69,6 +81,8 @@ _OF_ROUNDS = (
 #: Runs that lie further apart are of two occasions.
 _APART = timedelta(minutes=30)
 _FLOOR_PERCENT = 5
+#: Runs in which a trend is looked for, and the one from which on they are made slower.
+_TREND_RUNS, _CHANGED_AT = 60, 40
 
 #: One line of the file.
 Run = dict[str, Any]
@@ -81,6 +95,8 @@ def main() -> int:
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
     parser.add_argument("--verdicts", action="store_true", help="what stored runs say of each")
     parser.add_argument("--flagged", action="store_true", help="compare flagged runs, too")
+    parser.add_argument("--busy", action="store_true", help="beside a process that computes")
+    parser.add_argument("--minutes", type=float, help="stop after so long")
     parser.add_argument("--runs", type=int, default=40, help="of each case, on this occasion")
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, over three processes")
     parser.add_argument("--yardstick", default="auto", choices=YARDSTICK_CHOICES)
@@ -95,30 +111,47 @@ def main() -> int:
             sys.exit(f"{args.file} holds {len(earlier)} runs: add --resume, or name another --file")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            measure(args.file, args.runs, args.seconds, args.yardstick)
+            with busy_process(args.busy):
+                measure(args)
         except KeyboardInterrupt:
             print("stopped; this is what the file holds")
     print(table(read(args.file), flagged=args.flagged))
     return 0
 
 
-def measure(file: Path, runs: int, seconds: float, yardstick: str) -> None:
+@contextmanager
+def busy_process(wanted: bool) -> Iterator[None]:
+    """Let a process compute meanwhile, if it is wanted."""
+    command = [sys.executable, "-c", "while True: pass"]
+    process = subprocess.Popen(command) if wanted else None
+    try:
+        yield
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def measure(args: argparse.Namespace) -> None:
     """Measure every case so many times, in another order each time, a line after each."""
+    file, until = args.file, time.monotonic() + 60 * (args.minutes or math.inf)
     file.parent.mkdir(parents=True, exist_ok=True)
     drop_torn_line(file)
+    sampled = {"time_s": args.seconds, "yardstick": args.yardstick}
     with bench(MODELS, *THREADS) as ready:
-        cases = [
-            replace(case, sampling=replace(case.sampling, time_s=seconds, yardstick=yardstick))
-            for case in ready.cases
-        ]
-        for index in range(runs):
+        cases = [replace(case, sampling=replace(case.sampling, **sampled)) for case in ready.cases]
+        for index in range(args.runs):
             for case in random.sample(cases, len(cases)):
+                if time.monotonic() > until:
+                    return
                 before = os.getloadavg()[0]
                 result = standard.measure(case, ready.launcher, ready.folder)
                 run = line_of(result, load=(before, os.getloadavg()[0]))
+                if args.busy:
+                    run["busy"] = 1
                 with file.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps(run) + "\n")
-                print(f"{index + 1} of {runs}: {told(run)}", flush=True)
+                print(f"{index + 1} of {args.runs}: {told(run)}", flush=True)
 
 
 def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
@@ -144,6 +177,8 @@ def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
         "relative": [relative.value, relative.low, relative.high, relative.estimator]
         if isinstance(relative, RelativeLatency)
         else relative.cause,
+        "ratios": relative.ratios if isinstance(relative, RelativeLatency) else (),
+        "handover_s": relative.handover_s if isinstance(relative, RelativeLatency) else None,
         "steal": [measurement.samples.steal_ratio for measurement in measured],
         "launches": [launch_of(measurement.yardstick) for measurement in measured],
     }
@@ -204,6 +239,7 @@ def told(run: Run) -> str:
 
 def table(runs: Sequence[Run], *, flagged: bool) -> str:
     """Return what the runs of a file come to."""
+    runs = [run for run in runs if not run.get("busy")]
     groups: dict[tuple[str, int], list[Run]] = defaultdict(list)
     for run in runs:
         if "p50_ns" in run:
@@ -249,21 +285,23 @@ def _over_runs(run: Run, number: Sequence[float], between_runs: float) -> Sequen
 
 def verdicts(runs: Sequence[Run]) -> str:
     """Return what stored runs say of the runs of a file, and what a trend finds in them."""
-    trials = [stored_trial(run) for run in runs]
+    trials = [stored_trial(run) for run in runs if not run.get("busy")]
+    beside = [stored_trial(run) for run in runs if run.get("busy")]
     if not trials:
         return "no run yet"
     lines = [
         tabulate(verdict_rows(trials), header=VERDICT_HEADER),
         tabulate(rows_by_case(trials), header=CASE_HEADER),
         *stored_sentences(trials),
+        *beside_busy(trials, beside),
     ]
     for case in sorted({trial.case for trial in trials}):
         ratios = [
             trial.relative.value
             for trial in trials
             if trial.case == case and trial.relative is not None
-        ]
-        changed = len(ratios) * 2 // 3
+        ][:_TREND_RUNS]
+        changed = min(_CHANGED_AT, len(ratios) * 2 // 3)
         slower = [ratio * (1.1 if at >= changed else 1) for at, ratio in enumerate(ratios)]
         found = [[step.index for step in change_points(values)] for values in (ratios, slower)]
         lines.append(
@@ -271,6 +309,21 @@ def verdicts(runs: Sequence[Run]) -> str:
             f"with +10 % from run {changed} on at {found[1]}"
         )
     return "\n".join(lines)
+
+
+def beside_busy(trials: Sequence[StoredTrial], beside: Sequence[StoredTrial]) -> list[str]:
+    """Return what runs of a quiet machine say of those beside a busy process."""
+    spreads = run_spreads(trials)
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for trial in beside:
+        judged = [*trials, trial]
+        verdict = verdict_on(len(trials), judged, spreads, slowdown=0.0, way=Way.EARLIER)
+        counts[trial.threads][verdict] += 1
+    return [
+        f"beside a busy process, {threads} threads, {of_threads.total()} runs by those without: "
+        + ", ".join(f"{verdict} {count}" for verdict, count in of_threads.most_common())
+        for threads, of_threads in sorted(counts.items())
+    ]
 
 
 def stored_trial(run: Run) -> StoredTrial:
@@ -288,8 +341,9 @@ def stored_trial(run: Run) -> StoredTrial:
     if isinstance(run["relative"], str):
         return replace(trial, cause=run["relative"])
     value, low, high, estimator = run["relative"]
-    estimate = ratio_of_floors if estimator == "floors" else ratio_of_blocks
     launches = run["launches"]
+    estimate = ratio_of_floors if estimator == "floors" else ratio_of_blocks
+    ratios = run["ratios"] if "ratios" in run else map(estimate, launches)
     identity = launches[0]["yardstick"].split()
     name, digest, library, version, kernels, threads, _ = identity
     cpus = [median(launch["cpus"][side] for launch in launches) for side in (0, 1)]
@@ -305,13 +359,14 @@ def stored_trial(run: Run) -> StoredTrial:
                 threads=int(threads),
             ),
             estimator=estimator,
-            ratios=tuple(map(estimate, launches)),
+            ratios=tuple(ratios),
             value=value,
             low=low,
             high=high,
             best_s=None,
             model_cpus=cpus[0],
             yardstick_cpus=cpus[1],
+            handover_s=run.get("handover_s"),
         ),
     )
 

@@ -92,6 +92,22 @@ def test_what_stored_runs_say_of_the_runs_and_where_a_trend_steps(trials: Module
     assert trend.endswith("24 runs: steps at []; with +10 % from run 16 on at [16]")
 
 
+def test_runs_beside_a_busy_process_are_judged_by_the_others_and_in_no_table(
+    trials: ModuleType,
+) -> None:
+    runs = [line(trials, seed) for seed in range(24)]
+    beside = [line(trials, seed, slower=1.5) | {"busy": 1} for seed in range(30, 34)]
+    beside.append(trials.line_of(make_result(status="crash"), load=(0.0, 0.0)) | {"busy": 1})
+    told = trials.beside_busy(
+        [trials.stored_trial(run) for run in runs], [trials.stored_trial(run) for run in beside]
+    )
+    assert [text.partition(": ")[2] for text in told] == ["incomparable 1", "same 4"]
+    assert trials.table([*runs, *beside], flagged=True) == trials.table(runs, flagged=True)
+    verdicts = trials.verdicts([*runs, *beside])
+    assert "nearest runs" in verdicts
+    assert all(text in verdicts for text in told)
+
+
 def test_a_run_without_a_ratio_is_a_trial_with_its_cause(trials: ModuleType) -> None:
     failed = trials.line_of(make_result(status="crash"), load=(0.0, 0.0))
     alone = trials.line_of(make_result(), load=(0.0, 0.0))
