@@ -13,6 +13,7 @@ from pytest_ortbench.core.samples import Block
 #: What each yardstick does.
 YARDSTICKS: dict[str, str] = {
     "serial": "a matrix product on one thread",
+    "mixed": "a matrix product and a pass over memory that no cache holds, on one thread",
     "parallel": "a matrix product on as many threads as the model has, side by side",
     "memory": "a pass over memory that no cache holds, on one thread",
 }

@@ -73,7 +73,7 @@ def test_a_slower_model_is_slower_by_as_much() -> None:
 
 @pytest.mark.parametrize(
     ("threads", "cpus", "estimator"),
-    [(1, 1.0, "floors"), (1, 1.6, "blocks"), (2, 1.9, "blocks"), (2, 1.0, "blocks")],
+    [(1, 1.0, "floors"), (1, 1.6, "both"), (2, 1.9, "both"), (2, 1.0, "both")],
 )
 def test_floors_are_of_what_runs_on_one_cpu(threads: int, cpus: float, estimator: str) -> None:
     yardstick = make_yardstick("parallel" if threads > 1 else "serial", threads=threads)

@@ -21,7 +21,12 @@ def test_each_does_its_work_on_its_threads_and_sleeps_in_between(
 ) -> None:
     # What the user set for numpy is none of its business.
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    for name, threads in (("serial", 1), ("parallel", 2), ("memory", 1)):
+    for name, threads in (
+        ("serial", 1),
+        ("mixed", 1),
+        ("parallel", 2),
+        ("memory", 1),
+    ):
         process = launcher.yardstick(name, threads=threads)
         try:
             yardstick = process.yardstick

@@ -112,6 +112,46 @@ def test_rounds_on_several_threads_keep_the_way_between_cpus(
     assert len(facts.handover_ns) == (facts.rounds if ways else 0)
 
 
+def test_only_after_a_turn_of_the_yardstick_inferences_are_not_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Turns that take far too long leave rounds of the model alone."""
+    launcher = fast()
+    turns, yardstick = beside(launcher, MS)
+    clock, untimed, order = [0], [], []
+
+    class Time:
+        @staticmethod
+        def monotonic_ns() -> int:
+            return clock[0]
+
+    timed = yardstick.time
+
+    def slow(units: int, *, untimed: int) -> YardstickBlock:
+        clock[0] += 100 * MS
+        order.append("y")
+        return timed(units, untimed=untimed)
+
+    def block(question: TimeBlock) -> Block:
+        untimed.append(question.untimed)
+        order.append("M")
+        made = launcher.opened[0].block(question)
+        clock[0] += made.wall_ns
+        return made
+
+    launcher.opened[0].answering({TimeBlock: block})
+    yardstick.time = slow  # type: ignore[method-assign]  # it waits for a CPU
+    monkeypatch.setattr("pytest_ortbench.yardstick.measuring.turns.time", Time)
+    turns.time(2000)
+    before = [" ", *order]
+    after_turns = [before[at] == "y" for at, side in enumerate(order) if side == "M"]
+    assert after_turns.count(True) >= 3
+    assert after_turns.count(False) >= 10
+    # The first block follows the look at the yardstick that said how long a unit takes.
+    assert [count > 0 for count in untimed[1:]] == after_turns[1:]
+    assert untimed[0] > 0
+
+
 def test_the_order_within_a_round_is_random_and_follows_the_seed() -> None:
     class Telling(FakeLauncher):
         order = ""

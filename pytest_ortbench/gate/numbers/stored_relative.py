@@ -48,7 +48,7 @@ class RunSpread:
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
 #: same code in a calm hour, by what the ratio is made of; ``docs/concepts/yardstick.md`` has more.
-SPREAD = {"floors": 0.010, "blocks": 0.028}
+SPREAD = {"floors": 0.010, "both": 0.028}
 
 #: What the spread above counts for beside the runs at hand, in degrees of freedom.
 PRIOR = 10

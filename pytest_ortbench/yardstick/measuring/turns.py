@@ -30,15 +30,15 @@ R = TypeVar("R")
 MODEL_NS = 12_000_000
 
 #: A block of the yardstick beside a fast model, and beside one whose inferences are long.
-YARDSTICK_NS, LONGEST_YARDSTICK_NS = 1_700_000, 12_000_000
+YARDSTICK_NS, LONGEST_YARDSTICK_NS = 2_500_000, 12_000_000
 
 #: Both processes are stopped and go on, and two questions and their answers cross: seen, from a
 #: model's worker whose caches hold other data by then 1.4 ms, from a yardstick 0.5 ms.
 _CHANGE_NS = 2_000_000
 
-#: A model starts each block with inferences that nobody times: it has to find its data and code in
-#: the caches again. Seen, of a model of 0.3 ms: the first takes 55 % longer, the next ones 13, 7,
-#: 5, 4, 2 and 2 %.
+#: After a turn of the yardstick a model has inferences first that nobody times: it has to find its
+#: data and code in the caches again. Seen, of a model of 0.3 ms: the first takes 55 % longer, the
+#: next ones 13, 7, 5, 4, 2 and 2 %.
 _SETTLING_NS = 1_500_000
 
 #: It does without where one would take long. Seen: p50 of a model of 3 ms is 1.5 % higher then, of
@@ -114,19 +114,25 @@ class OfCase:
         self._launcher = launcher
         self._process: YardstickWorker | None = None
 
-    def started(self, opened: Opened, cpus_used: float | None) -> YardstickWorker:
+    def started(
+        self, opened: Opened, cpus_used: float | None, typical_ns: float
+    ) -> YardstickWorker:
         """Return its process, which is suspended.
 
         Args:
             opened: What the worker said of itself that takes turns with it.
             cpus_used: CPUs that the model keeps busy; ``None`` if that is not known.
+            typical_ns: What an inference takes.
 
         Raises:
             WorkerError: if it can't be started.
         """
         if self._process is None:
             self.name = self.name or chosen_yardstick(
-                self._case.sampling.yardstick, threads=opened.threads, cpus_used=cpus_used
+                self._case.sampling.yardstick,
+                threads=opened.threads,
+                cpus_used=cpus_used,
+                typical_ns=typical_ns,
             )
             threads = yardstick_threads(self.name, threads=opened.threads, cpus=opened.cpus)
             self._process = self._launcher.yardstick(self.name, threads=threads)
@@ -164,6 +170,8 @@ class Turns:
         self._sizes = sizes_of_blocks(1, 1)
         self._rounds: list[tuple[Block, YardstickBlock]] = []
         self._model_ns = self._lost_ns = 0
+        #: Whether the model's data and code may have left the caches since its last block.
+        self._is_cold = True
 
     def begin(self, *, typical_ns: float, cpus_used: float | None) -> None:
         """Start the yardstick if there is to be one.
@@ -178,7 +186,7 @@ class Turns:
             return
         with self._suspended():
             try:
-                self._yardstick = self._kept.started(self._worker.opened, cpus_used)
+                self._yardstick = self._kept.started(self._worker.opened, cpus_used, typical_ns)
                 look = self._yardstick.time(_UNITS_LOOKED_AT, untimed=_UNITS_LOOKED_AT)
                 self._sizes = sizes_of_blocks(typical_ns, min(look.block.durations_ns))
                 self.least_ns = ENOUGH_ROUNDS * self._sizes.runs * typical_ns
@@ -228,12 +236,14 @@ class Turns:
 
     def _round(self, iterations: int) -> Block:
         """Time a block of each side, in random order; of the model alone if time was lost."""
-        question = TimeBlock(iterations=iterations, untimed=self._sizes.untimed_runs)
         is_due = self._lost_ns <= SHARE * self._model_ns or not self._rounds
         is_first = self._order.random() < 0.5
         began = time.monotonic_ns()
         between = self._turn() if is_due and is_first else None
+        untimed = self._sizes.untimed_runs if self._is_cold else 0
+        question = TimeBlock(iterations=iterations, untimed=untimed)
         block = self._worker.ask(question)
+        self._is_cold = False
         if is_due and not is_first:
             between = self._turn()
         self._model_ns += block.wall_ns
@@ -247,6 +257,7 @@ class Turns:
         yardstick, sizes = self._yardstick, self._sizes
         if yardstick is None:
             return None
+        self._is_cold = True
         with self._suspended():
             try:
                 return yardstick.time(sizes.units, untimed=sizes.untimed_units)

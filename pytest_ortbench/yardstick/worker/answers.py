@@ -19,6 +19,7 @@ from pytest_ortbench.yardstick.worker.handover import Handover
 from pytest_ortbench.yardstick.worker.workloads import (
     WORKLOADS,
     MemoryPass,
+    ProductAndPass,
     Unit,
     digest_of_work,
 )
@@ -34,10 +35,11 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
     """
     state.enter("measure")
     workload = WORKLOADS[question.name]
-    if isinstance(workload, MemoryPass):
-        library, version, kernels = _numpy()
-    else:
+    library, version, kernels = _numpy()
+    if not isinstance(workload, MemoryPass):
+        of_numpy = f"+numpy{version}" if isinstance(workload, ProductAndPass) else ""
         library, version, kernels = _behind_numpy()
+        version += of_numpy
     state.kept[_KEPT] = Crew(workload.unit, question.threads)
     state.kept[_HANDOVER] = Handover() if question.threads > 1 else None
     # Nothing is collected inside a block: a unit makes no objects that refer to each other.

@@ -70,15 +70,41 @@ class MemoryPass:
         return unit
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductAndPass:
+    """A product of matrices, then a small piece of memory: what a model of some size does.
+
+    Attributes:
+        product: The former.
+        memory: The latter.
+    """
+
+    product: MatrixProduct = MatrixProduct()
+    memory: MemoryPass = MemoryPass(piece_bytes=2 * 2**20)
+
+    def unit(self) -> Unit:
+        """Return a unit with data of its own."""
+        product, memory = self.product.unit(), self.memory.unit()
+
+        def unit() -> None:
+            product()
+            memory()
+
+        return unit
+
+
+Workload = MatrixProduct | MemoryPass | ProductAndPass
+
 #: By the name of the yardstick.
-WORKLOADS: dict[str, MatrixProduct | MemoryPass] = {
+WORKLOADS: dict[str, Workload] = {
     "serial": MatrixProduct(),
+    "mixed": ProductAndPass(),
     "parallel": MatrixProduct(),
     "memory": MemoryPass(),
 }
 
 
-def digest_of_work(workload: MatrixProduct | MemoryPass) -> str:
+def digest_of_work(workload: Workload) -> str:
     """Return what two definitions share exactly if they are the same work."""
     definition = json.dumps({**asdict(workload), "seed": _SEED}, sort_keys=True)
     return hashlib.sha256(definition.encode()).hexdigest()[:12]
