@@ -52,8 +52,8 @@ from pytest_ortbench.gate.numbers.same_models import Twin, models_of, twins
 from pytest_ortbench.gate.numbers.sentences import interval_text, latency_finding
 from pytest_ortbench.gate.numbers.stored_differences import (
     device_difference,
+    difference_of_inputs,
     first_difference,
-    input_difference,
     interpreter_difference,
     label_difference,
     workload_difference,
@@ -154,7 +154,7 @@ def gate_case(
             yardstick is made of, as far as its self-test knows.
     """
     old, new = before.result.case, after.result.case
-    fed, labelled = input_difference(old, new), label_difference(old, new)
+    fed, labelled = difference_of_inputs(old, new), label_difference(old, new)
     metrics = judge_metrics(before, after, rules)
     device = device_difference(before.result, after.result)
     metrics = _without(metrics, [verdict.metric for verdict in metrics], device)

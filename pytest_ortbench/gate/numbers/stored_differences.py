@@ -25,7 +25,7 @@ def workload_difference(before: Case, after: Case) -> str:
         {spec.name: f"{spec.type} {list(spec.shape)}" for spec in case.inputs}
         for case in (before, after)
     )
-    difference = first_difference("input", old_inputs, new_inputs) or input_difference(
+    difference = first_difference("input", old_inputs, new_inputs) or difference_of_inputs(
         before, after
     )
     if not difference and before.seed != after.seed:
@@ -33,7 +33,7 @@ def workload_difference(before: Case, after: Case) -> str:
     return difference
 
 
-def input_difference(before: Case, after: Case) -> str:
+def difference_of_inputs(before: Case, after: Case) -> str:
     """The first input whose values come from elsewhere, or from a file that held other ones."""
     sides = (
         {spec.name: _values(case, spec.path) if spec.path else "random" for spec in case.inputs}
