@@ -12,10 +12,11 @@ is a line of the file with its raw blocks. Stopped and started again it goes on 
 For each candidate and estimator the table has the differences of two runs, each the median of three
 launches that are drawn from all (larger ÷ smaller − 1): the median / what 95 % stay below.
 ``floors``: 5th percentile of the model ÷ that of the candidate. ``blocks``: median of the ratios of
-neighbours. ``mixture``: the geometric mean of both. ``half``: floor of the model ÷ square root of
-the candidate's, for work that slows down half as much as the model. ``alike`` is the correlation of
-the logarithms of both floors over the launches. Then come the launches that took a quarter longer
-than others, with what is known of their threads and of the candidates beside them.
+neighbours. ``lows``: 5th percentile of the fastest of each block, of both. ``mixture``: geometric
+mean of floors and blocks. ``half``: floor of the model ÷ square root of the candidate's, for work
+that slows down half as much as the model. ``alike`` is the correlation of the logarithms of both
+floors over the launches. Then come the launches that took a quarter longer than others, with what
+is known of their threads and of the candidates beside them.
 """
 
 from __future__ import annotations
@@ -428,6 +429,7 @@ def _blocks(line: Line, name: str) -> float:
 ESTIMATES: dict[str, Callable[[Line, str], float]] = {
     "floors": _floors,
     "blocks": _blocks,
+    "lows": lambda line, name: floor(line["low_ns"]) / floor(line["candidates"][name]["low_ns"]),
     "mixture": lambda line, name: math.sqrt(_floors(line, name) * _blocks(line, name)),
     "half": lambda line, name: math.sqrt(floor(line["mean_ns"]) * _floors(line, name)),
 }

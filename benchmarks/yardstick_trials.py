@@ -342,7 +342,7 @@ def stored_trial(run: Run) -> StoredTrial:
         return replace(trial, cause=run["relative"])
     value, low, high, estimator = run["relative"]
     launches = run["launches"]
-    estimate = ratio_of_floors if estimator == "floors" else ratio_of_both
+    estimate = OF_LAUNCHES[estimator]
     ratios = run["ratios"] if "ratios" in run else map(estimate, launches)
     identity = launches[0]["yardstick"].split()
     name, digest, library, version, kernels, threads, _ = identity
@@ -416,10 +416,17 @@ def ratio_of_floors(launch: Run) -> float:
     return floor(launch["model_mean_ns"]) / floor(launch["yardstick_mean_ns"])
 
 
-def ratio_of_both(launch: Run) -> float:
-    """Return the geometric mean of the two."""
-    return math.sqrt(ratio_of_floors(launch) * ratio_of_blocks(launch))
+def ratio_of_lows(launch: Run) -> float:
+    """Return the ratio of the floors of the fastest of each block."""
+    return floor(launch["model_low_ns"]) / floor(launch["yardstick_low_ns"])
 
+
+#: What a ratio is made of, by the name of its estimator.
+OF_LAUNCHES: dict[str, Callable[[Run], float]] = {
+    "floors": ratio_of_floors,
+    "lows": ratio_of_lows,
+    "blocks": ratio_of_blocks,
+}
 
 #: What is compared, by its name in the table.
 ESTIMATES: dict[str, Callable[[Run], float | None]] = {
@@ -430,7 +437,7 @@ ESTIMATES: dict[str, Callable[[Run], float | None]] = {
     ),
     "ratio of blocks": lambda run: of_launches(run, ratio_of_blocks),
     "ratio of floors": lambda run: of_launches(run, ratio_of_floors),
-    "mean of both": lambda run: of_launches(run, ratio_of_both),
+    "ratio of lows": lambda run: of_launches(run, ratio_of_lows),
     "latency_relative": lambda run: (
         None if isinstance(run["relative"], str) else float(run["relative"][0])
     ),

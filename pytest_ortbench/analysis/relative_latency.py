@@ -2,10 +2,10 @@
 
 A worker gives one ratio. On one CPU it is that of the floors, the 5th percentiles of the blocks of
 either side: one minute or another, both sides have blocks that nothing disturbed. A model on
-several CPUs has few of those, so there it is the geometric mean of that and of the median of the
-ratios of blocks that were timed in one round. ``docs/concepts/yardstick.md`` has what both are
-worth. Rounds in which the CPUs were far apart (:mod:`pytest_ortbench.analysis.far_cpus`) are left
-out.
+several CPUs has few of those, so there it is that of the fastest inference and the fastest unit of
+each block, likewise. Rounds in which the CPUs were far apart
+(:mod:`pytest_ortbench.analysis.far_cpus`) are left out. ``docs/concepts/yardstick.md`` has what
+both are worth.
 
 Two ratios compare only where the same yardstick took turns with the same model on as many CPUs: see
 :func:`mismatch`.
@@ -13,7 +13,6 @@ Two ratios compare only where the same yardstick took turns with the same model 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -26,7 +25,6 @@ from pytest_ortbench.analysis.between_processes import (
 )
 from pytest_ortbench.analysis.far_cpus import FAR, are_far, nearest_handover_ns
 from pytest_ortbench.analysis.order import nearest_rank
-from pytest_ortbench.analysis.paired_ratio import paired_ratio
 from pytest_ortbench.analysis.samples import between_runs
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
@@ -51,7 +49,7 @@ class RelativeLatency:
 
     Attributes:
         yardstick: What took turns with the model.
-        estimator: ``floors`` or ``both``: what a ratio is made of.
+        estimator: ``floors`` or ``lows``: what a ratio is made of.
         ratios: Inference ÷ unit of work of the yardstick, one a worker.
         value: The median of them.
         low: Lower end of its 95 % interval over fresh processes.
@@ -135,7 +133,7 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
     workers = near
     model_cpus = _middle([turns.model_cpus for turns in workers])
     estimator = _estimator(yardstick, model_cpus)
-    estimate = _floors if estimator == "floors" else _both
+    estimate = _floors if estimator == "floors" else _lows
     own = [estimate(turns) for turns in workers]
     samples = [measurement.samples for measurement in result.measurements]
     low, high = over_processes(own, between_runs=between_runs(samples, BETWEEN_RATIOS))
@@ -190,7 +188,9 @@ def _only(turns: YardstickTurns, kept: Sequence[bool]) -> YardstickTurns:
     return replace(
         turns,
         model_mean_ns=tuple(compress(turns.model_mean_ns, kept)),
+        model_low_ns=tuple(compress(turns.model_low_ns, kept)),
         yardstick_mean_ns=tuple(compress(turns.yardstick_mean_ns, kept)),
+        yardstick_low_ns=tuple(compress(turns.yardstick_low_ns, kept)),
         handover_ns=tuple(compress(turns.handover_ns, kept)),
     )
 
@@ -210,7 +210,7 @@ def _absence(turns: YardstickTurns | None) -> str:
 
 def _estimator(yardstick: Yardstick, model_cpus: float | None) -> str:
     alone = yardstick.threads == 1 and model_cpus is not None and model_cpus <= _ONE_CPU
-    return "floors" if alone else "both"
+    return "floors" if alone else "lows"
 
 
 def _floors(turns: YardstickTurns) -> OfProcess:
@@ -222,10 +222,9 @@ def _floor(means_ns: Sequence[int]) -> int:
     return sorted(means_ns)[nearest_rank(_FLOOR_PERCENT, len(means_ns)) - 1]
 
 
-def _both(turns: YardstickTurns) -> OfProcess:
-    """The geometric mean of the ratio of both floors and of that of the blocks of one round."""
-    blocks = paired_ratio(turns.model_mean_ns, turns.yardstick_mean_ns)
-    return OfProcess.alone(math.sqrt(_floors(turns).value * blocks.value))
+def _lows(turns: YardstickTurns) -> OfProcess:
+    """Likewise of the fastest inference and the fastest unit of each block."""
+    return OfProcess.alone(_floor(turns.model_low_ns) / _floor(turns.yardstick_low_ns))
 
 
 def _middle(values: Sequence[float | None]) -> float | None:

@@ -73,7 +73,7 @@ def test_a_slower_model_is_slower_by_as_much() -> None:
 
 @pytest.mark.parametrize(
     ("threads", "cpus", "estimator"),
-    [(1, 1.0, "floors"), (1, 1.6, "both"), (2, 1.9, "both"), (2, 1.0, "both")],
+    [(1, 1.0, "floors"), (1, 1.6, "lows"), (2, 1.9, "lows"), (2, 1.0, "lows")],
 )
 def test_floors_are_of_what_runs_on_one_cpu(threads: int, cpus: float, estimator: str) -> None:
     yardstick = make_yardstick("parallel" if threads > 1 else "serial", threads=threads)
@@ -141,14 +141,17 @@ def test_missing_evidence_is_no_estimate(turns: YardstickTurns | None, cause: st
 
 
 def beside(handover_ns: Sequence[int | None], best_ns: int | None = 350) -> list[YardstickTurns]:
-    """Three workers on two CPUs, whose model takes twice as long in half of the rounds."""
+    """Three workers on two CPUs, whose model takes twice as long in the first half of the rounds.
+
+    A floor would hide rounds that are slow for another reason, but none that are fast.
+    """
     turns = three(yardstick=TWO, cpus=1.9, handover_ns=handover_ns, best_handover_ns=best_ns)
     return [
         replace(
             worker,
-            model_mean_ns=tuple(
-                took * (2 if 2 * index >= worker.rounds else 1)
-                for index, took in enumerate(worker.model_mean_ns)
+            model_low_ns=tuple(
+                took * (2 if 2 * index < worker.rounds else 1)
+                for index, took in enumerate(worker.model_low_ns)
             ),
         )
         for worker in turns
@@ -157,15 +160,15 @@ def beside(handover_ns: Sequence[int | None], best_ns: int | None = 350) -> list
 
 def test_rounds_while_the_cpus_were_far_apart_are_left_out() -> None:
     near = estimated(beside([350, 900]))
-    assert near.value == pytest.approx(6.0, rel=0.01)
+    assert near.value == pytest.approx(12.0, rel=0.01)
     assert near.handover_s == pytest.approx(350e-9)
     # A little farther is not far, and what nobody knows is not either.
     for handover_ns in ([350, 500], [350, None], []):
-        assert estimated(beside(handover_ns)).value > 6.3
+        assert estimated(beside(handover_ns)).value == pytest.approx(6.0, rel=0.01)
 
 
 def test_what_is_near_is_told_by_the_nearest_that_is_known() -> None:
-    assert estimated(beside([350, 900], best_ns=None)).value == pytest.approx(6.0, rel=0.01)
+    assert estimated(beside([350, 900], best_ns=None)).value == pytest.approx(12.0, rel=0.01)
     unknown = relative_latency(make_result(turns=beside([900], best_ns=None), workers=3))
     assert isinstance(unknown, RelativeLatency)
     known = relative_latency(make_result(turns=beside([900]), workers=3))

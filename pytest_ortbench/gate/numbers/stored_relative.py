@@ -48,7 +48,8 @@ class RunSpread:
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
 #: same code in a calm hour, by what the ratio is made of; ``docs/concepts/yardstick.md`` has more.
-SPREAD = {"floors": 0.010, "both": 0.028}
+#: ``blocks`` are of trials by older versions.
+SPREAD = {"floors": 0.010, "lows": 0.028, "blocks": 0.028}
 
 #: What the spread above counts for beside the runs at hand, in degrees of freedom.
 PRIOR = 10

@@ -52,6 +52,10 @@ _UNITS_LOOKED_AT = 8
 #: are lost. Two runs differ as much with 14 of their rounds as with 22 (``docs/concepts``).
 ENOUGH_ROUNDS = 17
 
+#: So many rounds may take half of what the model is timed for: on a machine where a change of sides
+#: takes 15 ms in place of 2, a quarter of it makes no ratio.
+LEAST_ROUNDS, MOST_SHARE = 14, 0.5
+
 #: Rounds that are kept of a worker.
 KEPT_ROUNDS = 500
 
@@ -236,7 +240,8 @@ class Turns:
 
     def _round(self, iterations: int) -> Block:
         """Time a block of each side, in random order; of the model alone if time was lost."""
-        is_due = self._lost_ns <= SHARE * self._model_ns or not self._rounds
+        share = SHARE if len(self._rounds) >= LEAST_ROUNDS else MOST_SHARE
+        is_due = self._lost_ns <= share * self._model_ns or not self._rounds
         is_first = self._order.random() < 0.5
         began = time.monotonic_ns()
         between = self._turn() if is_due and is_first else None

@@ -118,7 +118,7 @@ def test_where_such_verdicts_were_seen_to_be_right_the_ratio_decides(
 
 def test_ratios_of_another_estimator_decide_nothing_and_flags_leave_it_open() -> None:
     slower = result_of(3_600_000)
-    other = {"both": TRIED["floors"]}
+    other = {"lows": TRIED["floors"]}
     assert judged(result_of(), slower, spreads=other).verdict == "incomparable"
     unproven = {"floors": dataclasses.replace(TRIED["floors"], decides=False)}
     assert judged(result_of(), slower, spreads=unproven).verdict == "incomparable"
@@ -182,7 +182,7 @@ def test_a_margin_that_was_asked_for_is_never_widened() -> None:
 def test_without_one_the_margin_is_what_the_runs_resolve() -> None:
     narrow = relative_contrast([ratio(6.0)], ratio(6.0), 0.05, asked=False)
     wide = relative_contrast(
-        [ratio(6.0, estimator="both")], ratio(6.0, estimator="both"), 0.05, asked=False
+        [ratio(6.0, estimator="lows")], ratio(6.0, estimator="lows"), 0.05, asked=False
     )
     assert narrow.verdict == wide.verdict == "same"
     # 3.168 + 1.036 deviations of 1 % and of 2.8 %, times the root of 2.
@@ -238,7 +238,7 @@ def test_older_runs_of_another_model_or_work_are_no_history() -> None:
     assert judged(result_of(), result_of(), history=[result_of()]).contrasts != alone.contrasts
 
 
-@pytest.mark.parametrize(("estimator", "slowdown"), [("floors", 0.10), ("both", 0.20)])
+@pytest.mark.parametrize(("estimator", "slowdown"), [("floors", 0.10), ("lows", 0.20)])
 @pytest.mark.parametrize("runs", [1, 10])
 def test_error_rates_of_drawn_runs(estimator: str, slowdown: float, runs: int) -> None:
     """Runs that differ as the spread says: 2,000 comparisons each, drawn with a fixed seed."""

@@ -100,7 +100,7 @@ def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
 
 
 def test_another_case_or_estimator_serves_nobody() -> None:
-    other = [trial(6.0), trial(9.0, model="other"), trial(9.0, estimator="both")]
+    other = [trial(6.0), trial(9.0, model="other"), trial(9.0, estimator="lows")]
     for index in range(3):
         verdict = verdict_on(index, other, {}, slowdown=0.0, way=Way.NEAREST)
         assert verdict == "incomparable"
