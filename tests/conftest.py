@@ -59,6 +59,23 @@ def _has_program(*names: str) -> Callable[[], bool]:
     return found
 
 
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+@cache
+def _may_mount() -> bool:
+    """Whether a file system in memory can be mounted: root in a container often can't."""
+    if not _is_root() or shutil.which("mount") is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        if mounted:
+            subprocess.run(["umount", folder], check=True)
+    return mounted
+
+
 def _has_compiler() -> bool:
     return _has_program("cc", "gcc", "clang")() or importlib.util.find_spec("ziglang") is not None
 
@@ -95,7 +112,13 @@ NEEDS: dict[str, Need] = {
         "apt-get install chromium libvulkan1 (SwiftShader, a device in software for WebGPU)",
     ),
     "faketime": Need(_has_program("faketime"), "apt-get install faketime"),
+    "openssl": Need(_has_program("openssl"), "apt-get install openssl"),
+    "slurm": Need(
+        lambda: _has_program("slurmctld")() and _has_program("munged")() and _is_root(),
+        "apt-get install slurm-wlm munge, and run the tests as root",
+    ),
     "sshd": Need(_has_program("sshd"), "apt-get install openssh-server"),
+    "tmpfs": Need(_may_mount, "run the tests as root, where the kernel lets it mount"),
 }
 
 

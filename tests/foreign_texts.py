@@ -25,6 +25,7 @@ WHOLE_MODULES: dict[str, str] = {
     "engines/ncnn/worker.py": "output and files of the converter of ncnn",
     "engines/openvino_native/worker.py": "names of devices and properties of OpenVINO",
     "fleet/hosts/inventory.py": "names and variables of an inventory, output of Ansible",
+    "fleet/hosts/returned.py": "names of files that anybody may have written",
     "fleet/hosts/parcel.py": "arguments of the command line, names of files",
     "launch/diagnose.py": "messages of ONNX Runtime and its providers",
     "launch/diagnose_providers.py": "messages of ONNX Runtime and its providers",
@@ -90,7 +91,7 @@ WHOLE_MODULES: dict[str, str] = {
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "planning/served_apps.py": ("names that users give", frozenset({"read_app", "required_name"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
-    "cli/fleet.py": ("a word of the user", frozenset({"_resumed"})),
+    "cli/fleet_folder.py": ("a word of the user", frozenset({"earlier_folder"})),
     "cli/comment.py": (
         "a word of the user, comments of others",
         frozenset({"first_line_of", "_earlier"}),

@@ -173,7 +173,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         stop=" ".join(dict.fromkeys(entry.stop for entry in result.measurements)) or None,
         hint=(result.failure.hint or None) if result.failure else None,
         case_s=result.wall_s or None,
-        host=run.machine.host,
+        host=run.host_of(result),
         run_id=run.run_id,
         unjudged=unjudged_words(summary.judgements) or None,
         accuracy_inputs=DRAWN_INPUTS if summary.on_drawn_inputs else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.report.entries import ShownRun
 
 
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+
 class RatePerSecond(FiniteRange):
     """Requests a second: a bare number, or one with ``/s``, ``/min`` or ``/h``."""
 
@@ -77,6 +80,47 @@ _ENDINGS = {".pdf": "pdf", ".html": "html", ".htm": "html", ".md": "md", ".csv":
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
+
+
+#: What machines cost for which load.
+_COST_OPTIONS = (
+    click.option(
+        "--machines",
+        type=click.Path(path_type=Path, dir_okay=False, exists=True),
+        help="Table of machines with their prices (TOML): adds what each costs.",
+    ),
+    click.option(
+        "--rate",
+        type=RatePerSecond(min=0, min_open=True),
+        help="Requests to serve of each workload by itself: 500, 500/s, 30000/min; one is one call "
+        "of the case. Needs --machines and --p99.",
+    ),
+    click.option(
+        "--mix",
+        metavar="MODEL:RATE,…",
+        help="Several models as one workload instead of --rate: det:40/s,rec:120/s (also /min, /h; "
+        "det/b8:40/s where a model has several workloads).",
+    ),
+    click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms."),
+    click.option(
+        "--years",
+        type=FiniteRange(min=0, min_open=True),
+        help="Years that machines are used; by default as in the table, else 3.",
+    ),
+    click.option(
+        "--spare",
+        type=click.IntRange(min=0),
+        help="Machines beyond those that are needed, in case one fails; by default as in the "
+        "table, else none.",
+    ),
+)
+
+
+def cost_options(command: _Command) -> _Command:
+    """Give a command the options about what machines cost."""
+    for option in reversed(_COST_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command(
@@ -121,35 +165,7 @@ MOST_RUNS = 50
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the figures as PNG and SVG into this folder.",
 )
-@click.option(
-    "--machines",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Table of machines with their prices (TOML): adds what each costs.",
-)
-@click.option(
-    "--rate",
-    type=RatePerSecond(min=0, min_open=True),
-    help="Requests to serve of each workload by itself: 500, 500/s, 30000/min; one is one call of "
-    "the case. Needs --machines and --p99.",
-)
-@click.option(
-    "--mix",
-    metavar="MODEL:RATE,…",
-    help="Several models as one workload instead of --rate: det:40/s,rec:120/s (also /min, /h; "
-    "det/b8:40/s where a model has several workloads).",
-)
-@click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms.")
-@click.option(
-    "--years",
-    type=FiniteRange(min=0, min_open=True),
-    help="Years that machines are used; by default as in the table, else 3.",
-)
-@click.option(
-    "--spare",
-    type=click.IntRange(min=0),
-    help="Machines beyond those that are needed, in case one fails; by default as in the table, "
-    "else none.",
-)
+@cost_options
 @click.option(
     "--rows",
     default=40,
@@ -190,7 +206,7 @@ def command(
     the models that it names are one workload with one bill.
     """
     form = _form(form, output)
-    terms = _terms(machines, rate, mix, p99, years, spare)
+    terms = terms_of(machines, rate, mix, p99, years, spare)
     if form == "pdf":
         _refuse_pdf(output, terms)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
@@ -272,7 +288,7 @@ def _draw(view: ComparisonView, costs: Procurement | None, folder: Path) -> None
         warn(f"plot: {path}")
 
 
-def _terms(
+def terms_of(
     machines: Path | None,
     rate: float | None,
     mix: str | None,
@@ -280,7 +296,11 @@ def _terms(
     years: float | None,
     spare: int | None,
 ) -> Terms | None:
-    """The table of machines, with what the command line says instead of it."""
+    """Return the table of machines, with what the command line says instead of it.
+
+    Raises:
+        UsageError: if the table, or what is beside it, says nothing sensible.
+    """
     if machines is None:
         if any(value is not None for value in (rate, mix, p99, years, spare)):
             raise UsageError(

@@ -72,7 +72,8 @@ def command(
     conditions = [parse_condition(text) for text in filters]
     loaded = [load_run(spec, results) for spec in runs]
     if redact:
-        loaded = [without_places(run, run.machine.host) for run in loaded]
+        for host in dict.fromkeys(host for run in loaded for host in run.hosts):
+            loaded = [without_places(run, host) for run in loaded]
     if form == "run":
         return _document(loaded, output)
     chosen = [select(run, conditions) for run in loaded]

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-import re
-import secrets
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pytest_ortbench.cli import compare
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, results_option
+from pytest_ortbench.cli.fleet_folder import FOLDER, earlier_folder, refuse_other_arguments
+from pytest_ortbench.cli.fleet_outcome import show_outcomes
+from pytest_ortbench.cli.fleet_shard import shard_fleet
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.units import counted, format_amount
-from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
+from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, new_tag
 from pytest_ortbench.fleet.hosts.inventory import read_inventory
-from pytest_ortbench.fleet.hosts.measuring import RECORD, Fleet, read_record
+from pytest_ortbench.fleet.hosts.measuring import Fleet
 from pytest_ortbench.fleet.hosts.parcel import Parcel, project_files, wheels_of
-from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+from pytest_ortbench.fleet.hosts.records import RECORDS, read_record, write_record
+from pytest_ortbench.fleet.hosts.returned import collect
 
-#: Folder of such runs below the results; each has one of its tag, and in it one for each machine.
-FOLDER = "fleet"
-#: Clocks that are apart by more than this are remarked.
-_CLOCK_S = 60.0
-#: Characters of a reason in the table; fleet.json has more of it.
-_LONGEST_REASON = 200
-_TAG = re.compile(r"[0-9A-Za-z-]+\Z")
+_inventory_option = click.option(
+    "--inventory",
+    "-i",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Inventory of Ansible: hosts, groups, and variables ortbench_…",
+)
+_limit_option = click.option(
+    "--limit",
+    "pattern",
+    default="all",
+    show_default=True,
+    help="Which machines of it: a name, a group, or a pattern of Ansible's.",
+)
 
 
 @click.group(
@@ -52,20 +60,8 @@ def command() -> None:
     ),
 )
 @click.argument("arguments", metavar="[-- PYTEST-ARGUMENT...]", nargs=-1)
-@click.option(
-    "--inventory",
-    "-i",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Inventory of Ansible: hosts, groups, and variables ortbench_…",
-)
-@click.option(
-    "--limit",
-    "pattern",
-    default="all",
-    show_default=True,
-    help="Which machines of it: a name, a group, or a pattern of Ansible's.",
-)
+@_inventory_option
+@_limit_option
 @click.option(
     "--resume",
     is_flag=False,
@@ -97,6 +93,7 @@ def command() -> None:
     show_default=True,
     help="Seconds between two looks at a machine.",
 )
+@compare.cost_options
 @results_option
 def run_fleet(
     arguments: tuple[str, ...],
@@ -108,6 +105,7 @@ def run_fleet(
     wheelhouse: Path | None,
     poll: float,
     results: Path,
+    **costs: Any,
 ) -> int:
     """Run pytest with these arguments on every machine of an inventory, and compare them.
 
@@ -115,18 +113,17 @@ def run_fleet(
     machine, which makes an environment and measures by itself. A machine that can't be reached or
     dies is a row with its reason.
     """
+    compare.terms_of(**costs)
     hosts = read_inventory(inventory, pattern)
     fleet_run = _resumed(resume, arguments, results) if resume else _new(arguments)
     waiting = [host for host in hosts if not _is_measured(fleet_run, host)]
     folder = results / FOLDER / fleet_run.tag
     if waiting:
         _measure(fleet_run, waiting, inventory, folder, further, wheel, wheelhouse, poll)
-    say(table([_row(fleet_run, host) for host in hosts], header=_HEADER))
-    sides = [_side(folder, host, fleet_run.outcomes[host.name]) for host in hosts]
-    return _compared(fleet_run, hosts, [side for side in sides if side], folder)
-
-
-_HEADER = ["machine", "state", "cases", "stage", "why"]
+    code = show_outcomes(fleet_run, hosts, folder, costs)
+    if not all(_is_measured(fleet_run, host) for host in hosts):
+        say(f"go on with: ortbench fleet run --inventory=… --resume={fleet_run.tag}")
+    return code
 
 
 def _new(arguments: tuple[str, ...]) -> FleetRun:
@@ -136,8 +133,7 @@ def _new(arguments: tuple[str, ...]) -> FleetRun:
             place="ortbench fleet run",
             hint="Add what pytest takes behind --: -- suites --ort-providers=all",
         )
-    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return FleetRun(tag=f"{now}-{secrets.token_hex(2)}", arguments=arguments)
+    return FleetRun(tag=new_tag(), arguments=arguments)
 
 
 def _resumed(tag: str, arguments: tuple[str, ...], results: Path) -> FleetRun:
@@ -146,26 +142,10 @@ def _resumed(tag: str, arguments: tuple[str, ...], results: Path) -> FleetRun:
     Raises:
         UsageError: if there is none, or the arguments are others.
     """
-    parent = results / FOLDER
-    if tag == "latest":
-        tags = sorted(path.parent.name for path in parent.glob(f"*/{RECORD}"))
-        if not tags:
-            raise UsageError(
-                f"{str(parent)!r} holds no run of a fleet", place="--resume", hint="Leave it out"
-            )
-        tag = tags[-1]
-    if not _TAG.match(tag):
-        raise UsageError(
-            f"{tag!r} is no tag", place="--resume", hint=f"One is a folder of {parent}"
-        )
-    earlier = read_record(parent / tag)
-    if arguments and arguments != earlier.arguments:
-        raise UsageError(
-            f"{tag} ran with other arguments: {' '.join(earlier.arguments)}",
-            place="--resume",
-            hint="Leave them out, or start a new run without --resume",
-        )
-    return replace(earlier, tag=tag)
+    folder = earlier_folder(tag, results, RECORDS[FleetRun])
+    earlier = read_record(folder, FleetRun)
+    refuse_other_arguments(folder.name, earlier.arguments, arguments)
+    return replace(earlier, tag=folder.name)
 
 
 def _is_measured(fleet_run: FleetRun, host: Host) -> bool:
@@ -205,36 +185,55 @@ def _measure(
         ).measure(parcel)
 
 
-def _row(fleet_run: FleetRun, host: Host) -> list[str]:
-    outcome = fleet_run.outcomes[host.name]
-    cases = f"{outcome.cases} of {outcome.expected}" if outcome.run_id else ""
-    remarks = [textwrap.shorten(outcome.reason, _LONGEST_REASON, placeholder=" …")]
-    if outcome.clock_s is not None and abs(outcome.clock_s) > _CLOCK_S:
-        ahead = "ahead" if outcome.clock_s > 0 else "behind"
-        remarks.append(f"its clock is {abs(outcome.clock_s):.0f} s {ahead}")
-    if outcome.state == "measured" and outcome.code:
-        remarks.append(f"pytest ended with exit status {outcome.code}")
-    return [host.name, outcome.state, cases, outcome.stage or "", "; ".join(filter(None, remarks))]
+@command.command(
+    "collect",
+    epilog=epilog(
+        "ortbench fleet collect results",
+        "ortbench fleet collect artifacts --machines=machines.toml --rate=500/s --p99=50ms",
+    ),
+)
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@compare.cost_options
+@results_option
+def collect_documents(folder: Path, results: Path, **costs: Any) -> int:
+    """Take the documents of machines out of FOLDER, and compare them.
+
+    NAME.json, or the newest run below NAME/, is that of the machine NAME: a shared folder that jobs
+    of Slurm or Kubernetes wrote into, or artifacts of a CI service. They are read as data and
+    copied; a file that is none is a row with its reason.
+    """
+    compare.terms_of(**costs)
+    run = FleetRun(tag=new_tag(), arguments=())
+    kept = results / FOLDER / run.tag
+    collect(folder, kept, run)
+    write_record(run, kept)
+    hosts = [Host(name=name) for name in run.outcomes]
+    return show_outcomes(run, hosts, kept, costs)
 
 
-def _side(folder: Path, host: Host, outcome: HostOutcome) -> str:
-    """Return what ``ortbench compare`` calls the document of a machine, empty if there is none."""
-    paths = [folder / host.name / name for name in (DOCUMENT, JOURNAL)]
-    there = [path for path in paths if path.exists()]
-    return f"{host.called}={there[0]}" if there and outcome.run_id else ""
+@command.command("clean", epilog=epilog("ortbench fleet clean --inventory=hosts.yml"))
+@_inventory_option
+@_limit_option
+def clean_hosts(inventory: Path, pattern: str) -> int:
+    """Remove what runs keep on the machines of an inventory: environments, files, caches.
+
+    A machine that still measures is left alone, and so is what else lies in the folder.
+    """
+    hosts = read_inventory(inventory, pattern)
+    left = Fleet(
+        FleetRun(tag="", arguments=()),
+        hosts,
+        inventory=inventory,
+        folder=Path(),
+        tell=lambda name, text: warn(f"{name} {text}"),
+        poll_s=1,
+    ).clean()
+    rows = [
+        [host.name, "left" if host.name in left else "clean", left.get(host.name, "")]
+        for host in hosts
+    ]
+    say(table(rows, header=["machine", "state", "why"]))
+    return ExitCode.LIMIT_FAILED if left else ExitCode.FINE
 
 
-def _compared(
-    fleet_run: FleetRun, hosts: Sequence[Host], sides: Sequence[str], folder: Path
-) -> int:
-    ended = all(_is_measured(fleet_run, host) for host in hosts)
-    if not ended:
-        say(f"go on with: ortbench fleet run --inventory=… --resume={fleet_run.tag}")
-    if not sides:
-        return ExitCode.NOTHING
-    say(f"documents: {folder}")
-    if len(sides) > 1:
-        arguments = ["--by=machine", *sides]
-        say("ortbench compare " + " ".join(arguments) + "\n")
-        compare.command.main(arguments, standalone_mode=False)
-    return ExitCode.FINE if ended else ExitCode.LIMIT_FAILED
+command.add_command(shard_fleet)

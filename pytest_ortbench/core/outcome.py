@@ -215,6 +215,7 @@ class CaseResult:
         other_run: Another run of this package that measured on the machine at the same time; empty
             if there was none.
         budget: What it had of the time of the run; ``None`` where no budget was set.
+        shard: Name of the shard that it is of; empty where one machine measured all.
     """
 
     case: Case
@@ -241,6 +242,7 @@ class CaseResult:
     wall_s: float = 0.0
     other_run: str = ""
     budget: BudgetShare | None = None
+    shard: str = ""
 
     @property
     def lacks_time(self) -> bool:

@@ -18,6 +18,10 @@ SCHEMA_VERSION = 4
 #: What stands for ``virtualisation`` and ``cpu_quota`` of a machine that has neither.
 NO_HYPERVISOR, NO_QUOTA = "none seen", "none"
 
+#: What became of a shard: its cases are in the run; its machine was lost while it measured, so that
+#: another one did; or it ended without a document that can be read.
+SHARD_STATES = ("measured", "interrupted", "failed")
+
 #: What the newest finished run of a results folder is called.
 LATEST = "latest"
 
@@ -77,6 +81,31 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """What one machine of several measured of a run, or began to measure.
+
+    Attributes:
+        name: What :attr:`CaseResult.shard` calls it.
+        state: One of :data:`SHARD_STATES`.
+        worker: What the cluster calls the machine's worker.
+        models: Its models, or the tests that make theirs.
+        started_at: UTC, ISO 8601.
+        machine: As its own document has it; ``None`` if none came back.
+        canary: The pinned model there, if it was measured.
+        reason: Why none of its cases is in the run; empty otherwise.
+    """
+
+    name: str
+    state: str
+    worker: str
+    models: tuple[str, ...] = ()
+    started_at: str = ""
+    machine: Machine | None = None
+    canary: Canary | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One run document.
 
@@ -102,6 +131,8 @@ class Run:
         certificates: What ``ortbench selfcheck`` found out before about the providers of its cases,
             on the same machine, with the same versions.
         unnamed: Models that a baseline of the gate has and that this run names nowhere.
+        shards: What each machine measured, where several did; ``machine`` is then one of them, and
+            all are alike in its stable facts.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -123,3 +154,17 @@ class Run:
     resumed: int = 0
     certificates: tuple[Certificate, ...] = ()
     unnamed: tuple[UnnamedModel, ...] = ()
+    shards: tuple[Shard, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Names of all machines that measured, each once."""
+        others = (shard.machine.host for shard in self.shards if shard.machine is not None)
+        return tuple(dict.fromkeys((self.machine.host, *others)))
+
+    def host_of(self, result: CaseResult) -> str:
+        """Return the name of the machine that measured a case."""
+        for shard in self.shards:
+            if shard.name == result.shard and shard.machine is not None:
+                return shard.machine.host
+        return self.machine.host

@@ -339,7 +339,9 @@ def machine_line(run: Run) -> str:
     if "cpu" not in stable:
         # Written by another version: whatever it held to be stable.
         facts = [f"{name} {value}" for name, value in list(stable.items())[:6]]
-    return one_line(f"{run.machine.host}: {', '.join(facts)}" if facts else run.machine.host)
+    more = len(run.hosts) - 1
+    host = f"{run.machine.host} and {more} more" if more else run.machine.host
+    return one_line(f"{host}: {', '.join(facts)}" if facts else host)
 
 
 def model_line(group: ModelGroup) -> str:

@@ -15,6 +15,7 @@ from pytest_ortbench.report.cells import ALL_COLUMNS, NOTHING, leading_columns, 
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.shards import shard_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -364,6 +365,7 @@ class _Legend:
         self._entry("chains", legend.chain_lines(self.shown))
         self._entry("sizes", legend.fixed_lines(self.shown))
         self._entry("machine", [legend.machine_line(self.run)])
+        self._entry("shards", shard_lines(self.run))
         more = len(self.skips) - SKIPS
         rest = [f"and {more} more reasons"] if more > 0 else []
         self._entry("left out", [*self.skips[:SKIPS], *rest])

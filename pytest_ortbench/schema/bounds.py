@@ -46,7 +46,7 @@ from pytest_ortbench.core.outcome import (
     Startup,
     WarmUp,
 )
-from pytest_ortbench.core.run import Canary, Run
+from pytest_ortbench.core.run import SHARD_STATES, Canary, Run, Shard
 from pytest_ortbench.core.samples import PERCENTS, OrderStatistic, Samples
 from pytest_ortbench.core.yardstick import ABSENCES, YARDSTICKS, Yardstick, YardstickTurns
 from pytest_ortbench.passes.registry import PASSES
@@ -99,6 +99,7 @@ REQUESTED: tuple[type, ...] = (
 BOUNDS: dict[tuple[type, str], Bound] = {
     (Run, "run_id"): NAME,
     (Run, "expected"): Numbers(0, 10**9),
+    (Shard, "state"): Words(SHARD_STATES),
     (CheckLine, "verdict"): Words(tuple(LINE_VERDICTS)),
     (Canary, "durations_ns"): Numbers(1, 2**53),
     (Case, "seed"): WHOLE,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 
 from pytest_ortbench.core.certificate import Certificate
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
-from pytest_ortbench.core.run import Commit, Run
+from pytest_ortbench.core.run import Commit, Run, Shard
 from pytest_ortbench.store.folder import new_run_id
 
 _COMPARE = "Compare them instead: ortbench compare RUN RUN"
@@ -67,7 +67,58 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
         skips=tuple(dict.fromkeys(skip for run in ordered for skip in run.skips)),
         expected=len(cases) + _missing(ordered),
         plan="",
+        shards=tuple(shard for run in ordered for shard in run.shards),
     )
+
+
+def merge_shards(
+    runs: Mapping[str, Run], shards: Sequence[Shard], *, expected: int, arguments: Sequence[str]
+) -> Run:
+    """Return one run of what several machines measured of one plan.
+
+    Args:
+        runs: The document of each shard that has one, by the shard's name.
+        shards: All attempts; machine and canary of those with a document are taken from that.
+        expected: Cases of the plan.
+        arguments: Of pytest.
+
+    Raises:
+        DocumentError: if they are of machines, commits or runtimes that differ.
+    """
+    named = [
+        replace(run, cases=tuple(replace(result, shard=name) for result in run.cases))
+        for name, run in runs.items()
+    ]
+    merged = merge_runs(named, any_host=True)
+    known = tuple(
+        replace(shard, machine=run.machine, canary=run.canary)
+        if (run := runs.get(shard.name)) is not None
+        else shard
+        for shard in shards
+    )
+    return replace(
+        merged,
+        command=("pytest", *arguments),
+        expected=max(expected, len(merged.cases)),
+        finished_at=merged.finished_at if len(merged.cases) >= expected else None,
+        shards=known,
+    )
+
+
+def mergeable_kinds(runs: Mapping[str, Run]) -> list[list[str]]:
+    """Return the names of runs by what can be merged, the most of one kind first."""
+    kinds: list[list[str]] = []
+    for name, run in runs.items():
+        for kind in kinds:
+            try:
+                _check_alike(runs[kind[0]], run, any_host=True)
+            except DocumentError:
+                continue
+            kind.append(name)
+            break
+        else:
+            kinds.append([name])
+    return sorted(kinds, key=len, reverse=True)
 
 
 def _certificates(runs: Sequence[Run]) -> tuple[Certificate, ...]:

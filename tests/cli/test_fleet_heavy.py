@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -18,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.fleet.hosts.measuring import read_record
+from pytest_ortbench.fleet.hosts.facts import FleetRun
+from pytest_ortbench.fleet.hosts.records import read_record
 from pytest_ortbench.store.documents import load
 from tests.cli.test_fleet import _inventory, project  # noqa: F401
 from tests.launch.ssh_server import SshServer, ssh_server
@@ -96,7 +98,7 @@ def test_three_machines_end_with_one_comparison(
     ended = tool(*arguments, "--", "test_suite.py", "--ort-workers=2", "--ort-time=1")
     killer.join()
     (record,) = (project / "results" / "fleet").glob("*/fleet.json")
-    outcomes = read_record(record.parent).outcomes
+    outcomes = read_record(record.parent, FleetRun).outcomes
     print(ended.out, ended.err, json.dumps({k: v.reason for k, v in outcomes.items()}))
     assert ended.code == 1
     assert {name: outcome.state for name, outcome in outcomes.items()} == {
@@ -124,3 +126,12 @@ def test_three_machines_end_with_one_comparison(
             if os.fsencode(str(folder)) in path.read_bytes()
         ]
         assert left == [], name
+
+
+def test_thirty_machines_cost_the_collecting_one_little() -> None:
+    program = Path(__file__).parents[2] / "benchmarks" / "fleet_hosts.py"
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0

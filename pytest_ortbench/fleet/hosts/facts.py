@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Literal
+
+from pytest_ortbench.core.run import Shard
 
 #: How far a machine came; the last ones are about what it sent back.
 Stage = Literal[
@@ -81,3 +85,28 @@ class FleetRun:
     tag: str
     arguments: tuple[str, ...]
     outcomes: dict[str, HostOutcome] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedRun:
+    """A suite that was divided over the workers of a cluster, as stored in ``shards.json``.
+
+    Attributes:
+        tag: Name of its folder, here and on the machines.
+        arguments: Arguments of pytest.
+        project: Digest of what was sent.
+        models: How many cases each model has, by its name.
+        shards: All attempts so far.
+    """
+
+    tag: str
+    arguments: tuple[str, ...]
+    project: str = ""
+    models: dict[str, int] = field(default_factory=dict)
+    shards: tuple[Shard, ...] = ()
+
+
+def new_tag() -> str:
+    """Return a name for a run of several machines: its time, and something random."""
+    now = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return f"{now}-{secrets.token_hex(2)}"

@@ -35,6 +35,8 @@ _POLL_S = 0.2
 #: Makes a program of this module.
 _ENDING = "\n\nsys.exit(main(sys.argv[1:]))\n"
 _KILL_S = 10.0
+#: All that is made in the folder.
+_KEPT = ("runs", "blobs", "environments", "cache", "state", "data", "tmp", "host.py")
 
 
 class HostError(Exception):
@@ -99,7 +101,7 @@ def missing_files(place: AgreedFolder) -> dict[str, Any]:
     """Tell which files have to be sent: those that are not here, or not as they were."""
     parcel = place.parcel()
     wanted = {entry["digest"]: entry for entry in (*parcel["files"], *parcel["wheel_files"])}
-    absent = {digest for digest in wanted if _digest_of(place.blobs / digest) != digest}
+    absent = {digest for digest in wanted if digest_on_disk(place.blobs / digest) != digest}
     large = sorted(digest for digest in absent if wanted[digest]["large"])
     size = sum(wanted[digest]["size"] for digest in absent)
     free = shutil.disk_usage(place.folder).free
@@ -117,9 +119,9 @@ def prepare_project(place: AgreedFolder) -> dict[str, Any]:
     parcel = place.parcel()
     pack = place.run / "pack.tar"
     if pack.exists():
-        _unpack(pack, place.blobs)
+        unpack(pack, place.blobs)
         pack.unlink()
-    _lay_out(place, parcel["files"])
+    lay_out_project(place, parcel["files"])
     python = _environment(place, parcel)
     return {"python": str(python)}
 
@@ -131,27 +133,36 @@ def run_suite(place: AgreedFolder) -> dict[str, Any]:
             time.sleep(_POLL_S)
         return run_status(place, 0.0)
     parcel = place.parcel()
-    command = [
-        str(_environment(place, parcel)),
-        *("-m", "pytest", "-p", "no:cacheprovider", f"--ort-results={place.results}"),
-        *(["--ort-resume"] if _stored(place, "journal.jsonl") else []),
-        *parcel["arguments"],
-    ]
+    resumed = ["--ort-resume"] if stored_file(place, "journal.jsonl") else []
+    python = str(_environment(place, parcel))
+    return {"code": run_pytest(place, python, [*resumed, *parcel["arguments"]])}
+
+
+def run_pytest(
+    place: AgreedFolder,
+    python: str,
+    arguments: list[str],
+    variables: dict[str, str] | None = None,
+    kept_open: tuple[int, ...] = (),
+) -> int:
+    """Run pytest in the project to its end, in a session of its own; return its exit status."""
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", f"--ort-results={place.results}"]
     place.exit.unlink(missing_ok=True)
     with place.output.open("wb") as output:
         process = subprocess.Popen(
-            command,
+            [*command, *arguments],
             cwd=place.run / "project",
-            env=place.environment(),
+            env={**place.environment(), **(variables or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=kept_open,
         )
     _write(place.process, {"pid": process.pid, "start": _start_of(process.pid)})
     code = process.wait()
     _write(place.exit, {"code": code})
-    return {"code": code}
+    return code
 
 
 def run_status(place: AgreedFolder, wait_s: float) -> dict[str, Any]:
@@ -159,24 +170,24 @@ def run_status(place: AgreedFolder, wait_s: float) -> dict[str, Any]:
     ends = time.monotonic() + wait_s
     while _state(place) == "running" and time.monotonic() < ends:
         time.sleep(_POLL_S)
-    journal = _stored(place, "journal.jsonl")
+    journal = stored_file(place, "journal.jsonl")
     cases, expected = _progress(journal)
     return {
         "state": _state(place),
         "journal": str(journal or ""),
         "cases": cases,
         "expected": expected,
-        "output": _last_lines(place.output, 1),
+        "output": last_lines(place.output, 1),
     }
 
 
 def last_answer(place: AgreedFolder) -> dict[str, Any]:
     """Tell where the document is and how the run ended."""
-    document = _stored(place, "run.json")
-    journal = _stored(place, "journal.jsonl")
+    document = stored_file(place, "run.json")
+    journal = stored_file(place, "journal.jsonl")
     if document and journal and journal.stat().st_mtime > document.stat().st_mtime:
         document = None  # that of a run before
-    lines = _last_lines(place.output, _LAST_LINES)
+    lines = last_lines(place.output, _LAST_LINES)
     try:
         code = json.loads(place.exit.read_text("utf-8"))["code"]
     except (OSError, ValueError, KeyError):
@@ -200,6 +211,25 @@ def stop(place: AgreedFolder) -> dict[str, Any]:
         if _alive(place):
             _signal(pid, signal.SIGKILL)
     return {"stopped": bool(pid)}
+
+
+def clean(place: AgreedFolder) -> dict[str, Any]:
+    """Remove what is kept here from run to run; what is not ours stays, with the folder."""
+    if not place.folder.is_dir():
+        return {"left": []}
+    for run in sorted(place.folder.glob("runs/*")):
+        if _alive(AgreedFolder(str(place.folder), run.name)):
+            raise HostError(f"{run.name} still measures there")
+    for name in _KEPT:
+        path = place.folder / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    left = sorted(path.name for path in place.folder.iterdir())
+    if not left:
+        place.folder.rmdir()
+    return {"left": left}
 
 
 def _state(place: AgreedFolder) -> str:
@@ -246,7 +276,7 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _stored(place: AgreedFolder, name: str) -> Path | None:
+def stored_file(place: AgreedFolder, name: str) -> Path | None:
     """Return the newest file of a name below the results."""
     paths = sorted(place.results.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime)
     return paths[-1] if paths else None
@@ -265,16 +295,20 @@ def _progress(journal: Path | None) -> tuple[int, int]:
         return 0, 0
 
 
-def _unpack(pack: Path, blobs: Path) -> None:
+def unpack(pack: Path, blobs: Path) -> None:
+    """Keep the files of an archive under their digests, each whole or not at all."""
     with tarfile.open(pack) as archive:
         for member in archive:
             content = archive.extractfile(member)
             if content is None or not member.name.isalnum():
                 raise HostError(f"{pack} holds {member.name!r}, which is no file by its digest")
-            (blobs / member.name).write_bytes(content.read())
+            part = blobs / f"{member.name}.{os.getpid()}"
+            part.write_bytes(content.read())
+            part.replace(blobs / member.name)
 
 
-def _lay_out(place: AgreedFolder, files: list[dict[str, Any]]) -> None:
+def lay_out_project(place: AgreedFolder, files: list[dict[str, Any]]) -> None:
+    """Make the project of a run of files that are kept by digest."""
     project = place.run / "project"
     shutil.rmtree(project, ignore_errors=True)
     project.mkdir(parents=True)
@@ -336,7 +370,7 @@ def _call(place: AgreedFolder, command: list[str]) -> None:
         raise HostError(f"{Path(command[0]).name} {command[1]}: " + " / ".join(text))
 
 
-def _last_lines(path: Path, count: int) -> str:
+def last_lines(path: Path, count: int) -> str:
     """Return the last lines of a file that say something, in one."""
     try:
         with path.open("rb") as stream:
@@ -348,7 +382,7 @@ def _last_lines(path: Path, count: int) -> str:
     return " / ".join([line for line in said if line][-count:])
 
 
-def _digest_of(path: Path) -> str:
+def digest_on_disk(path: Path) -> str:
     """Return the SHA-256 of a file, empty if it is not there."""
     hasher = hashlib.sha256()
     try:
@@ -382,6 +416,7 @@ def main(arguments: list[str], source: str = "") -> int:
         "status": lambda: run_status(place, float(arguments[3])),
         "collect": lambda: last_answer(place),
         "stop": lambda: stop(place),
+        "clean": lambda: clean(place),
     }
     try:
         answer = {"ok": True, **commands[command]()}

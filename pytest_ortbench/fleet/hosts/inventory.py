@@ -17,12 +17,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.fleet.hosts.facts import Host
+from pytest_ortbench.fleet.hosts.returned import NAME
 
 #: What variables of ours begin with.
 PREFIX = "ortbench_"
 _VARIABLES = tuple(entry.name for entry in fields(Host) if entry.name != "name")
-#: A name becomes a folder here and a name in comparisons.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 #: A folder is written into command lines of the machine.
 _FOLDER = re.compile(r"(~/|/)[A-Za-z0-9._/-]*[A-Za-z0-9_-]\Z")
 _PYTHON = re.compile(r"[A-Za-z0-9._/~-]+\Z")
@@ -119,7 +118,7 @@ def _names(content: Mapping[str, Any]) -> list[str]:
 
 def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
     place = f"{place}, host {name}"
-    if not _NAME.match(name):
+    if not NAME.match(name):
         raise UsageError(
             f"{name!r} can't be the name of a folder",
             place=place,
@@ -165,7 +164,7 @@ def _check(host: Host, place: str) -> None:
                 place=place,
                 hint="A folder is /data/ortbench or ~/ortbench, a Python python3.12, an extra gpu",
             )
-    if host.machine and not _NAME.match(host.machine):
+    if host.machine and not NAME.match(host.machine):
         raise UsageError(
             f"{PREFIX}machine is {host.machine!r}, which is no name",
             place=place,

@@ -11,25 +11,18 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
-from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome, Stage
 from pytest_ortbench.fleet.hosts.inventory import program
 from pytest_ortbench.fleet.hosts.parcel import Parcel
-from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_play, write_stop
-from pytest_ortbench.store.documents import read
-from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_clean, write_play, write_stop
+from pytest_ortbench.fleet.hosts.records import write_record
+from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON, outcome_of
 
-RECORD = "fleet.json"
-#: Longest reason that is kept: a machine may say anything.
-_LONGEST = 500
 #: Most connections at a time; each is a process of Ansible.
 _MOST_FORKS = 50
 _SSH = (
@@ -98,6 +91,14 @@ class Fleet:
         if not finished:
             raise KeyboardInterrupt
 
+    def clean(self) -> dict[str, str]:
+        """Remove what is kept on every machine; return why it could not be removed, by machine."""
+        with OwnFolder("fleet") as private:
+            playbook = write_clean(private / "project")
+            folders = {"fleet": {"hosts": _places(self._hosts)}}
+            self._carried_out(private, playbook, folders)
+        return dict(self._reasons)
+
     def _carried_out(self, private: Path, playbook: str, variables: Mapping[str, Any]) -> bool:
         """Have Ansible carry out a playbook; return whether nobody interrupted it."""
         try:
@@ -142,7 +143,7 @@ class Fleet:
             lines = [line.strip() for line in output.read().splitlines() if line.strip()]
         code = "" if runner.rc is None else f", exit status {runner.rc}"
         status = f"Ansible ended ({runner.status}{code})"
-        reason = ": ".join([status, " ".join(lines[-3:])])[:_LONGEST]
+        reason = ": ".join([status, " ".join(lines[-3:])])[:LONGEST_REASON]
         self._reasons.update(dict.fromkeys(unheard, reason))
 
     def _on_event(self, event: Mapping[str, Any]) -> bool:
@@ -178,6 +179,10 @@ class Fleet:
             if answer.get("output"):
                 self._reached[name] = "measure"
                 self._reasons[name] = _ending(answer)
+        elif step is PlayStep.CLEAN:
+            self._collected[name] = answer
+            if answer.get("left"):
+                self._reasons[name] = f"what is not ours stays: {answer['left']}"[:LONGEST_REASON]
         if step in _SHOWN:
             self._show(name, _SHOWN[step])
 
@@ -206,26 +211,7 @@ class Fleet:
             code=code if isinstance(code, int) else None,
             clock_s=self._clocks.get(name),
         )
-        for file, state in ((DOCUMENT, "measured"), (JOURNAL, "partial")):
-            path = self.folder / name / file
-            if not path.exists():
-                continue
-            try:
-                run = read(path).run
-            except DocumentError as error:
-                return replace(failed, stage="read", reason=str(error)[:_LONGEST])
-            ended = state == "measured" and run.finished_at is not None
-            complete = ended and len(run.cases) >= run.expected
-            return replace(
-                failed,
-                state="measured" if complete else "partial",
-                stage=None if complete else failed.stage,
-                reason="" if complete else failed.reason,
-                cases=len(run.cases),
-                expected=run.expected,
-                run_id=run.run_id,
-            )
-        return failed
+        return outcome_of(self.folder / name, failed)
 
 
 _STEPS = {step.value: step for step in PlayStep}
@@ -239,25 +225,8 @@ _SHOWN = {
 }
 
 
-def write_record(run: FleetRun, folder: Path) -> None:
-    """Write ``fleet.json``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / RECORD, msgspec.json.format(msgspec.json.encode(run), indent=1))
-
-
-def read_record(folder: Path) -> FleetRun:
-    """Read ``fleet.json``.
-
-    Raises:
-        DocumentError: if there is none, or it is damaged.
-    """
-    path = folder / RECORD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=FleetRun)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise DocumentError(
-            f"it can't be read: {error}", place=str(path), hint="Start anew, without --resume"
-        ) from error
+def _places(hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
+    return {name: {"python": host.python, "folder": host.folder} for name, host in hosts.items()}
 
 
 def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict[str, Any]:
@@ -270,9 +239,7 @@ def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict
     pack.write_bytes(parcel.pack())
     return {
         "fleet": {
-            "hosts": {
-                name: {"python": host.python, "folder": host.folder} for name, host in hosts.items()
-            },
+            "hosts": _places(hosts),
             "parcels": str(parcels),
             "pack": str(pack),
             "large": {digest: str(path.absolute()) for digest, path in parcel.large().items()},
@@ -282,7 +249,7 @@ def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict
 
 def _ending(answer: Mapping[str, Any]) -> str:
     """Say how a run ended that left no document."""
-    code, output = answer.get("code"), str(answer.get("output"))[-_LONGEST:]
+    code, output = answer.get("code"), str(answer.get("output"))[-LONGEST_REASON:]
     if isinstance(code, int) and code < 0:
         return f"pytest was killed by signal {-code}; before, it printed: {output}"
     return f"pytest ended with exit status {code}: {output}"
@@ -292,7 +259,7 @@ def _progress(answer: Mapping[str, Any]) -> str:
     """Say how many cases are done; before the first one, what pytest prints."""
     if answer.get("expected"):
         return f"{answer.get('cases')} of {answer.get('expected')} cases"
-    return f"says: {str(answer.get('output') or 'nothing yet')[:_LONGEST]}"
+    return f"says: {str(answer.get('output') or 'nothing yet')[:LONGEST_REASON]}"
 
 
 def _answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -311,7 +278,7 @@ def _reason(result: Mapping[str, Any]) -> str:
     for text in (own, result.get("stderr"), result.get("module_stderr"), result.get("msg")):
         lines = [line.strip() for line in str(text or "").splitlines() if line.strip()]
         if lines:
-            return " ".join(lines)[-_LONGEST:]
+            return " ".join(lines)[-LONGEST_REASON:]
     return "Ansible gave no reason"
 
 

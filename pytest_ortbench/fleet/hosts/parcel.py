@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest_ortbench
 from pytest_ortbench.core.errors import UsageError
@@ -102,16 +103,9 @@ class Parcel:
                 archive.addfile(member, io.BytesIO(content))
         return packed.getvalue()
 
-    def instructions(self, host: Host) -> str:
-        """Return what one machine is told, as JSON."""
-        extra = f"[{host.extra}]" if host.extra and not host.runtime else ""
-        own = next(name for name in self.wheels if name.startswith("pytest_ortbench-"))
-        requirements = [
-            f"{_DISTRIBUTION}{extra} @ file://{{wheels}}/{own}",
-            *([host.runtime] if host.runtime else []),
-            *host.packages,
-        ]
-        project = [
+    def project(self) -> list[dict[str, Any]]:
+        """Return the files of the project as plain values."""
+        return [
             {
                 "path": entry.path,
                 "digest": entry.digest,
@@ -121,13 +115,27 @@ class Parcel:
             }
             for entry in self.files
         ]
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file, by digest."""
+        return {entry.digest: entry.size for entry in self._every()}
+
+    def instructions(self, host: Host) -> str:
+        """Return what one machine is told, as JSON."""
+        extra = f"[{host.extra}]" if host.extra and not host.runtime else ""
+        own = next(name for name in self.wheels if name.startswith("pytest_ortbench-"))
+        requirements = [
+            f"{_DISTRIBUTION}{extra} @ file://{{wheels}}/{own}",
+            *([host.runtime] if host.runtime else []),
+            *host.packages,
+        ]
         wheels = [
             {"path": "", "digest": entry.digest, "size": entry.size, "large": entry.large}
             for entry in self.wheels.values()
         ]
         return json.dumps(
             {
-                "files": project,
+                "files": self.project(),
                 "wheel_files": wheels,
                 "wheels": {name: entry.digest for name, entry in self.wheels.items()},
                 "requirements": requirements,
@@ -164,7 +172,7 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
                 hint="Only what is below the current folder is sent: copy it there",
             )
         paths.update(_below(path) if path.is_dir() else [path])
-    return [_sent(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
+    return [sent_file(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
 
 
 def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict[str, SentFile]:
@@ -188,7 +196,7 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
                 hint=f"Fill it: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
             )
         paths += [path for path in housed if not path.name.startswith("pytest_ortbench-")]
-    return {path.name: _sent(path, "") for path in paths}
+    return {path.name: sent_file(path, "") for path in paths}
 
 
 def own_wheel(folder: Path) -> Path:
@@ -222,7 +230,12 @@ def _base64(content: bytes) -> str:
     return base64.urlsafe_b64encode(digest).decode("ascii").rstrip("=")
 
 
-def _sent(path: Path, name: str) -> SentFile:
+def sent_file(path: Path, name: str) -> SentFile:
+    """Return a file as it is sent.
+
+    Raises:
+        UsageError: if it can't be read.
+    """
     try:
         status = path.stat()
         return SentFile(

@@ -34,6 +34,7 @@ class PlayStep(Enum):
     JOURNAL = "journal"
     DOCUMENT = "document"
     STOP = "stop"
+    CLEAN = "clean"
 
 
 #: How far a machine came that is at a step.
@@ -52,6 +53,7 @@ STAGE_OF: dict[PlayStep, Stage] = {
     PlayStep.JOURNAL: "fetch",
     PlayStep.DOCUMENT: "fetch",
     PlayStep.STOP: "measure",
+    PlayStep.CLEAN: "look",
 }
 #: Ten days; what takes longer is a matrix for several machines.
 _LONGEST_S = 864_000
@@ -85,6 +87,13 @@ def write_stop(folder: Path, *, tag: str) -> str:
         json.dumps([_play([_look(tag), _call(PlayStep.STOP, f"stop {_where(tag)}")])])
     )
     return "stop.json"
+
+
+def write_clean(folder: Path) -> str:
+    """Write the playbook that removes what is kept on every machine; return its file name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "clean.json").write_text(json.dumps([_play([_carried(PlayStep.CLEAN, "-")])]))
+    return "clean.json"
 
 
 def _play(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -166,16 +175,20 @@ def _where(tag: str) -> str:
 
 
 def _look(tag: str) -> dict[str, Any]:
-    """Return the first step, which needs a shell and a Python only."""
+    """Return the first step."""
+    return {**_carried(PlayStep.LOOK, tag), "register": "looked"}
+
+
+def _carried(step: PlayStep, tag: str) -> dict[str, Any]:
+    """Return a step that brings our program along, and needs a shell and a Python only."""
     source = base64.b64encode(_HOST.read_bytes()).decode("ascii")
     program = (
         f"import base64,sys;text=base64.b64decode('{source}').decode();"
         "names={'__name__':'host'};exec(text,names);sys.exit(names['main'](sys.argv[1:],text))"
     )
     return {
-        "name": PlayStep.LOOK.value,
-        "ansible.builtin.raw": f'{_PYTHON} -c "{program}" look {_FOLDER} {tag}',
-        "register": "looked",
+        "name": step.value,
+        "ansible.builtin.raw": f'{_PYTHON} -c "{program}" {step.value} {_FOLDER} {tag}',
     }
 
 

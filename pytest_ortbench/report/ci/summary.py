@@ -25,6 +25,7 @@ from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import markdown
 from pytest_ortbench.report.markdown import case_rows, failure_lines, table_head
 from pytest_ortbench.report.precisions import precision_markdown
+from pytest_ortbench.report.shards import shard_lines
 
 #: The first line of every summary: whoever updates a comment finds it by this.
 MARKER = "<!-- pytest-ortbench -->"
@@ -192,6 +193,7 @@ def _origin(shown: ShownRun) -> Iterator[str]:
     sentences = (
         *legend.includes(shown.entries),
         f"Machine {legend.machine_line(run)}.",
+        *(f"Shard {line}." for line in shard_lines(run)),
         *(
             f"Runtime {legend.runtime_line(label, info, run.machine.host)}."
             for label, info in run.runtimes.items()

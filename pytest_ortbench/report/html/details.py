@@ -19,6 +19,7 @@ from pytest_ortbench.report.certificates import page_facts
 from pytest_ortbench.report.entries import Entry
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.extent import extent_words
+from pytest_ortbench.report.shards import shard_lines
 
 #: Operators outside the provider that are named.
 OPERATORS = 6
@@ -174,7 +175,8 @@ def environment(run: Run) -> tuple[tuple[str, Facts], ...]:
     }
     sections = {
         "Run": about,
-        "Machine": {"host": run.machine.host, **run.machine.stable},
+        "Machine": {"host": ", ".join(run.hosts), **run.machine.stable},
+        "Shards": {str(number): line for number, line in enumerate(shard_lines(run), 1)},
         "Machine at the time": run.machine.volatile,
         **{
             f"Runtime {label}": {

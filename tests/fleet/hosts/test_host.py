@@ -86,8 +86,8 @@ def test_the_project_is_laid_out_with_what_may_be_run(place: host.AgreedFolder) 
     (place.run / "project").mkdir()
     (place.run / "project" / "of_before.py").write_text("")
     _pack(place, [(_digest(content), content) for content in files.values()])
-    host._unpack(place.run / "pack.tar", place.blobs)
-    host._lay_out(place, place.parcel()["files"])
+    host.unpack(place.run / "pack.tar", place.blobs)
+    host.lay_out_project(place, place.parcel()["files"])
     project = place.run / "project"
     laid_out = {str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()}
     assert laid_out == set(files)
@@ -102,7 +102,7 @@ def test_the_project_is_laid_out_with_what_may_be_run(place: host.AgreedFolder) 
 def test_an_archive_that_names_no_digest_is_refused(place: host.AgreedFolder, name: str) -> None:
     _pack(place, [(name, b"x")])
     with pytest.raises(host.HostError):
-        host._unpack(place.run / "pack.tar", place.blobs)
+        host.unpack(place.run / "pack.tar", place.blobs)
     assert list(place.blobs.iterdir()) == []
 
 
@@ -170,3 +170,26 @@ def test_each_call_prints_one_line(
     _send(place, {})
     assert host.main(["missing", str(place.folder), "T1"]) == 0
     assert json.loads(capsys.readouterr().out) == {"ok": True, "pack": False, "large": []}
+
+
+def test_what_is_kept_is_removed_and_what_is_not_ours_stays(tmp_path: Path) -> None:
+    place = host.AgreedFolder(str(tmp_path / "agreed"), "T1")
+    for name in ("runs/T1/project/x", "blobs/ab", "environments/e/bin/python", "cache/uv/x"):
+        (place.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (place.folder / name).write_text("")
+    (place.folder / "tmp").symlink_to(tmp_path)
+    (place.folder / "thesis.txt").write_text("mine")
+    assert host.clean(place) == {"left": ["thesis.txt"]}
+    (place.folder / "thesis.txt").unlink()
+    assert host.clean(place) == {"left": []}
+    assert host.clean(place) == {"left": []}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_machine_that_measures_is_not_cleaned(tmp_path: Path) -> None:
+    place = host.AgreedFolder(str(tmp_path), "T1")
+    place.run.mkdir(parents=True)
+    host._write(place.process, {"pid": os.getpid(), "start": host._start_of(os.getpid())})
+    with pytest.raises(host.HostError):
+        host.clean(place)
+    assert place.process.exists()

@@ -13,7 +13,8 @@ import pytest
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
-from pytest_ortbench.fleet.hosts.measuring import Fleet, read_record, write_record
+from pytest_ortbench.fleet.hosts.measuring import Fleet
+from pytest_ortbench.fleet.hosts.records import read_record, write_record
 from pytest_ortbench.store.folder import write_document
 from tests.results_factory import make_run
 
@@ -42,7 +43,7 @@ class Watched:
 
     def outcome(self) -> HostOutcome:
         self.fleet._settle()
-        return read_record(self.folder).outcomes["lab-1"]
+        return read_record(self.folder, FleetRun).outcomes["lab-1"]
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
         tag="T1", arguments=("a",), outcomes={"x": HostOutcome(host="x", state="failed")}
     )
     write_record(run, tmp_path)
-    assert read_record(tmp_path) == run
+    assert read_record(tmp_path, FleetRun) == run
     (tmp_path / "fleet.json").write_text('{"tag": 3}')
     with pytest.raises(DocumentError):
-        read_record(tmp_path)
+        read_record(tmp_path, FleetRun)

@@ -1,0 +1,39 @@
+"""What is kept of a run of several machines beside its documents, so that it can go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
+
+_Kept = TypeVar("_Kept", FleetRun, ShardedRun)
+
+#: Name of the file, in the folder of the run.
+RECORDS: dict[type, str] = {FleetRun: "fleet.json", ShardedRun: "shards.json"}
+
+
+def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
+    """Write the record of a run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / RECORDS[type(run)]
+    replace_file(path, msgspec.json.format(msgspec.json.encode(run), indent=1))
+
+
+def read_record(folder: Path, kind: type[_Kept]) -> _Kept:
+    """Read the record of a run.
+
+    Raises:
+        DocumentError: if there is none, or it is damaged.
+    """
+    path = folder / RECORDS[kind]
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise DocumentError(
+            f"it can't be read: {error}", place=str(path), hint="Start anew, without --resume"
+        ) from error

@@ -1,0 +1,160 @@
+"""What a machine sent back, or left in a folder: data, which is read and starts nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome
+from pytest_ortbench.store.documents import read
+from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+
+#: Longest reason that is kept: a machine may say anything.
+LONGEST_REASON = 500
+#: A larger file is no document of a run: one of 2,000 cases has about 40 MB.
+MOST_BYTES = 512 << 20
+#: What is taken as the name of a machine, and of a folder here.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+#: How deep a document may lie below the folder of its machine: results/RUN/run.json.
+_DEEPEST = 3
+
+
+def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
+    """Say what became of a machine, by the document in its folder.
+
+    Args:
+        folder: The machine's folder.
+        failed: What became of it if there is none.
+    """
+    for file, state in ((DOCUMENT, "measured"), (JOURNAL, "partial")):
+        path = folder / file
+        if not path.exists():
+            continue
+        try:
+            _refuse_large(path)
+            run = read(path).run
+        except DocumentError as error:
+            return replace(failed, stage="read", reason=str(error)[:LONGEST_REASON])
+        ended = state == "measured" and run.finished_at is not None
+        complete = ended and len(run.cases) >= run.expected
+        return replace(
+            failed,
+            state="measured" if complete else "partial",
+            stage=None if complete else failed.stage,
+            reason="" if complete else failed.reason,
+            cases=len(run.cases),
+            expected=run.expected,
+            run_id=run.run_id,
+        )
+    return failed
+
+
+def _refuse_large(path: Path) -> None:
+    """Refuse a file that is too large for a document, before it is read.
+
+    Raises:
+        DocumentError: if it is.
+    """
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise DocumentError(
+            f"it has {size >> 20} MiB; no document has more than {MOST_BYTES >> 20}",
+            place=str(path),
+        )
+
+
+def collect(folder: Path, destination: Path, run: FleetRun) -> None:
+    """Take the documents of machines out of a folder, and say what became of each.
+
+    ``NAME.json``, ``NAME.jsonl``, and the newest document or journal below ``NAME/`` are those of
+    NAME. Links are not followed.
+
+    Args:
+        folder: A folder that anybody may have filled.
+        destination: Where the document of NAME goes: ``destination/NAME/``.
+        run: What became of the machines is written into its outcomes.
+
+    Raises:
+        UsageError: if the folder can't be read, or holds nothing that could be one.
+    """
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(
+            f"the folder can't be read: {error.strerror}", place=str(folder), hint="Name another"
+        ) from error
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            name, source = entry.name, _newest_below(path)
+        else:
+            name, source = path.stem, path if path.suffix in _SUFFIXES else None
+        if source is None or name in run.outcomes:
+            continue
+        run.outcomes[name] = _taken(name, source, destination)
+    if not run.outcomes:
+        raise UsageError(
+            f"{str(folder)!r} holds no document",
+            place="ortbench fleet collect",
+            hint=f"One lies there as NAME/{DOCUMENT}, NAME/results/RUN/{DOCUMENT} or NAME.json",
+        )
+
+
+_SUFFIXES = tuple(Path(name).suffix for name in (DOCUMENT, JOURNAL))
+
+
+def _taken(name: str, source: Path, destination: Path) -> HostOutcome:
+    """Copy a document into a folder of ours, and say what became of its machine."""
+    failed = HostOutcome(host=name[:LONGEST_REASON], state="failed", stage="read")
+    if not NAME.match(name):
+        return replace(failed, reason="its name can't be that of a folder")
+    kind = JOURNAL if source.suffix == Path(JOURNAL).suffix else DOCUMENT
+    try:
+        content = _content_of(source)
+    except (OSError, DocumentError) as error:
+        return replace(failed, reason=str(error)[:LONGEST_REASON])
+    (destination / name).mkdir(parents=True, exist_ok=True)
+    replace_file(destination / name / kind, content)
+    return outcome_of(destination / name, failed)
+
+
+def _content_of(path: Path) -> bytes:
+    """Return the content of a plain file, which is no link, no pipe, and not too large.
+
+    Raises:
+        OSError: if it can't be opened, as a link can't.
+        DocumentError: if it is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DocumentError("it is no plain file", place=str(path))
+        _refuse_large(path)
+        return stream.read(MOST_BYTES)
+
+
+def _newest_below(folder: Path) -> Path | None:
+    """Return the newest document below a folder, else the newest journal."""
+    for name in (DOCUMENT, JOURNAL):
+        found = [path for path in _plain_files(folder, _DEEPEST) if path.name == name]
+        if found:
+            return max(found, key=lambda path: path.lstat().st_mtime_ns)
+    return None
+
+
+def _plain_files(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield what lies in a folder and in those below it, without following a link."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False):
+                if depth > 1:
+                    yield from _plain_files(Path(entry.path), depth - 1)
+            else:
+                yield Path(entry.path)

@@ -1,0 +1,290 @@
+"""Divide a suite over the workers of a cluster, by model, and make one run of what comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.run import Commit, Run, Shard
+from pytest_ortbench.core.units import counted
+from pytest_ortbench.core.version import VERSION
+from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.fleet.hosts.cluster import Began, Cluster, Ended
+from pytest_ortbench.fleet.hosts.facts import ShardedRun
+from pytest_ortbench.fleet.hosts.parcel import Parcel, SentFile, sent_file
+from pytest_ortbench.fleet.hosts.records import write_record
+from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON
+from pytest_ortbench.store.documents import read
+from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
+from pytest_ortbench.store.merge import merge_shards, mergeable_kinds
+
+_SHARDS = "shards"
+#: No time of a worker is later; datetime has no year 10000.
+_LATEST_S = 2.5e11
+
+
+@dataclass
+class Sharding:
+    """A suite, and what became of its models so far.
+
+    Attributes:
+        run: What is stored of it.
+        folder: Where that lies, and the documents of the shards.
+        tell: Told of progress.
+        codes: What pytest ended with, by attempt.
+    """
+
+    run: ShardedRun
+    folder: Path
+    tell: Callable[[str], None]
+    codes: dict[str, int | None] = field(default_factory=dict)
+
+    def measure(self, cluster: Cluster, files: Sequence[SentFile]) -> None:
+        """Have the models that lack a document measured; keep what comes back at once.
+
+        Raises:
+            UsageError: if a worker can't take part, the suite has no case, or its files changed.
+            KeyboardInterrupt: if it was interrupted; what workers ran is ended then.
+        """
+        with OwnFolder("shards") as private:
+            parcel, order = self._packed(files, private)
+            cluster.send(parcel, self.run.tag)
+            try:
+                if not self.run.models:
+                    self._plan(cluster, order)
+                self._gather(cluster, parcel, order)
+            except BaseException:
+                cluster.stop(self.run.tag)
+                raise
+            finally:
+                self._note_interrupted(cluster.began(self.run.tag))
+                write_record(self.run, self.folder)
+                cluster.clear(self.run.tag)
+
+    def _packed(self, files: Sequence[SentFile], private: Path) -> tuple[Parcel, str]:
+        """Return what is sent, and the digest of the file that tells workers what it is."""
+        parcel = Parcel(files=tuple(files), wheels={}, offline=True, arguments=self.run.arguments)
+        content = {"files": parcel.project(), "arguments": list(self.run.arguments)}
+        path = private / "order.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        order = sent_file(path, "")
+        if self.run.project not in ("", order.digest):
+            raise UsageError(
+                f"the project changed since {self.run.tag} began",
+                place="--resume",
+                hint="Start a new run: leave --resume out",
+            )
+        self.run = replace(self.run, project=order.digest)
+        return replace(parcel, wheels={path.name: order}), order.digest
+
+    def _plan(self, cluster: Cluster, order: str) -> None:
+        plan = cluster.plan(self.run.tag, order)
+        if not plan.models:
+            raise UsageError(
+                f"the suite has no case on a worker; pytest says: {plan.output[:LONGEST_REASON]}",
+                place="ortbench fleet shard",
+                hint="Try what stands behind -- with pytest here",
+            )
+        self.run = replace(self.run, models=plan.models)
+        write_record(self.run, self.folder)
+        total = sum(plan.models.values())
+        self.tell(f"{counted(total, 'case')} of {counted(len(plan.models), 'model')}")
+
+    def _gather(self, cluster: Cluster, parcel: Parcel, order: str) -> None:
+        left = self.left()
+        for model, ending in cluster.measure(self.run.tag, order, left, parcel):
+            shard = self._kept(model, ending)
+            self.run = replace(self.run, shards=(*self.run.shards, shard))
+            write_record(self.run, self.folder)
+            where = f" on {shard.worker}" if shard.worker else ""
+            self.tell(f"{model}: {shard.state}{where} {shard.reason}".rstrip())
+
+    def _kept(self, model: str, ending: Ended | str) -> Shard:
+        """Keep the document of an answer in the run's folder, and say what it came to."""
+        if isinstance(ending, str):
+            return Shard(
+                name=f"none-{len(self.run.shards)}",
+                state="failed",
+                worker="",
+                models=(model,),
+                reason=ending[:LONGEST_REASON],
+            )
+        self.codes[ending.attempt] = ending.code
+        output = f"pytest ended with exit status {ending.code}: {ending.output}"
+        failed = Shard(
+            name=ending.attempt,
+            state="failed",
+            worker=ending.name[:LONGEST_REASON],
+            models=(model,),
+            reason=output[:LONGEST_REASON],
+        )
+        if not ending.document:
+            return failed
+        try:
+            path = self._path(ending.attempt, JOURNAL if ending.file == JOURNAL else DOCUMENT)
+            if path.exists():
+                raise DocumentError(f"the attempt {ending.attempt} was answered before")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, ending.document)
+            run = _of_model(read(path).run, model, str(path))
+        except DocumentError as error:
+            return replace(failed, reason=str(error)[:LONGEST_REASON])
+        complete = len(run.cases) >= self.run.models.get(model, 0) and run.finished_at is not None
+        return replace(
+            failed,
+            state="measured" if complete else "failed",
+            started_at=run.started_at,
+            reason="" if complete else failed.reason,
+        )
+
+    def _path(self, attempt: str, name: str) -> Path:
+        return self.folder / _SHARDS / f"{attempt}{Path(name).suffix}"
+
+    def _note_interrupted(self, told: Sequence[Began]) -> None:
+        """List the attempts that began and that nobody answered for: their worker was lost."""
+        known = {shard.name for shard in self.run.shards}
+        lost = tuple(
+            Shard(
+                name=began.attempt,
+                state="interrupted",
+                worker=began.name[:LONGEST_REASON],
+                models=began.models,
+                started_at=_time(began.began),
+                reason="its worker was lost",
+            )
+            for began in told
+            if began.attempt not in known
+        )
+        self.run = replace(self.run, shards=(*self.run.shards, *lost))
+
+    def left(self) -> list[str]:
+        """Return the models that no worker measured to the end."""
+        measured = {
+            model
+            for shard in self.run.shards
+            if shard.state == "measured"
+            for model in shard.models
+        }
+        return [model for model in self.run.models if model not in measured]
+
+    def merged(self, *, apart: bool, commit: Commit | None = None) -> list[Run]:
+        """Return one run of all documents; if asked for, one for each kind of machine.
+
+        A model that was measured again counts as it was measured last. Shards of another kind of
+        machine than most are failed, unless they are kept apart.
+
+        Args:
+            apart: Whether they are kept apart.
+            commit: State of the project that was sent.
+        """
+        runs = self._documents()
+        kinds = mergeable_kinds(runs) or [[]]
+        if not apart:
+            for name in (name for kind in kinds[1:] for name in kind):
+                self._fail(name, "its machine or its runtime is of another kind than the others")
+            kinds = kinds[:1]
+        merged = []
+        for kind in filter(None, kinds):
+            others = {name for other in kinds if other is not kind for name in other}
+            models = {model: name for name in kind for model in self._shard(name).models}
+            expected = sum(self.run.models.values())
+            if apart:
+                expected = sum(self.run.models.get(model, 0) for model in models)
+            run = merge_shards(
+                {name: runs[name] for name in kind},
+                [shard for shard in self.run.shards if shard.name not in others],
+                expected=expected,
+                arguments=self.run.arguments,
+            )
+            merged.append(replace(run, commit=commit))
+        return merged
+
+    def _documents(self) -> dict[str, Run]:
+        """Return the documents by the names of their shards: the last one of each model."""
+        runs: dict[str, tuple[str, Run]] = {}
+        for shard in self.run.shards:
+            for name in (DOCUMENT, JOURNAL):
+                path = self._path(shard.name, name)
+                if shard.state == "interrupted" or not path.is_file():
+                    continue
+                try:
+                    run = _of_model(read(path).run, shard.models[0], str(path))
+                except (DocumentError, IndexError):
+                    continue
+                before = runs.get(shard.models[0])
+                if before is None or len(run.cases) >= len(before[1].cases):
+                    runs[shard.models[0]] = (shard.name, run)
+        return dict(runs.values())
+
+    def _shard(self, name: str) -> Shard:
+        return next(shard for shard in self.run.shards if shard.name == name)
+
+    def _fail(self, name: str, reason: str) -> None:
+        self.run = replace(
+            self.run,
+            shards=tuple(
+                replace(shard, state="failed", reason=reason) if shard.name == name else shard
+                for shard in self.run.shards
+            ),
+        )
+
+
+def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None:
+    """Refuse workers of another version, and machines that are not alike unless kept apart.
+
+    Args:
+        facts: What each worker says of itself, by its name.
+        apart: Whether machines may differ.
+
+    Raises:
+        UsageError: with the facts that differ.
+    """
+    for worker, told in facts.items():
+        version = told.get("pytest-ortbench")
+        if version != VERSION:
+            raise UsageError(
+                f"the worker {worker!r} has pytest-ortbench {version}, and this is {VERSION}",
+                place="ortbench fleet shard",
+                hint="Install the same version on both",
+            )
+    if apart:
+        return
+    (first, expected), *others = facts.items()
+    for worker, told in others:
+        for name in {**expected["stable"], **told["stable"]}:
+            values = [entry["stable"].get(name) for entry in (expected, told)]
+            if values[0] != values[1]:
+                raise UsageError(
+                    f"the machines of {first!r} and {worker!r} differ in {name}: "
+                    f"{values[0]!r} and {values[1]!r}",
+                    place="ortbench fleet shard",
+                    hint="Numbers of such machines don't stand in one table: choose workers that "
+                    "are alike, or --mixed=apart for a document of each kind",
+                )
+
+
+def _of_model(run: Run, model: str, place: str) -> Run:
+    """Return a run whose cases are all of the model that was asked for.
+
+    Raises:
+        DocumentError: if one is not.
+    """
+    for result in run.cases:
+        if result.case.model.name != model and not result.case.model.is_made:
+            raise DocumentError(
+                f"it holds a case of {result.case.model.name!r}; {model!r} was asked for",
+                place=place,
+            )
+    return run
+
+
+def _time(seconds: float) -> str:
+    if not 0 <= seconds <= _LATEST_S:
+        return ""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
