@@ -8,6 +8,7 @@ from pytest_ortbench.analysis.ranked import Factor
 from pytest_ortbench.analysis.recommendation import Advice, Tie
 from pytest_ortbench.analysis.sentences import (
     as_asked,
+    batch_list,
     factor_text,
     name_of,
     next_words,
@@ -36,6 +37,7 @@ def _headline(answer: ModelAnswer) -> Told:
         needs = "" if withheld is None else NOUNS[withheld.needs]
         return Told("none is recommended yet: ", faster, f" needs {needs} first")
     time = _time(answer, advice)
+    time += f" ({batch_list(advice.idle)} idle)" if advice.idle else ""
     if advice.rivals == 1 and withheld is None:
         return _without_rival(answer, advice, time)
     if withheld is not None:

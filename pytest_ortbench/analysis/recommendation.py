@@ -3,12 +3,13 @@ apart by their speed the one that is nearest to the original."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from pytest_ortbench.analysis.proof import ROUNDING_DB, Proof, needed_proof
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.case import CHAIN, Provider
 from pytest_ortbench.core.quantity import Quantity
 
 #: Ratios nearer than this are not told apart.
@@ -62,6 +63,8 @@ class Advice:
         tie: What it has at the smallest batch size with those that are as fast.
         rivals: Number of variants that were ranked.
         blurred_by: Flags that make it less certain.
+        idle: Links of its chain of providers that computed nothing at the smallest batch size.
+        working: The chain without them, as it is written; empty where every link computed.
     """
 
     variant: str
@@ -80,6 +83,8 @@ class Advice:
     tie: Tie = Tie.NONE
     rivals: int = 1
     blurred_by: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    working: str = ""
 
 
 def advise(
@@ -104,6 +109,7 @@ def advise(
         enumerate(first),
         key=lambda pair: (
             sum(pair[1].variant not in _variants(pool) for pool in pools[1:]),
+            bool(pair[1].summary.idle_links),
             -_nearness(pair[1].summary),
             pair[0],
         ),
@@ -114,6 +120,7 @@ def advise(
     others = [candidate for candidate in first if candidate.variant != chosen.variant]
     worst_db = chosen.summary.worst_db
     top1 = chosen.summary.quantities.get("accuracy_top1")
+    idle = chosen.summary.idle_links
     converted = case.variant.precision not in ("fp32", "native")
     return Advice(
         variant=chosen.variant,
@@ -137,7 +144,13 @@ def advise(
         tie=Tie.NONE if not others else Tie.UNKNOWN if unsure else Tie.EVEN,
         rivals=rivals,
         blurred_by=blurred_by,
+        idle=idle,
+        working=_working(case.provider, idle) if idle else "",
     )
+
+
+def _working(chain: Provider, idle: Collection[str]) -> str:
+    return CHAIN.join(link.label for link in chain.links if link.label not in idle)
 
 
 def _batch(pool: Sequence[Contender]) -> int:

@@ -100,6 +100,7 @@ _STANDARD: tuple[str, ...] = (
     "accuracy_slices_db",
     "nodes_by_link",
     "fixed_dims",
+    "product_bits",
 )
 
 #: Columns of a row.
@@ -221,6 +222,7 @@ def _placement_cells(placement: Placement) -> dict[str, Cell]:
         "partitions": placement.partitions,
         "ops_elsewhere": _pairs(placement.ops_elsewhere) or None,
         "precision_executed": placement.precision_executed,
+        "product_bits": placement.product_bits,
         "session_providers": " ".join(placement.session_providers) or None,
         "nodes_by_link": _pairs(nodes_by_link(placement)) or None,
     }

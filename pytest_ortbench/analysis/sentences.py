@@ -176,9 +176,17 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
         text += f"; for batch {batch} {variant} is faster"
     if advice.needs is not None and answer.withheld is None:
         text += f"; {lack_words(advice.needs, on_calibration=advice.on_calibration)}"
+    text += without_idle(advice)
     doubts = advice.blurred_by if answer.withheld is not None else doubts_of(answer)
     text += f" (not certain: {', '.join(doubts)})" if doubts else ""
     return Told("recommended: ", advice.variant, text)
+
+
+def without_idle(advice: Advice) -> str:
+    """Say which links of a recommended chain can be left out, and what then remains."""
+    if not advice.idle:
+        return ""
+    return f"; leave out {batch_list(advice.idle)}, which ran nothing: use {advice.working}"
 
 
 def _not_yet(withheld: Withheld, *, alone: bool) -> Told:

@@ -9,6 +9,7 @@ from statistics import median
 
 from pytest_ortbench.analysis.accuracy_figures import add_accuracy
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
+from pytest_ortbench.analysis.chains import idle_in
 from pytest_ortbench.analysis.collector import Collector
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
@@ -70,6 +71,7 @@ class Summary:
         samples: Steady-state inferences over all workers.
         timed_s: Seconds that passed meanwhile.
         spread: Range of the workers' medians as a share of the smallest; ``None`` for one worker.
+        idle_links: Links of a chain of providers that computed nothing, as they are written.
     """
 
     case: Case
@@ -85,6 +87,7 @@ class Summary:
     samples: int = 0
     timed_s: float = 0.0
     spread: float | None = None
+    idle_links: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -174,6 +177,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         samples=sum(samples.count for samples in workers),
         timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,
         spread=(max(medians) - min(medians)) / min(medians) if len(medians) > 1 else None,
+        idle_links=tuple(link.label for link in idle_in(result.placement)),
     )
 
 

@@ -19,6 +19,7 @@ from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.mantissa import FLOAT32_BITS, format_words
 from pytest_ortbench.core.model import SubnormalWeight
 from pytest_ortbench.core.outcome import (
     CaseResult,
@@ -168,6 +169,22 @@ def _partial(result: CaseResult) -> str:
         where = " or ".join(placement.asked)
         detail += f", {100 * ratio:.1f} % on {where}"
     return f"{detail}: {names}" if names else detail
+
+
+#: Options by which a provider multiplies float32 in all of its bits, as they are written.
+_FULL_PRECISION = {
+    "OpenVINOExecutionProvider": "--ort-provider-option="
+    """'openvino.load_config={"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'""",
+}
+
+
+def _lowered(result: CaseResult) -> str:
+    placement = result.placement
+    bits = None if placement is None else placement.product_bits
+    if bits is None or bits >= FLOAT32_BITS or computed_precision(result.case) != "fp32":
+        return ""
+    option = _FULL_PRECISION.get(result.case.provider.name, "")
+    return f"products keep {format_words(bits)}" + (f"; {option} keeps all" if option else "")
 
 
 def _idle_links(result: CaseResult) -> str:
@@ -450,6 +467,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
+    "LOWERED": _lowered,
     "IDLE-LINK": _idle_links,
     "SOFTWARE": _software,
     "IN-TURN": _in_turn,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.arguments import epilog
-from pytest_ortbench.cli.readiness import try_providers, write_operators
+from pytest_ortbench.cli.readiness import OPS_CONFIG, try_providers, write_operators
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import ModelError, OrtbenchError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
@@ -24,6 +24,7 @@ from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.report.arithmetic import counted_operators, work_facts
 from pytest_ortbench.report.weights import weight_notes, zeros_text
 from pytest_ortbench.session import Session
+from pytest_ortbench.store.writable import require_writable_file
 
 #: So many operator types are listed before the rest is counted.
 _OPERATORS = 12
@@ -101,7 +102,7 @@ def fetch(names: tuple[str, ...]) -> int:
     help="Where to try them, as for --ort-runtimes; repeatable. [default: current]",
 )
 @click.option(
-    "--ops-config",
+    OPS_CONFIG,
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the operators and types that a reduced build of ONNX Runtime needs for these "
     "models to this file.",
@@ -118,6 +119,8 @@ def inspect_models(
     Exit code 1 if a provider leaves a node or refuses the model, 2 if something can't be read or
     tried.
     """
+    if ops_config is not None:
+        require_writable_file(ops_config, OPS_CONFIG)
     codes: list[int] = []
     inspected: list[Model] = []
     for index, resolved in enumerate(_resolve(names)):
@@ -130,7 +133,9 @@ def inspect_models(
         say(model.name)
         say(table([list(row) for row in _facts(model)], indent=2))
         inspected.append(model)
-    if ops_config is not None and inspected:
+    if ops_config is not None and codes:
+        warn(f"ortbench: {ops_config} is not written: it would lack the operators of a model")
+    elif ops_config is not None:
         codes.append(write_operators(inspected, ops_config, runtimes))
     if providers and inspected:
         codes.append(try_providers([_full_name(name) for name in names], providers, runtimes))

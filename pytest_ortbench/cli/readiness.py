@@ -7,19 +7,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.readiness import CAUSES, WITHOUT_SESSION, NotTaken, Readiness
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.planning.providers import split_specs
 from pytest_ortbench.planning.readiness import readiness
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.schema.model_questions import ListOperators, RequiredOperators
 from pytest_ortbench.session import Session
+from pytest_ortbench.store.writable import unwritable
 
 #: Saving a model in another format and reading its operators.
 _LISTING_S = 300.0
+#: The option that names the list of operators.
+OPS_CONFIG = "--ops-config"
 _CODES = {
     "all": ExitCode.FINE,
     "some": ExitCode.LIMIT_FAILED,
@@ -39,7 +43,7 @@ def try_providers(models: Sequence[str], providers: str, runtimes: Sequence[str]
     Raises:
         UsageError: if the request can't be understood.
     """
-    specs = tuple(spec.strip() for spec in providers.split(",") if spec.strip())
+    specs = split_specs(providers, place="--providers")
     code = ExitCode.FINE
     with Session(Path.cwd(), runtimes=runtimes, notify=warn) as session:
         request = PlanRequest(models=tuple(models), providers=specs, generate="off")
@@ -62,7 +66,8 @@ def _tell(model: str, found: Readiness) -> None:
         say(f"{head}: {found.state}: {found.reason}{hint}")
         return
     seen = "computing nodes ran there" if found.told_by == "profile" else "nodes are taken"
-    say(f"{head}: {found.taken} of {found.total} {seen}")
+    links = ", ".join(f"{label} {count}" for label, count in found.by_link.items())
+    say(f"{head}: {found.taken} of {found.total} {seen}{f' ({links})' if links else ''}")
     if found.not_taken:
         header = ["not taken", "nodes", "which", "went to", "why"]
         say(table([list(_row(entry)) for entry in found.not_taken], header=header, indent=2))
@@ -109,9 +114,7 @@ def write_operators(models: Sequence[Model], target: Path, runtimes: Sequence[st
     try:
         replace_file(target, "".join(f"{line}\n" for line in _lines(models, found)).encode())
     except OSError as error:
-        raise UsageError(
-            f"{target} can't be written: {error.strerror or error}", place="--ops-config"
-        ) from error
+        raise unwritable(target, error, OPS_CONFIG) from error
     types = "with the types of their values" if found.has_types else "without types"
     say(f"{target}: {counted(found.operators, 'operator')} {types}")
     return ExitCode.FINE

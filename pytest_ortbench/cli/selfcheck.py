@@ -19,6 +19,7 @@ from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.secrets import masked
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.launch.machine import fingerprint
+from pytest_ortbench.planning.providers import ALL, split_specs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.certificates import certificate_title, check_line, counts
 from pytest_ortbench.selfcheck.bench import SessionBench
@@ -27,9 +28,11 @@ from pytest_ortbench.selfcheck.check import Check
 from pytest_ortbench.selfcheck.registry import all_checks
 from pytest_ortbench.session import Session
 from pytest_ortbench.store.certificates import keep_certificate
+from pytest_ortbench.store.writable import require_writable_file, unwritable
 
 #: What is planned to find out which providers run.
 _MODEL = "builtin:canary"
+_JSON = "--json"
 
 
 @click.command(
@@ -61,7 +64,7 @@ _MODEL = "builtin:canary"
     help="Carry out these checks only; then no certificate is kept.",
 )
 @click.option(
-    "--json",
+    _JSON,
     "json_path",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the certificates to this file, too.",
@@ -82,6 +85,8 @@ def command(
     run.
     """
     checks = _chosen(only, short=short)
+    if json_path is not None:
+        require_writable_file(json_path, _JSON)
     certificates: list[Certificate] = []
     idle: list[Provider] = []
     with (
@@ -138,8 +143,8 @@ def _targets(
         providers: As written.
         idle: Takes those that do not run.
     """
-    specs = tuple(spec.strip() for spec in providers.split(",") if spec.strip())
-    plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs or ("all",)))
+    specs = split_specs(providers, place="--providers") if providers.strip() else (ALL,)
+    plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs))
     for skip in plan.skips:
         where = f" in {skip.runtime}" if skip.runtime else ""
         warn(f"ortbench: left out {skip.what}{where}: {skip.reason}")
@@ -218,6 +223,4 @@ def _write(path: Path, certificates: Sequence[Certificate]) -> None:
     try:
         replace_file(path, msgspec.json.format(content, indent=2) + b"\n")
     except OSError as error:
-        raise UsageError(
-            f"{path} can't be written: {error.strerror or error}", place="--json"
-        ) from error
+        raise unwritable(path, error, _JSON) from error

@@ -99,6 +99,12 @@ _STANDARD: tuple[FlagKind, ...] = (
         "See ops_elsewhere for the operators that the provider did not run.",
     ),
     flag_kind(
+        "LOWERED",
+        "notes",
+        "the provider multiplies float32 in fewer bits than float32 has",
+        "Read the row as one of that precision; an option of the provider may choose another.",
+    ),
+    flag_kind(
         "IDLE-LINK",
         "notes",
         "a link of the chain of providers ran no computing node",

@@ -113,6 +113,9 @@ class Placement:
             (inside a compiled partition).
         products: Number of the provider's nodes that multiply, by the type that they read; empty
             where there are none or they can't be seen.
+        product_bits: Bits of the mantissa of float32, 23 at most, that a product keeps in a
+            session of the same options; tried where a compiled partition hides the precision of a
+            model in float32, and ``None`` elsewhere or where it could not be.
         nodes_on_provider: Nodes of the graph assigned to the provider, by the assignment
             interface; ``None`` where the runtime does not offer it.
         nodes_total: All nodes that the assignment interface names.
@@ -137,6 +140,7 @@ class Placement:
     copies: int = 0
     precision_executed: str | None = None
     products: dict[str, int] = field(default_factory=dict)
+    product_bits: int | None = None
     nodes_on_provider: int | None = None
     nodes_total: int | None = None
     witness: str = ""

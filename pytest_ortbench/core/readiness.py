@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 #: What became of a trial.
 STATES: dict[str, str] = {
@@ -57,9 +58,9 @@ class SessionTrial:
         """Number of nodes that a provider was given."""
         return sum(node.provider == provider for node in self.nodes)
 
-    def besides(self, provider: str) -> list[TriedNode]:
-        """Nodes that others than a provider were given."""
-        return [node for node in self.nodes if node.provider != provider]
+    def besides(self, providers: Collection[str]) -> list[TriedNode]:
+        """Nodes that others than some providers were given."""
+        return [node for node in self.nodes if node.provider not in providers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,7 @@ class Readiness:
             operators); empty where nothing was tried.
         reason: Why there is no session; empty otherwise.
         hint: The next step, where one is known.
+        by_link: Of a chain, the number of nodes that each link takes, by how it is written.
     """
 
     provider: str
@@ -123,3 +125,4 @@ class Readiness:
     told_by: str = ""
     reason: str = ""
     hint: str = ""
+    by_link: dict[str, int] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.readiness import (
     NodeTrials,
     NotTaken,
@@ -50,17 +51,34 @@ def readiness(planned: Planned, launcher: Launcher) -> Readiness:
         return _failed(start, planned.refusal)
     try:
         trial = _asked(case, launcher, {})
-        if not trial.on(case.provider.name):
+        # The CPU takes what is left, so that its nodes show nothing of the others.
+        if not any(map(trial.on, _names(case) - {CPU} or {CPU})):
             # *Seen*: of WebGPU's nodes the interface names none, and older versions have none.
             return _by_profile(start, case, launcher)
     except WorkerError as error:
         return _failed(start, error.failure)
-    left = trial.besides(case.provider.name)
-    taken = len(trial.nodes) - len(left)
-    found = replace(start, told_by="assignment", taken=taken, total=len(trial.nodes))
+    left = trial.besides(_names(case))
+    found = replace(
+        start,
+        told_by="assignment",
+        taken=len(trial.nodes) - len(left),
+        total=len(trial.nodes),
+        by_link=_by_link(case, trial.on),
+    )
     if not left:
         return replace(found, state="all")
     return replace(found, state="some", not_taken=_explained(case, left, launcher))
+
+
+def _names(case: Case) -> frozenset[str]:
+    """Names of the providers that are asked for: one, or those of the links of a chain."""
+    return frozenset(link.name for link in case.provider.links)
+
+
+def _by_link(case: Case, count: Callable[[str], int]) -> dict[str, int]:
+    """Nodes that each link of a chain takes; nothing for a provider by itself."""
+    links = case.provider.links if case.provider.then else ()
+    return {link.label: count(link.name) for link in links}
 
 
 def _failed(start: Readiness, failure: Failure) -> Readiness:
@@ -81,7 +99,7 @@ def _by_profile(start: Readiness, case: Case, launcher: Launcher) -> Readiness:
     """What a run of the model shows, where ONNX Runtime names no node of the provider."""
     with closing(launcher.open(case, worker=0, deadline=_deadline(case))) as worker:
         placement = worker.ask(ProfilePlacement())
-    own = placement.executed.get(case.provider.name, 0)
+    own = sum(placement.executed.get(name, 0) for name in _names(case))
     total = sum(placement.executed.values())
     left = tuple(
         NotTaken(op=op, nodes=nodes)
@@ -91,14 +109,15 @@ def _by_profile(start: Readiness, case: Case, launcher: Launcher) -> Readiness:
         reason = placement.reason or "the run executed no computing node"
         return replace(start, reason=reason)
     state = "some" if left else "all"
+    by_link = _by_link(case, lambda name: placement.executed.get(name, 0))
     found = replace(start, told_by="profile", state=state, taken=own, total=total)
-    return replace(found, not_taken=left)
+    return replace(found, not_taken=left, by_link=by_link)
 
 
 def _explained(case: Case, left: Sequence[TriedNode], launcher: Launcher) -> tuple[NotTaken, ...]:
     """The nodes that were left, by operator and by what mends it."""
     sizes = open_sizes(case).sizes
-    still = _left_with_fixed_sizes(case, sizes, launcher) if sizes else list(left)
+    still = _left_with_fixed_sizes(case, left, sizes, launcher) if sizes else list(left)
     remaining = list(still)
     by_sizes: list[TriedNode] = []
     by_itself: list[TriedNode] = []
@@ -122,13 +141,13 @@ def _key(node: TriedNode) -> tuple[str, str]:
 
 
 def _left_with_fixed_sizes(
-    case: Case, sizes: Mapping[str, int], launcher: Launcher
+    case: Case, left: Sequence[TriedNode], sizes: Mapping[str, int], launcher: Launcher
 ) -> list[TriedNode]:
     try:
         trial = _asked(case, launcher, sizes)
     except WorkerError:
-        return []
-    return trial.besides(case.provider.name)
+        return list(left)  # nothing was mended
+    return trial.besides(_names(case))
 
 
 def _by_operator(nodes: Sequence[TriedNode]) -> list[list[TriedNode]]:

@@ -1,7 +1,8 @@
 """``--ort-tuning=on,off``: whether a provider searches for the fastest way before it computes.
 
-A search takes seconds to minutes, once for each shape: in the first inference, before anything is
-timed. TensorRT is not among these: it searches while it builds its engine, whatever it is told.
+A search takes seconds to minutes, once for each shape: in the first inference, or while the session
+is created (TensorRT, which times kernels as it builds its engine, and QNN's compiler). Nothing is
+timed before it is over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ SEARCHES: dict[str, dict[str, tuple[str, str]]] = {
         "tunable_op_tuning_enable": ("0", "1"),
     },
     "migraphx": {"migraphx_exhaustive_tune": ("0", "1")},
+    # At level 0 the builder takes the first kernel that runs, at 5 it compiles and compares most.
+    "tensorrt": {"trt_builder_optimization_level": ("0", "5")},
+    "qnn": {"htp_graph_finalization_optimization_mode": ("1", "3")},
 }
 
 

@@ -185,8 +185,8 @@ class CaseOptions:
         flag="--ort-tuning",
         kind="list",
         metavar="on,off",
-        help="whether cuda, rocm and migraphx search for the fastest way in the first inference "
-        "(default: as they do by themselves)",
+        help="whether cuda, tensorrt, rocm, migraphx and qnn search for the fastest way before "
+        "they compute (default: as they do by themselves)",
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.tuning",
     )

@@ -1,7 +1,7 @@
 """Cases whose provider searched for the fastest way beside those whose did not, as a table.
 
-The search is in the first inference, which no timed block holds: what it took is the first
-inference with it less the one without.
+The search is in the creation of the session or in the first inference, which no timed block holds:
+what it took is both with it less both without.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TunedPair:
         on: With the search.
         off: Without.
         latency: Median with ÷ without; ``None`` where a side has none.
-        search_s: What the first inference took longer; ``None`` where a side timed none.
+        search_s: What it took longer to the first answer; ``None`` where a side timed none.
         pays_after: Inferences after which the search has paid; ``None`` where it never does, or
             the two medians can't be told apart.
     """
@@ -65,8 +65,8 @@ def _place(summary: Summary) -> tuple[str, str]:
 
 def _pair(on: Summary, off: Summary) -> TunedPair:
     latency = ratio_between(off, on, "latency_p50")
-    first, plain = (one.quantities.get("first_inference") for one in (on, off))
-    search_s = None if first is None or plain is None else first.value - plain.value
+    searching, plain = _answered_s(on), _answered_s(off)
+    search_s = None if searching is None or plain is None else searching - plain
     pays_after = None
     if latency is not None and not latency.tie and latency.value < 1 and search_s is not None:
         gain_s = off.quantities["latency_p50"].value - on.quantities["latency_p50"].value
@@ -79,6 +79,12 @@ def _pair(on: Summary, off: Summary) -> TunedPair:
         search_s=search_s,
         pays_after=pays_after,
     )
+
+
+def _answered_s(summary: Summary) -> float | None:
+    """How long a session takes from nothing to its first answer."""
+    steps = [summary.quantities.get(name) for name in ("session_create", "first_inference")]
+    return sum(step.value for step in steps if step is not None) if all(steps) else None
 
 
 def tuning_tables(shown: ShownRun) -> tuple[PassTable, ...]:

@@ -31,6 +31,7 @@ from pytest_ortbench.core.gate import (
     PairedLaunch,
 )
 from pytest_ortbench.core.links import IDLE_CAUSES, LinkPlacement
+from pytest_ortbench.core.mantissa import FLOAT32_BITS
 from pytest_ortbench.core.model import Model, SubnormalWeight, ValueHint
 from pytest_ortbench.core.outcome import (
     CACHE_STATES,
@@ -43,6 +44,7 @@ from pytest_ortbench.core.outcome import (
     Memory,
     OutputAccuracy,
     OutputCheck,
+    Placement,
     Startup,
     WarmUp,
 )
@@ -114,6 +116,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (ValueHint, "high"): ANY,
     (CaseResult, "status"): Words(("measured", *FAILURE_KINDS)),
     (LinkPlacement, "idle"): Words(tuple(IDLE_CAUSES)),
+    (Placement, "product_bits"): Numbers(0, FLOAT32_BITS),
     (Failure, "kind"): Words(tuple(FAILURE_KINDS)),
     (Failure, "phase"): Words(tuple(PHASES)),
     (Failure, "exit_code"): Numbers(-(2**32), 2**32),

@@ -40,7 +40,7 @@ from pytest_ortbench.worker.memory import (
 )
 from pytest_ortbench.worker.ort_values import is_bound
 from pytest_ortbench.worker.probe import initialise
-from pytest_ortbench.worker.profiling import profile
+from pytest_ortbench.worker.profiling import profile, with_product_bits
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import (
@@ -240,7 +240,7 @@ class MeasuredCase:
         """Release the measured session, and profile another one, which stands in for it."""
         self.release()
         placement, self.session = self._profiled(self.uncaptured)
-        return placement
+        return with_product_bits(placement, self.case, threads=self.threads)
 
     def placed_on(self, provider: Provider) -> Placement:
         """Profile a session on another provider, once the measured one was released."""

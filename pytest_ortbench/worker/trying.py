@@ -48,7 +48,7 @@ def try_nodes(question: TryNodes, state: WorkerState) -> NodeTrials:
             refused[name] = first_line(error)
             continue
         if trial.nodes:
-            taken[name] = not trial.besides(question.provider.name)
+            taken[name] = not trial.besides([link.name for link in question.provider.links])
     return NodeTrials(taken=taken, refused=refused)
 
 

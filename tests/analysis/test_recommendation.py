@@ -16,10 +16,14 @@ from pytest_ortbench.analysis.sentences import (
     noise_words,
     sentences,
     tie_text,
+    without_idle,
 )
 from pytest_ortbench.analysis.variant_bars import Rank
-from pytest_ortbench.core.outcome import CaseResult, Flag
+from pytest_ortbench.core.links import LinkPlacement
+from pytest_ortbench.core.outcome import CaseResult, Flag, Placement
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.task.facts import TaskAccuracy
+from pytest_ortbench.planning.providers import parse_provider
 from tests.results_factory import make_accuracy, make_case, make_result, make_run
 from tests.summarised import answers_of
 
@@ -354,3 +358,49 @@ def test_one_row_says_its_number_and_what_makes_a_comparison() -> None:
     assert headline(answer).endswith(
         f"{as_asked(answer)}; add {ALL_PROVIDERS} {OTHER_PRECISIONS} to compare"
     )
+
+
+def chained(spec: str, ms: float, executed: dict[str, int]) -> CaseResult:
+    """A case on a chain of providers, whose nodes were computed where ``executed`` says."""
+    result, chain = at("native", ms), parse_provider(spec)
+    links = tuple(
+        LinkPlacement(
+            provider=link.name, label=link.label, idle="" if link.name in executed else "none"
+        )
+        for link in chain.links
+    )
+    return replace(
+        result,
+        case=replace(result.case, provider=chain),
+        placement=Placement(provider=chain.name, executed=executed, links=links),
+        flags=(),
+    )
+
+
+def test_a_recommended_chain_names_its_idle_link_and_what_remains() -> None:
+    on_two = {"TensorrtExecutionProvider": 3, CPU: 1}
+    results = (chained("tensorrt~cuda~cpu", 1.0, on_two), at("native", 2.0))
+    found = advice(*results)
+    assert (found.variant, found.idle, found.working) == (
+        "native/tensorrt~cuda~cpu",
+        ("cuda",),
+        "tensorrt~cpu",
+    )
+    (answer,) = answers_of(make_run(list(results)))
+    words = without_idle(found)
+    assert [name for name in (*found.idle, found.working) if name not in words] == []
+    assert words in sentences(answer)[0]
+    assert "cuda idle" in headline(answer)
+
+
+def test_of_equally_fast_ones_the_chain_without_an_idle_link_is_shipped() -> None:
+    found = advice(chained("cpu~openvino", 2.999, {CPU: 4}), at("native", 3.0))
+    assert (found.variant, found.idle, found.working) == ("native/cpu", (), "")
+    assert found.ties == ("native/cpu~openvino",)
+
+
+def test_a_chain_whose_links_all_computed_has_none_to_leave_out() -> None:
+    found = advice(
+        chained("openvino~cpu", 1.0, {"OpenVINOExecutionProvider": 1, CPU: 1}), at("native", 3.0)
+    )
+    assert (found.variant, found.idle, without_idle(found)) == ("native/openvino~cpu", (), "")

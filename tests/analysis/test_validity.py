@@ -84,6 +84,26 @@ def test_a_device_that_is_a_program_is_named():
 
 
 @pytest.mark.parametrize(
+    ("provider", "precision", "bits", "named"),
+    [
+        ("openvino", "native", 7, ["7", "bfloat16", "openvino.load_config"]),
+        ("tensorrt", "fp32", 10, ["10", "TF32"]),
+        ("openvino", "native", 23, None),
+        ("openvino", "native", None, None),
+        # Half precision was asked for: what float32 would lose says nothing of it.
+        ("openvino", "fp16", 7, None),
+    ],
+)
+def test_products_that_lose_bits_are_noted(provider, precision, bits, named):
+    made = make_result(case=make_case(precision=precision, provider=provider))
+    result = replace(made, placement=replace(made.placement, product_bits=bits))
+    said = detail(result, "LOWERED")
+    assert (said is None) is (named is None)
+    assert [name for name in named or () if name not in said] == []
+    assert FLAGS["LOWERED"].severity == "notes"
+
+
+@pytest.mark.parametrize(
     ("provider", "concurrency", "flagged"),
     [("webgpu", 3, True), ("webgpu", 1, False), ("cpu", 3, False), ("cuda", 3, False)],
 )

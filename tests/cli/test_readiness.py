@@ -56,6 +56,14 @@ def test_models_share_one_list(tool, tmp_path):
     }
 
 
+def test_a_list_that_would_lack_a_model_is_not_written(tool, tmp_path):
+    target, broken = tmp_path / "ops.config", tmp_path / "broken.onnx"
+    broken.write_bytes(b"no model")
+    names = [save(tmp_path / "m.onnx"), broken]
+    assert tool("models", "inspect", *names, f"--ops-config={target}").code == 2
+    assert not target.exists()
+
+
 def test_a_file_that_can_not_be_written_is_wrong_usage(tool, tmp_path):
     path = save(tmp_path / "m.onnx")
     before = path.read_bytes()

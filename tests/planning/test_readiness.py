@@ -76,6 +76,33 @@ def test_nodes_that_fixed_sizes_mend_are_told_apart() -> None:
     )
 
 
+def test_a_chain_takes_what_any_of_its_links_takes() -> None:
+    chain = Provider.chain([QNN, Provider(alias="cuda", name="CUDAExecutionProvider")])
+    trial = SessionTrial(
+        nodes=(*nodes(QNN.name, "a", "b"), *nodes("CUDAExecutionProvider", "c"), *nodes(CPU, "d"))
+    )
+    ready = found(lambda _: trial, case_on(chain))
+    assert (ready.state, ready.taken, ready.total) == ("some", 3, 4)
+    assert ready.by_link == {"qnn": 2, "cuda": 1}
+    assert ready.not_taken == (NotTaken(op="Conv", nodes=1, names=("d",), elsewhere=CPU),)
+
+
+def test_a_chain_that_ends_at_the_cpu_leaves_nothing() -> None:
+    chain = Provider.chain([QNN, Provider(alias="cpu", name=CPU)])
+    trial = SessionTrial(nodes=(*nodes(QNN.name, "a"), *nodes(CPU, "b")))
+    ready = found(lambda _: trial, case_on(chain))
+    assert (ready.state, ready.taken, ready.by_link) == ("all", 2, {"qnn": 1, "cpu": 1})
+
+
+def test_a_session_with_fixed_sizes_that_fails_has_mended_nothing() -> None:
+    def trial(sizes: dict[str, int]) -> SessionTrial:
+        if sizes:
+            raise WorkerError(case_failure("died", kind="crash", phase="session"))
+        return SessionTrial(nodes=(*nodes(QNN.name, "a"), *nodes(CPU, "b")))
+
+    assert found(trial).not_taken == (NotTaken(op="Conv", nodes=1, names=("b",), elsewhere=CPU),)
+
+
 def test_nodes_without_names_are_counted_by_operator() -> None:
     def trial(sizes: dict[str, int]) -> SessionTrial:
         left = 1 if sizes else 3

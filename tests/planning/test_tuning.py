@@ -7,7 +7,7 @@ import pytest
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.matrix import Target, build_plan
-from pytest_ortbench.planning.option_tables import SWITCH, TABLES
+from pytest_ortbench.planning.option_tables import SWITCH, TABLES, WHOLE
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.tuning import PLACE, SEARCHES, tuned
@@ -37,6 +37,22 @@ def test_a_provider_that_searches_has_a_case_in_each_position_and_others_one() -
     }
 
 
+@pytest.mark.parametrize(
+    ("alias", "option", "off", "on"),
+    [
+        ("tensorrt", "trt_builder_optimization_level", "0", "5"),
+        ("qnn:htp", "htp_graph_finalization_optimization_mode", "1", "3"),
+    ],
+)
+def test_what_searches_while_it_compiles_has_both_rows(
+    alias: str, option: str, off: str, on: str
+) -> None:
+    request = PlanRequest(models=(), tuning=("off", "on"))
+    entries = build_plan(request, [make_model()], [target(alias)]).entries
+    found = [(entry.case.knobs["tuning"], entry.case.provider.options[option]) for entry in entries]
+    assert found == [("off", off), ("on", on)]
+
+
 def test_without_the_axis_providers_do_as_they_do() -> None:
     [entry] = build_plan(PlanRequest(models=()), [make_model()], [target("cuda")]).entries
     assert (entry.case.knobs, entry.case.provider.options) == ({}, {})
@@ -46,7 +62,10 @@ def test_without_the_axis_providers_do_as_they_do() -> None:
 def test_every_option_is_one_that_the_provider_documents(alias: str) -> None:
     for key, pair in SEARCHES[alias].items():
         rule = TABLES[alias][key]
-        assert set(pair) <= ({"0", "1"} if rule == SWITCH else set(rule))
+        if rule == WHOLE:
+            assert all(value.isdecimal() for value in pair)
+        else:
+            assert set(pair) <= ({"0", "1"} if rule == SWITCH else set(rule))
         assert len(set(pair)) == 2
 
 
@@ -64,7 +83,7 @@ def test_an_option_that_the_user_set_is_not_set_again() -> None:
 def test_where_nothing_searches_the_axis_is_refused() -> None:
     request = PlanRequest(models=(), tuning=("on", "off"))
     with pytest.raises(UsageError) as raised:
-        build_plan(request, [make_model()], [target("cpu", "tensorrt")])
+        build_plan(request, [make_model()], [target("cpu", "openvino")])
     assert raised.value.place == PLACE
 
 

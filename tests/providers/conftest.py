@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
@@ -21,11 +22,15 @@ from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes, c
 from tests.providers.cases import Measured, measured
 
 OPENVINO = "onnxruntime-openvino==1.24.1"
+#: OpenVINO as a plug-in, for Intel's devices. Its library has what reads compiled models back.
+PLUGGED_IN = "onnxruntime==1.32.0+onnxruntime-ep-openvino==1.8.1"
 QNN = "onnxruntime==1.32.0+onnxruntime-qnn==2.7.0"
 GGML = "onnxruntime==1.30.0+onnxruntime-ggml==0.2.0"
 GPU = "onnxruntime-gpu==1.31.1"
 #: Runs on a device in software, which Debian's chromium brings.
 WEBGPU = "onnxruntime-webgpu==1.27.0"
+#: Lets the CPU stand in for TensorRT and CUDA.
+STAND_IN = Path(__file__).parent / "chains"
 #: Custom operators, and a plug-in that finds no device on a machine without a GPU.
 EXTRAS = "onnxruntime==1.32.0+onnxruntime-extensions==0.15.2+onnxruntime-ep-webgpu==0.4.0"
 
@@ -62,9 +67,31 @@ def distribution(made_runtime: Callable[[str], Runtime]) -> Callable[[str], Runt
 
 
 @pytest.fixture
+def plugged_in(launcher: ProcessLauncher, distribution: Callable[[str], Runtime]) -> Runtime:
+    """The runtime with the plug-in, which takes Intel's devices only."""
+    runtime = distribution(PLUGGED_IN)
+    problem = launcher.inspect(runtime).plugin_problems.get("OpenVINOExecutionProvider")
+    if problem:
+        pytest.skip(problem)
+    return runtime
+
+
+@pytest.fixture
 def here() -> Runtime:
     """The interpreter that runs these tests."""
     return current()
+
+
+@pytest.fixture
+def on_stand_ins(here: Runtime) -> Callable[..., Runtime]:
+    """Return this interpreter with TensorRT and CUDA, as further variables say."""
+
+    def runtime(**variables: str) -> Runtime:
+        inherited = os.environ.get("PYTHONPATH", "")
+        path = os.pathsep.join(filter(None, (str(STAND_IN), inherited)))
+        return replace(here, environment={"PYTHONPATH": path, **variables})
+
+    return runtime
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ TensorRT and CUDA are stand-ins; Azure's provider, which the wheel of Linux has,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import onnxruntime
@@ -23,7 +21,6 @@ from tests.providers.conftest import OPENVINO
 
 TENSORRT, CUDA, CPU = "TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"
 ON_OPENVINO = "OpenVINOExecutionProvider"
-STAND_IN = Path(__file__).parent / "chains"
 
 pytestmark = pytest.mark.live
 
@@ -55,18 +52,6 @@ def flagged(result: CaseResult) -> list[str]:
     """Flags that placement decides."""
     names = [flag.name for flag in flags_of(result)]
     return [name for name in ("PARTIAL", "IDLE-LINK", "UNJUDGED") if name in names]
-
-
-@pytest.fixture
-def on_stand_ins(here: Runtime) -> Callable[..., Runtime]:
-    """Return this interpreter with TensorRT and CUDA, as further variables say."""
-
-    def runtime(**variables: str) -> Runtime:
-        inherited = os.environ.get("PYTHONPATH", "")
-        path = os.pathsep.join(filter(None, (str(STAND_IN), inherited)))
-        return replace(here, environment={"PYTHONPATH": path, **variables})
-
-    return runtime
 
 
 @pytest.mark.parametrize(

@@ -26,19 +26,7 @@ from tests.providers.conftest import OPENVINO
 pytestmark = pytest.mark.needs("network")
 
 Distribution = Callable[[str], Runtime]
-#: Its library has what reads compiled models back.
-PLUGGED_IN = "onnxruntime==1.32.0+onnxruntime-ep-openvino==1.8.1"
 ON_OPENVINO = "OpenVINOExecutionProvider"
-
-
-@pytest.fixture
-def plugged_in(launcher: ProcessLauncher, distribution: Distribution) -> Runtime:
-    """The runtime with the plug-in, which takes Intel's devices only."""
-    runtime = distribution(PLUGGED_IN)
-    problem = launcher.inspect(runtime).plugin_problems.get(ON_OPENVINO)
-    if problem:
-        pytest.skip(problem)
-    return runtime
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.launch.probe_memory import ProbeMemory
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.runtimes.plugin_config import ConfiguredPlugin
@@ -37,6 +39,35 @@ def test_a_package_that_follows_the_convention_is_found(
     assert Path(info.plugin_libraries[ON_QNN]).name == "libonnxruntime_providers_qnn.so"
     # The backends whose libraries are there; QNN's default device has none on x86.
     assert info.provider_devices == {ON_QNN: ("htp", "gpu")}
+
+
+@pytest.mark.parametrize(
+    ("options", "bits"),
+    [
+        ({"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'}, 23),
+        ({"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "bf16"}}'}, 7),
+        # What it does by itself; its option of that name is ignored.
+        ({}, None),
+        ({"precision": "FP32"}, None),
+    ],
+)
+def test_the_precision_inside_a_partition_is_told(
+    plugged_in: Runtime,
+    measure: Measured,
+    tmp_path: Path,
+    options: dict[str, str],
+    bits: int | None,
+) -> None:
+    has_bfloat16 = "avx512_bf16" in fingerprint().stable["cpu_flags"]
+    if bits == 7 and not has_bfloat16:
+        pytest.skip("this CPU multiplies no bfloat16")
+    result = measure(cases.mlp(tmp_path / "m.onnx"), "openvino", plugged_in, options=options)
+    assert (result.failure, result.status) == (None, "measured")
+    assert result.placement is not None
+    assert result.placement.precision_executed is None
+    assert result.placement.product_bits == (bits or (7 if has_bfloat16 else 23))
+    lowered = [flag.name for flag in flags_of(result) if flag.name == "LOWERED"]
+    assert bool(lowered) is (result.placement.product_bits == 7)
 
 
 def test_a_package_with_its_own_spelling_is_found(inspect: Callable[[str], RuntimeInfo]) -> None:

@@ -16,7 +16,9 @@ from tests.results_factory import make_case, make_result, make_run
 MS = 1_000_000
 
 
-def row(position: str, median_ms: float, first_ms: int, **changes: object) -> CaseResult:
+def row(
+    position: str, median_ms: float, first_ms: int, *, create_ms: int = 20, **changes: object
+) -> CaseResult:
     """A case of CUDA in one position."""
     case = replace(make_case(provider="cuda"), knobs={"tuning": position} if position else {})
     made = make_result(
@@ -26,7 +28,14 @@ def row(position: str, median_ms: float, first_ms: int, **changes: object) -> Ca
         workers=6,
     )
     workers = tuple(
-        replace(worker, startup=replace(worker.startup, first_inference_ns=first_ms * MS))
+        replace(
+            worker,
+            startup=replace(
+                worker.startup,
+                first_inference_ns=first_ms * MS,
+                session_create_ns=create_ms * MS,
+            ),
+        )
         for worker in made.measurements
     )
     return replace(made, measurements=workers, flags=())
@@ -37,6 +46,13 @@ def test_a_search_stands_apart_and_pays_after_so_many_inferences() -> None:
     assert pair.name == make_case(provider="cuda").case_id
     assert pair.latency is not None
     assert pair.latency.value == pytest.approx(0.5, rel=0.01)
+    assert pair.search_s == pytest.approx(3.0)
+    assert pair.pays_after == pytest.approx(1500, rel=0.02)
+
+
+def test_a_search_while_the_session_is_created_is_the_same() -> None:
+    slow = row("on", 2.0, 50, create_ms=3020)
+    [pair] = tuned_pairs([summarise(row("off", 4.0, 50)), summarise(slow)])
     assert pair.search_s == pytest.approx(3.0)
     assert pair.pays_after == pytest.approx(1500, rel=0.02)
 

@@ -100,6 +100,18 @@ def test_a_provider_that_is_not_here_is_said_and_proves_nothing(
     assert certificate["provider"] == "cpu"
 
 
+def test_a_file_that_can_not_be_written_is_said_before_anything_is_checked(
+    tool: Tool,  # noqa: F811
+    checks: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    checks(one=FINE)
+    file = tmp_path / "file"
+    file.touch()
+    error = tool("selfcheck", "--providers=cpu", f"--json={file / 'c.json'}").error
+    assert error.place == "--json"
+
+
 def test_a_check_that_does_not_exist(tool: Tool) -> None:  # noqa: F811
     error = tool("selfcheck", "--only=lop").error
     assert (error.place, "loop" in error.hint) == ("--only", True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.mantissa import mantissa_steps
 from pytest_ortbench.core.outcome import Block, Memory, Placement
 from pytest_ortbench.models.builders.check_models import HALF_STEP, PROBE_ROWS, WEIGHTS_BYTES
 from pytest_ortbench.passes.energy.facts import Energy, EnergyWindow, MeterTicks
@@ -17,7 +19,7 @@ from pytest_ortbench.passes.load.selfcheck import _Served
 from pytest_ortbench.selfcheck.check import LineFinding
 from pytest_ortbench.selfcheck.checks.callers import _Busy
 from pytest_ortbench.selfcheck.checks.fp16 import _Halves
-from pytest_ortbench.selfcheck.checks.fp32 import FP32_BITS, _probe, _Products, kept_bits
+from pytest_ortbench.selfcheck.checks.fp32 import _Products
 from pytest_ortbench.selfcheck.checks.graphs import _Graphs
 from pytest_ortbench.selfcheck.checks.memory import TAKEN_BYTES, _Memories
 from pytest_ortbench.selfcheck.checks.placement import _Placed
@@ -240,25 +242,10 @@ def test_accuracy() -> None:
 def products(bits: int) -> Evaluated:
     """What a product gives that keeps so many bits, as hardware that cuts off the others does."""
     step = 2.0**bits
-    return Evaluated(values=tuple(int(value * step) / step for value in _probe()), type="float32")
-
-
-@pytest.mark.parametrize("bits", [7, 10, 16, 23])
-def test_bits_that_are_kept_are_counted(bits: int) -> None:
-    assert kept_bits(products(bits)) == bits
-
-
-def test_bits_that_are_rounded_up_are_not_kept() -> None:
-    step = 2.0**10
-    values = tuple(-int(-value * step // 1) / step for value in _probe())
-    assert kept_bits(Evaluated(values=values, type="float32")) == 10
-
-
-def test_one_wrong_row_counts() -> None:
-    values = list(products(FP32_BITS).values)
-    values[PROBE_ROWS - 1] = 1.0
-    expected = (PROBE_ROWS - 1) % FP32_BITS
-    assert kept_bits(Evaluated(values=tuple(values), type="float32")) == expected
+    return Evaluated(
+        values=tuple(int(value * step) / step for value in mantissa_steps(PROBE_ROWS)),
+        type="float32",
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,6 +263,8 @@ def test_one_wrong_row_counts() -> None:
         (_Products(default=Evaluated(values=(0.0,) * PROBE_ROWS, type="float32")), CPU,
          ("fail", "wrong product")),
         (_Products(default=Evaluated(values=(), type="float32")), CPU, ("fail", "wrong product")),
+        (_Products(default=Evaluated(values=(math.nan,) * PROBE_ROWS, type="float32")), CPU,
+         ("fail", "wrong product")),
     ],
 )  # fmt: skip
 def test_fp32(facts: _Products, provider: Provider, expected: tuple[str, str]) -> None:

@@ -10,6 +10,7 @@ from pytest_ortbench.core.accuracy import TRIALS
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.links import LinkPlacement
+from pytest_ortbench.core.mantissa import format_words
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Placement
 from pytest_ortbench.core.placement import is_whole, missing_evidence
 from pytest_ortbench.core.run import Run
@@ -114,6 +115,8 @@ def _placement(placement: Placement) -> list[str]:
         facts.append(f"elsewhere: {named}{more}")
     if placement.precision_executed:
         facts.append(f"kernels read {placement.precision_executed}")
+    if placement.product_bits is not None:
+        facts.append(f"products of float32 keep {format_words(placement.product_bits)}")
     if placement.witness:
         facts.append(f"assignment interface: {placement.witness}")
     return facts

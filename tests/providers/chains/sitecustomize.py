@@ -5,6 +5,12 @@ provider ran it, in the order of the session, that takes such an operator. Tenso
 of matrices, CUDA everything but ``Hardmax``; the CPU takes what is left, or all that reaches it.
 
 ``STAND_IN_BROKEN`` names a provider that has no session.
+
+``STAND_IN_SEARCHES`` names a file that gets a line for each search for the fastest kernels, which
+takes ``STAND_IN_SEARCH_S``: of CUDA in a session's first run, where cuDNN or TunableOp is told to;
+of TensorRT while an engine is built, unless the level is 0 or its timing cache has the kernels. A
+line is what searches, the model's name and the number of runs before. An engine is a file that
+later sessions load.
 """
 
 from __future__ import annotations
@@ -14,11 +20,46 @@ import importlib.machinery
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 TENSORRT, CUDA, CPU = "TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"
+
+
+def search(searcher: str, model: object, runs: int) -> None:
+    """Search for the fastest kernels, and leave a line about it."""
+    record = os.environ.get("STAND_IN_SEARCHES")
+    if record and isinstance(model, str):
+        time.sleep(float(os.environ["STAND_IN_SEARCH_S"]))
+        with Path(record).open("a", encoding="utf-8") as file:
+            file.write(f"{searcher} {Path(model).name} {runs}\n")
+
+
+def searches(options: dict[str, str]) -> bool:
+    """Whether CUDA is told to search, by cuDNN or by TunableOp."""
+    return (
+        options.get("cudnn_conv_algo_search") == "EXHAUSTIVE"
+        or options.get("tunable_op_tuning_enable") == "1"
+    )
+
+
+def build(options: dict[str, str], model: object) -> None:
+    """Load TensorRT's engine, or build one and keep it, with the times of its kernels."""
+    kept = options.get("trt_engine_cache_path") if isinstance(model, str) else None
+    engine = Path(kept, "graph.engine") if kept else None
+    if engine is not None and engine.exists():
+        return
+    cache = options.get("trt_timing_cache_path")
+    timed = Path(cache, "kernels.timing") if cache and isinstance(model, str) else None
+    if options.get("trt_builder_optimization_level", "3") != "0":
+        if timed is None or not timed.exists():
+            search(TENSORRT, model, 0)
+        if timed is not None:
+            timed.touch()
+    if engine is not None:
+        engine.touch()
 
 
 def takes(provider: str, operator: str) -> bool:
@@ -39,7 +80,16 @@ def change(ort: Any) -> None:
             self.given = dict(providers or [(CPU, {})])
             if os.environ.get("STAND_IN_BROKEN") in self.given:
                 raise RuntimeError("no CUDA-capable device is detected")
+            if TENSORRT in self.given:
+                build(self.given[TENSORRT], model)
             super().__init__(model, sess_options, providers=[CPU], **rest)
+            self.model, self.runs = model, 0
+
+        def run(self, *arguments: Any, **named: Any) -> Any:
+            if searches(self.given.get(CUDA, {})) and not self.runs:
+                search(CUDA, self.model, self.runs)
+            self.runs += 1
+            return super().run(*arguments, **named)
 
         def get_providers(self) -> list[str]:
             return list(dict.fromkeys((*self.given, CPU)))
