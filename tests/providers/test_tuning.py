@@ -39,7 +39,7 @@ def rows(launcher: ProcessLauncher, tmp_path: Path, here: Runtime) -> Rows:
             models=(str(path),),
             providers=(provider,),
             tuning=("off", "on"),
-            sampling=Sampling(time_s=0.05, workers=2, timeout_s=120.0),
+            sampling=Sampling(time_s=0.05, workers=2, timeout_s=120.0, yardstick="off"),
         )
         found: dict[str, CaseResult] = {}
         for planned in planner.plan(request).entries:
