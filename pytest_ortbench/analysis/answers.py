@@ -331,6 +331,8 @@ def _advice(candidates: Sequence[Candidate], fastest: Sequence[Winner], rivals: 
     sizes = {
         candidate.summary.case.variant.precision: candidate.summary.quantities["model_size"].value
         for candidate in candidates
+        # What a provider compiled ahead is no original.
+        if candidate.summary.case.variant.compilation is None
     }
     return advise(
         pools,

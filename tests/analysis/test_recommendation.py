@@ -19,6 +19,7 @@ from pytest_ortbench.analysis.sentences import (
     without_idle,
 )
 from pytest_ortbench.analysis.variant_bars import Rank
+from pytest_ortbench.core.compilation import WAYS, Compilation
 from pytest_ortbench.core.links import LinkPlacement
 from pytest_ortbench.core.outcome import CaseResult, Flag, Placement
 from pytest_ortbench.core.provider_kinds import CPU
@@ -73,6 +74,23 @@ def test_the_fastest_is_shipped_with_what_it_saves_and_costs() -> None:
     text = first_sentence(at("fp32", 2.0), small)
     assert text.startswith("recommended: fp16/cpu, fastest, ×2.000 [")
     assert "faster than fp32/cpu/b1, ×4.00 smaller, output error 1.0 %" in text
+
+
+def test_a_model_is_not_smaller_than_what_was_compiled_of_it() -> None:
+    plain, compiled = at("native", 1.0), at("native", 2.0, provider="qnn", variant_bytes=28_000_000)
+    made = Compilation(
+        file="model.onnx",
+        digest="aa",
+        size_bytes=28_000_000,
+        way=WAYS[0],
+        compile_ns=1,
+        compiled_nodes=1,
+        other_nodes=0,
+        made_at="2026-11-30T00:00:00+00:00",
+    )
+    case = compiled.case
+    ahead = replace(compiled, case=replace(case, variant=replace(case.variant, compilation=made)))
+    assert advice(plain, ahead).smaller is None
 
 
 def test_of_equally_fast_ones_the_nearest_to_the_original_is_shipped() -> None:
