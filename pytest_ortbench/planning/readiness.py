@@ -12,7 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import ModelError, WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.provider_kinds import CPU, WEBGPU
 from pytest_ortbench.core.readiness import (
     NodeTrials,
     NotTaken,
@@ -52,8 +52,10 @@ def readiness(planned: Planned, launcher: Launcher) -> Readiness:
     try:
         trial = _asked(case, launcher, {})
         # The CPU takes what is left, so that its nodes show nothing of the others.
-        if not any(map(trial.on, _names(case) - {CPU} or {CPU})):
-            # *Seen*: of WebGPU's nodes the interface names none, and older versions have none.
+        is_named = any(map(trial.on, _names(case) - {CPU} or {CPU}))
+        if not is_named or WEBGPU in _names(case):
+            # *Seen*: of WebGPU's nodes the interface names none, or only transpositions that ONNX
+            # Runtime put in; and older versions have none.
             return _by_profile(start, case, launcher)
     except WorkerError as error:
         return _failed(start, error.failure)

@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.case import Provider, Runtime
+from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_failure
+from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.provider_kinds import WEBGPU
 from pytest_ortbench.core.readiness import NodeTrials, NotTaken, SessionTrial, TriedNode
 from pytest_ortbench.models.lone_nodes import LoneNode
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
 from pytest_ortbench.planning.readiness import cause_of, readiness
 from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.schema.case_questions import ProfilePlacement
 from pytest_ortbench.schema.model_questions import TrySession
 from tests.planning.test_matrix import make_model
 
@@ -167,3 +170,42 @@ def test_a_cause_is_what_mended_the_node(taken: dict[str, bool], cause: tuple[st
 
 def test_a_node_that_can_not_stand_alone_has_no_known_cause() -> None:
     assert cause_of([], NodeTrials(taken={}, refused={})) == ("", "")
+
+
+class Profiled:
+    """A worker that has profiled its case."""
+
+    closed = False
+
+    def __init__(self, placement: Placement) -> None:
+        self._placement = placement
+
+    def ask(self, question: ProfilePlacement) -> Placement:
+        assert isinstance(question, ProfilePlacement)
+        return self._placement
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class ProfilingLauncher(TryingLauncher):
+    """Profiles one case as well."""
+
+    worker: Profiled | None = None
+
+    def open(self, case: Case, *, worker: int, deadline: float) -> Profiled:
+        assert (worker, deadline > 0) == (0, True)
+        assert self.worker is not None
+        return self.worker
+
+
+def test_of_webgpu_a_run_counts_since_not_all_nodes_are_named() -> None:
+    worker = Profiled(
+        Placement(provider=WEBGPU, executed={WEBGPU: 4, CPU: 1}, ops_elsewhere={"Cos": 1})
+    )
+    named = SessionTrial(nodes=nodes(WEBGPU, "t", "u", op="Transpose"))
+    launcher: Any = ProfilingLauncher(lambda _: named, worker=worker)
+    ready = readiness(case_on(Provider(alias="webgpu", name=WEBGPU)), launcher)
+    assert (ready.told_by, ready.state, ready.taken, ready.total) == ("profile", "some", 4, 5)
+    assert worker.closed

@@ -17,6 +17,7 @@ from pytest_ortbench.core.placement import (
     placement_ratio,
     time_ratio,
 )
+from pytest_ortbench.core.provider_kinds import WEBGPU
 from pytest_ortbench.worker.assignment import ENTRY, AssignedNode, Assignment, read_assignment
 from pytest_ortbench.worker.placement import read_profile
 from tests.worker import graphs
@@ -402,6 +403,21 @@ class TestDamagedProfiles:
         assert placement_ratio(placement) is None
         assert time_ratio(placement) is None
         assert judge_placement(placement).is_unjudged
+
+    def test_of_webgpu_the_transpositions_that_are_named_prove_nothing(
+        self, tmp_path: Path
+    ) -> None:
+        nodes = [
+            node(name, op, provider=WEBGPU)
+            for name, op in (("t", "Transpose"), ("c", "Conv"), ("u", "Transpose"))
+        ]
+        named = Assignment(
+            nodes=tuple(AssignedNode(provider=WEBGPU, op="Transpose") for _ in range(2))
+        )
+        placement = read_profile(written(tmp_path, *nodes, END_OF_RUN), WEBGPU, assignment=named)
+        assert placement.executed == {WEBGPU: 3}
+        assert (placement.nodes_on_provider, placement.nodes_total) == (None, None)
+        assert placement.witness.startswith("no witness: ")
 
     def test_nodes_of_another_provider_in_front_of_the_cut_are_no_fallback(
         self, tmp_path: Path
