@@ -195,7 +195,7 @@ class ProfilingLauncher(TryingLauncher):
     worker: Profiled | None = None
 
     def open(self, case: Case, *, worker: int, deadline: float) -> Profiled:
-        assert (worker, deadline > 0) == (0, True)
+        assert (case.provider.name, worker, deadline > 0) == (WEBGPU, 0, True)
         assert self.worker is not None
         return self.worker
 
