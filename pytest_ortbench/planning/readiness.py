@@ -53,7 +53,7 @@ def readiness(planned: Planned, launcher: Launcher) -> Readiness:
         trial = _asked(case, launcher, {})
         # The CPU takes what is left, so that its nodes show nothing of the others.
         is_named = any(map(trial.on, _names(case) - {CPU} or {CPU}))
-        if not is_named or WEBGPU in _names(case):
+        if not is_named or any(link.name == WEBGPU for link in case.provider.links):
             # *Seen*: of WebGPU's nodes the interface names none, or only transpositions that ONNX
             # Runtime put in; and older versions have none.
             return _by_profile(start, case, launcher)

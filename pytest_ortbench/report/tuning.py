@@ -95,6 +95,13 @@ def tuning_tables(shown: ShownRun) -> tuple[PassTable, ...]:
     return (PassTable(title="tuning", headings=_HEADINGS, rows=tuple(map(_row, pairs))),)
 
 
+def _search(took_s: float | None) -> str:
+    """What a search took; one that is lost in noise was not seen to take anything."""
+    if took_s is None:
+        return "-"
+    return format_amount(took_s, "s") if took_s > 0 else "not seen"
+
+
 def _row(pair: TunedPair) -> tuple[str, ...]:
     off, on = (one.quantities.get("latency_p50") for one in (pair.off, pair.on))
     ratio = pair.latency
@@ -104,6 +111,6 @@ def _row(pair: TunedPair) -> tuple[str, ...]:
         "-" if off is None else format_amount(off.value, "s"),
         "-" if on is None else format_amount(on.value, "s"),
         "-" if ratio is None else f"×{significant(ratio.value)}{tie}",
-        "-" if pair.search_s is None else format_amount(max(0.0, pair.search_s), "s"),
+        _search(pair.search_s),
         "-" if pair.pays_after is None else f"{pair.pays_after} inferences",
     )

@@ -70,6 +70,14 @@ def test_only_cases_that_are_alike_but_for_the_search_are_pairs() -> None:
         assert tuned_pairs([summarise(one) for one in (row("on", 2.0, 3050), *others)]) == []
 
 
+def test_a_search_that_is_lost_in_noise_takes_no_number() -> None:
+    run = make_run([row("off", 4.0, 80), row("on", 2.0, 50)])
+    [table] = [table for table in pass_tables(shown_run(run)) if table.title == "tuning"]
+    [cells] = table.rows
+    took = dict(zip(table.headings, cells, strict=True))["tuning took"]
+    assert [letter for letter in took if letter.isdigit()] == []
+
+
 def test_the_table_is_there_where_there_is_a_pair() -> None:
     run = make_run([row("off", 4.0, 50), row("on", 2.0, 3050)])
     [table] = [table for table in pass_tables(shown_run(run)) if table.title == "tuning"]
