@@ -72,7 +72,7 @@ def _form_of(output: Path | None) -> str:
     form = output.suffix.lower().removeprefix(".")
     if form not in ("svg", "json"):
         raise UsageError(
-            "a badge can't be written as {output.suffix or 'a file without a suffix'}",
+            f"a badge can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
             hint="Name a file that ends in .svg or .json, or set the format: --format=svg",
         )

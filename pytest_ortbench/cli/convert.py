@@ -48,7 +48,7 @@ def command(source: str, output: Path, runtimes: str) -> int:
     """
     if not is_onnx_file(output):
         raise UsageError(
-            "an ONNX file can't be written as {output.suffix or 'a file without a suffix'}",
+            f"an ONNX file can't be written as {output.suffix or 'a file without a suffix'}",
             place=f"--output={output}",
             hint="Name a file that ends in .onnx",
         )

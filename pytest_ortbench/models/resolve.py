@@ -23,6 +23,7 @@ from pytest_ortbench.core.model_spec import (
     GENAI_CONFIG,
     ONNX,
     ONNX_FILES,
+    PYTHON,
     function_file,
     is_model_file,
     is_onnx_file,
@@ -358,7 +359,7 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
         project: Entries of the project's catalogue.
     """
     if function_file(spec):
-        return f"There is no file {function_file(spec)}"
+        return _advice_on_function(spec, path)
     near = [f"builtin:{name}" for name in BUILDERS if name == spec]
     near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
     if near:
@@ -376,6 +377,18 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
             return f"Did you mean {names[neighbour]!r}?"
         return f"There is: {', '.join(names.values())}"
     return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
+
+
+def _advice_on_function(spec: str, path: Path) -> str:
+    """Return the next step for a function whose file is not there."""
+    file = Path(function_file(spec))
+    try:
+        beside = [item.name for item in path.parent.iterdir() if item.suffix == PYTHON]
+    except OSError:
+        beside = []
+    neighbour = nearest(file.name, beside)
+    guess = f" Did you mean {str(file.with_name(neighbour))!r}?" if neighbour else ""
+    return f"There is no file {file}.{guess}"
 
 
 #: What builtin networks take for a picture: their weights are drawn so that it gets through.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import ModelError, UsageError, WorkerError
+from pytest_ortbench.core.errors import ModelError, NoModelError, UsageError, WorkerError
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
@@ -22,7 +22,7 @@ from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import project_catalogue, project_start
 from pytest_ortbench.models.naming import Naming
-from pytest_ortbench.models.resolve import shipped_names
+from pytest_ortbench.models.resolve import advice_on, shipped_names
 from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
@@ -150,6 +150,11 @@ class Planner:
         """
         source = named_source(spec, self._root)
         if source is None:
+            path = self._root / Path(spec).expanduser()
+            if not path.exists():
+                raise NoModelError(
+                    f"there is no {spec!r}", spec=spec, place=place, hint=advice_on(spec, path, {})
+                )
             raise UsageError(
                 f"{spec!r} is not a source",
                 place=place,

@@ -33,6 +33,7 @@ from pytest_ortbench.core.model_spec import (
     ONNX_FOLDER,
     SAVED_MODEL,
     SUFFIXES,
+    function_file,
     is_model_file,
 )
 
@@ -208,7 +209,8 @@ def refuse_missing_files(config: pytest.Config) -> None:
         (written, path)
         for written in (str(argument).split("::", 1)[0] for argument in config.args)
         for path in [_as_collected(written, config)]
-        if not os.path.lexists(path) and _is_like_model_file(path, config)
+        if not os.path.lexists(path)
+        if _is_like_model_file(path, config) or _is_function_of_nothing(path)
     ]
     if absent:
         from pytest_ortbench.models.resolve import advice_on
@@ -228,6 +230,12 @@ def _is_like_model_file(path: Path, config: pytest.Config) -> bool:
     from difflib import get_close_matches
 
     return bool(get_close_matches(path.suffix.lower(), SUFFIXES, cutoff=0.75))
+
+
+def _is_function_of_nothing(path: Path) -> bool:
+    """Whether a path is written as a function of a Python file, and there is no such file."""
+    file = function_file(str(path))
+    return bool(file) and not os.path.lexists(file)
 
 
 def refuse_uncollected(config: pytest.Config) -> None:

@@ -438,7 +438,7 @@ def failure_sentence(failure: Failure) -> str:
     text += f" ({failure.doing})" if failure.doing else ""
     if failure.hint:
         text += f". {failure.hint.rstrip('. ')}"
-    return one_line(text) + "."
+    return f"{one_line(text)}.".replace("?.", "?")
 
 
 def failure_groups(shown: Sequence[Entry]) -> tuple[FailureGroup, ...]:

@@ -19,9 +19,10 @@ from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.entry import ENTRY_KEYS, LoadedSource
 from pytest_ortbench.engines.registry import framework_of_file, framework_of_model
 from pytest_ortbench.engines.seam import EngineRefusal
-from pytest_ortbench.worker.user_code import call, load_file
+from pytest_ortbench.worker.user_code import call, class_of, load_file
 
-#: What the entry function returns, for messages.
+#: What the entry function is, and what it returns, for messages.
+_FUNCTION = "Name a function that takes nothing and returns the model, as net.py:build"
 SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
 
 
@@ -62,10 +63,20 @@ def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
 def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     module = _in_export(load_file, path)
     made = getattr(module, function, None)
-    if not callable(made):
+    if made is not None and not callable(made):
+        raise export_error(
+            f"{function!r} of {path.name} is a {class_of(made)}, not a function", _FUNCTION
+        )
+    if made is None:
         known = [name for name, value in vars(module).items() if _is_entry(value, module)]
         raise export_error(
             f"{path.name} has no function {function!r}", did_you_mean(function, known)
+        )
+    needed = _needed_arguments(made)
+    if needed:
+        raise export_error(
+            f"{path.name}:{function} is called without arguments, and needs {', '.join(needed)}",
+            _FUNCTION,
         )
     returned = _in_export(call, path, function, made)
     parts = returned if isinstance(returned, tuple) else (returned,)
@@ -76,9 +87,8 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_model(model)
     if kind is None:
         raise export_error(
-            f"{path.name}:{function} returned a "
-            f"{type(model).__module__}.{type(model).__qualname__}, which is not a model of a "
-            "known framework",
+            f"{path.name}:{function} returned a {class_of(model)}, which is not a model of a known "
+            "framework",
             SHAPE,
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
@@ -103,6 +113,20 @@ def _check_settings(path: Path, function: str, settings: object, kind: EngineKin
                 "not have",
                 did_you_mean(str(key), known),
             )
+
+
+def _needed_arguments(function: Callable[..., Any]) -> list[str]:
+    """Return the names of arguments that a function can't be called without."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # one of a library, which tells nothing of itself
+        return []
+    varying = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        item.name
+        for item in parameters
+        if item.default is inspect.Parameter.empty and item.kind not in varying
+    ]
 
 
 def _is_entry(value: object, module: ModuleType) -> bool:

@@ -13,6 +13,9 @@ from typing import Any
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error
 
+#: What the modules are called whose classes need no module: those of the user's files join them.
+_BARE = {"builtins"}
+
 
 def load_file(path: Path) -> ModuleType:
     """Run a Python file as a module; what lies beside it can be imported by it.
@@ -21,6 +24,7 @@ def load_file(path: Path) -> ModuleType:
         WorkerError: if it can't be read, or raises.
     """
     name = f"ortbench_stages_{path.stem}"
+    _BARE.add(name)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise stage_error(f"{path} can't be read as a Python file")
@@ -48,6 +52,13 @@ def call(path: Path, name: str, function: Callable[..., Any], *arguments: object
         return function(*arguments)
     except (Exception, SystemExit) as error:
         raise failed(path, name, error) from error
+
+
+def class_of(value: object) -> str:
+    """Return the class of a value, for people: a class of the user's file or of Python is bare."""
+    kind = type(value)
+    bare = kind.__module__ in _BARE
+    return kind.__qualname__ if bare else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def failed(path: Path, name: str, error: BaseException) -> WorkerError:

@@ -58,4 +58,12 @@ def test_what_is_no_source_is_refused(tool, source, tmp_path, spec, output, plac
     ended = tool("convert", spec, "-o", output)
     assert ended.code == 2 or spec == "net.py"
     assert ended.error.place == place
+    assert "{" not in str(ended.error)
     assert not (tmp_path / output).exists()
+
+
+def test_a_misspelt_file_is_told_its_neighbour(tool, source, tmp_path):
+    ended = tool("convert", "nte.py:build", "-o", "net.onnx")
+    assert ended.error.place == "SOURCE"
+    assert "nte.py" in ended.error.message
+    assert "'net.py'" in ended.error.hint

@@ -65,6 +65,20 @@ def raising():
 
 def lacking():
     import no_such_package
+
+class Net:
+    pass
+
+def unknown():
+    return Net()
+
+def needing(size, *, depth, more=3):
+    return bare()
+
+def waiting(*sizes, **more):
+    return bare(*sizes, **more)
+
+number = 3
 """
 
 
@@ -237,6 +251,10 @@ def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
         ("raising", "error", "net.py:26: raising raised ValueError: the weights are gone"),
         ("lacking", "unavailable", "no_such_package"),
         ("buidl", "error", "'buidl'"),
+        ("unknown", "error", " a Net,"),
+        ("needing", "error", "needs size, depth"),
+        ("waiting", "error", "'onnx'"),
+        ("number", "error", "'number' of net.py is a int"),
     ],
 )
 def test_what_goes_wrong_is_one_line_with_its_place(

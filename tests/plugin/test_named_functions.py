@@ -68,6 +68,13 @@ def test_what_may_be_a_test_is_left_to_pytest(pytester: pytest.Pytester) -> None
     assert result.parseoutcomes() == {"passed": 2}
     for argument in ("net.py::nope", "net.py::given", "net.py:test_own"):
         assert pytester.runpytest(argument).ret == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.usefixtures("net")
+def test_a_misspelt_file_is_told_its_neighbour(pytester: pytest.Pytester) -> None:
+    refused = pytester.runpytest("nte.py:build")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(["*nte.py*'net.py'*"])
     pytester.makeini("[pytest]\npython_functions = lo* test")
     assert pytester.runpytest("net.py::lost").parseoutcomes() == {"failed": 1}
 

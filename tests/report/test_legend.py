@@ -77,6 +77,10 @@ def test_a_machine_of_another_version_is_named_by_what_there_is() -> None:
             Failure(kind="error", phase="later-phase", message="odd", hint="Do this."),
             "odd (later-phase). Do this.",
         ),
+        (
+            Failure(kind="error", phase="later-phase", message="odd", hint="Did you mean 'x'?"),
+            "odd (later-phase). Did you mean 'x'?",
+        ),
     ],
 )
 def test_a_failure_is_one_sentence(failure: Failure, sentence: str) -> None:

@@ -165,6 +165,22 @@ def test_genai_has_room_for_a_window_and_writes_as_much_as_was_asked(tmp_path: P
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("prompt", [5, 13], ids=["in", "after"])
+def test_outputs_of_both_engines_are_those_of_the_reference(
+    tmp_path: Path, engine: str, prompt: int
+) -> None:
+    case = planned(tmp_path, engine=engine, prompt=prompt, new=2)
+    measured = opened(case)
+    assert ask(measured, CheckOutputs(run="first")).nonfinite == 0
+    reference = tmp_path / "reference"
+    write_reference_outputs(WriteReference(case=case, path=str(reference)), WorkerState(print))
+    accuracy = ask(measured, CompareOutputs(reference=str(reference)))
+    assert accuracy.reason == ""
+    assert [output.name for output in accuracy.outputs] == [o.name for o in case.model.outputs]
+    assert all(output.exact or (output.sqnr_db or 0) > 80 for output in accuracy.outputs)
+
+
+@pytest.mark.live
 @pytest.mark.parametrize(("past", "new"), [(0, 5), (0, 13), (6, 1), (11, 1)])
 def test_single_inferences_are_compared_in_the_rows_that_hold_tokens(
     tmp_path: Path, past: int, new: int

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.worker.user_code import class_of
 
 _SHAPE = "Return (callable, {input: array}, {'onnx': 'net.onnx'}), or a model of a framework"
 
@@ -19,9 +20,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         EngineRefusal: if the function returned something else, or the file is not there.
     """
     if not callable(loaded.model):
-        name = f"{type(loaded.model).__module__}.{type(loaded.model).__qualname__}"
         raise EngineRefusal(
-            f"it returned a {name.removeprefix('builtins.')}, which is neither a model of a known "
+            f"it returned a {class_of(loaded.model)}, which is neither a model of a known "
             "framework nor a callable",
             kind="error",
             hint=_SHAPE,

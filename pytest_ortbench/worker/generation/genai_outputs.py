@@ -91,10 +91,12 @@ class GenaiOutputs:
         holds = {
             tensor.past: feed[tensor.past].shape[tensor.length_axis] == 0
             for tensor in decoder.cache
-            if tensor.past in feed
+            # A window has its room from the first token on: the mask says what is in it.
+            if tensor.past in feed and not tensor.window
         }
         if decoder.mask in feed:
-            holds[decoder.mask] = bool((feed[decoder.mask] == 1).all())
+            mask = feed[decoder.mask]
+            holds[decoder.mask] = mask.shape[1] == tokens and bool((mask == 1).all())
         if decoder.positions in feed:
             counted = feed[decoder.positions] == np.arange(tokens)
             holds[decoder.positions] = bool(counted.all())
