@@ -17,6 +17,7 @@ from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.core.whole_file import make_folder
 from pytest_ortbench.models.graph import read_model
+from pytest_ortbench.planning.axes import parse_exporter
 from pytest_ortbench.session import Session
 
 
@@ -40,7 +41,15 @@ from pytest_ortbench.session import Session
     show_default=True,
     help="Further runtimes that may contain the framework, as for --ort-runtimes.",
 )
-def command(source: str, output: Path, runtimes: str) -> int:
+@click.option(
+    "--exporter",
+    "--ort-exporter",
+    "exporter",
+    metavar="NAME|K=V",
+    multiple=True,
+    help="How it is exported, as for pytest: dynamo or torchscript for PyTorch, and opset=N.",
+)
+def command(source: str, output: Path, runtimes: str, exporter: tuple[str, ...]) -> int:
     """Export a SOURCE to ONNX, as a run would that is given it as a model.
 
     SOURCE is FILE.py:FUNCTION, where the function returns a model of a framework and example
@@ -53,7 +62,8 @@ def command(source: str, output: Path, runtimes: str) -> int:
             hint="Name a file that ends in .onnx",
         )
     with Session(Path.cwd(), notify=step, runtimes=runtimes.split(",")) as session:
-        kept = session.planner.exported(source, place="SOURCE")
+        settings = parse_exporter(exporter, place="--exporter")
+        kept = session.planner.exported(source, place="SOURCE", settings=settings)
     with writing(output, option="--output"):
         make_folder(output.absolute().parent)
         model = read_model(kept.path, name=source, source="export")

@@ -240,6 +240,18 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
     return name, parts[first:]
 
 
+def parse_exporter(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
+    """Read settings of exporters; a word alone is the name of one.
+
+    Raises:
+        UsageError: for a key with two values.
+    """
+    texts = [texts] if isinstance(texts, str) else texts
+    items = [item.strip() for text in texts for item in text.split(",")]
+    settings = [item if "=" in item else f"exporter={item}" for item in items if item]
+    return parse_settings(settings, place=place)
+
+
 def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     """Read ``KEY=VALUE`` pairs; a comma inside a value survives unless another ``KEY=`` follows.
 

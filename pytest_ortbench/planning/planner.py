@@ -137,12 +137,15 @@ class Planner:
         """Return where a file or folder lies, as the places of models say it."""
         return self._naming.place_of(path)
 
-    def exported(self, spec: str, *, place: str) -> KeptExport:
+    def exported(
+        self, spec: str, *, place: str, settings: Mapping[str, str] | None = None
+    ) -> KeptExport:
         """Return the export of a source, made if it is not there yet.
 
         Args:
             spec: The source, as written.
             place: Where it was written.
+            settings: Of the exporter, by its own names.
 
         Raises:
             UsageError: if it names no source.
@@ -162,7 +165,7 @@ class Planner:
             )
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
-        return self._exports.obtain(source.path, source.function)
+        return self._exports_with(settings or {}).obtain(source.path, source.function)
 
     def _exports_with(self, settings: Mapping[str, str]) -> Exports:
         """Return what exports under settings of the user's: the same for all plans with these."""

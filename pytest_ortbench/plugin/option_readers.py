@@ -23,6 +23,7 @@ from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.planning.axes import (
     parse_choices,
     parse_dims,
+    parse_exporter,
     parse_int,
     parse_int_list,
     parse_settings,
@@ -213,9 +214,7 @@ def read_settings(written: OptionText) -> dict[str, str]:
 
 def read_exporter_settings(written: OptionText) -> dict[str, str]:
     """Read settings of exporters; a word alone is the name of one."""
-    items = [item.strip() for text in written.texts for item in text.split(",")]
-    settings = [item if "=" in item else f"exporter={item}" for item in items if item]
-    return parse_settings(settings, place=written.place)
+    return parse_exporter(written.texts, place=written.place)
 
 
 def read_provider_settings(written: OptionText) -> dict[str, dict[str, str]]:

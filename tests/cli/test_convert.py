@@ -67,3 +67,13 @@ def test_a_misspelt_file_is_told_its_neighbour(tool, source, tmp_path):
     assert ended.error.place == "SOURCE"
     assert "nte.py" in ended.error.message
     assert "'net.py'" in ended.error.hint
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("option", ["--exporter", "--ort-exporter"])
+def test_settings_of_an_exporter_reach_it(tool, source, tmp_path, option):
+    """A callable has no exporter, so that it knows none of them."""
+    ended = tool("convert", "net.py:build", "-o", "net.onnx", f"{option}=torchscript,opset=13")
+    assert ended.code != 0
+    assert "'exporter'" in ended.error.message
+    assert not (tmp_path / "net.onnx").exists()

@@ -10,7 +10,8 @@ from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.registry import engine_kind, framework_of_file
-from pytest_ortbench.engines.torch.export import exporter_refusal
+from pytest_ortbench.engines.seam import EngineRefusal
+from pytest_ortbench.engines.torch.export import exporter_refusal, require_as_many
 from pytest_ortbench.planning.provider_options import check_options
 from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.plugin.option_readers import read_exporter_settings
@@ -144,3 +145,12 @@ def test_the_line_of_the_model_that_led_to_it_is_named() -> None:
     assert f"({Path(__file__).name}:{cause.__traceback__.tb_lineno})" in str(refusal)
     assert refusal.kind == "error"
     assert "friendly" not in str(refusal)
+
+
+def test_names_without_a_tensor_are_refused_and_not_dropped() -> None:
+    for given in (None, ["a"], ["a", "b"]):
+        require_as_many("names", given, ["x", "y"])
+    with pytest.raises(EngineRefusal) as refused:
+        require_as_many("names", ["a", "b", "c"], ["x", "y"])
+    assert (refused.value.kind, "'names'" in str(refused.value)) == ("error", True)
+    assert refused.value.hint

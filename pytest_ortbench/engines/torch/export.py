@@ -146,6 +146,10 @@ def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -
             verbose=False,
         )
     assert made is not None  # as documented for this exporter
+    require_as_many("names", loaded.names, [item.name or "" for item in made.model.graph.inputs])
+    require_as_many(
+        "outputs", loaded.outputs, [item.name or "" for item in made.model.graph.outputs]
+    )
     written = made.model.opset_imports.get("")
     if written != opset:
         raise EngineRefusal(
@@ -154,6 +158,26 @@ def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -
             f"--ort-exporter=torchscript,opset={opset}",
         )
     made.save(path)
+
+
+def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) -> None:
+    """Refuse names that the exporter had no tensor for, which it drops without a word.
+
+    Args:
+        key: Of the entry function's dictionary.
+        given: The names; ``None`` where the user gave none.
+        made: Names in the ONNX file.
+
+    Raises:
+        EngineRefusal: if there are more names than tensors.
+    """
+    if given is not None and len(given) > len(made):
+        raise EngineRefusal(
+            f"{key!r} names {', '.join(given)}, and the model has {len(made)} of them: "
+            f"{', '.join(made)}",
+            kind="error",
+            hint="Name as many as there are, in order",
+        )
 
 
 def _in_order(program: Program) -> tuple[Any, ...]:
