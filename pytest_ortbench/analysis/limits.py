@@ -56,8 +56,9 @@ def samples_for_limits(limits: Sequence[Limit]) -> int:
 def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome]:
     """Check a case against every limit, in the order given.
 
-    Those on where nodes ran say nothing of an engine or framework, which has no providers, and
-    those on the file nothing of the framework that it was exported from.
+    Those on where nodes ran say nothing of an engine or framework, which has no providers, those on
+    the file nothing of the framework that it was exported from, and those on a service nothing of
+    the session beside it.
     """
     provider = summary.case.provider
     return [
@@ -65,6 +66,7 @@ def check_limits(limits: Sequence[Limit], summary: Summary) -> list[LimitOutcome
         for limit in limits
         if (provider.is_execution_provider or limit.metric.name not in OF_PROVIDERS)
         and not (provider.role == "framework" and limit.metric.is_of_files)
+        and (provider.is_endpoint or not limit.metric.is_of_services)
     ]
 
 

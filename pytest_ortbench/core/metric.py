@@ -59,6 +59,7 @@ class Metric:
         reach: The values that it can have.
         is_of_files: Whether it tells of a model's file, so that the row of the framework that the
             file was exported from has none.
+        is_of_services: Whether it tells of a service, so that only rows of endpoints have it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Metric:
     rate: str = ""
     reach: Reach = ANY
     is_of_files: bool = False
+    is_of_services: bool = False
 
     def possible(self, near: float) -> tuple[float, ...]:
         """Return values that tell whether some or all that it can have keep a bound."""
@@ -91,6 +93,7 @@ def metric(
     rate: str = "",
     reach: Reach | None = None,
     is_of_files: bool = False,
+    is_of_services: bool = False,
 ) -> Metric:
     """Return a metric; the arguments are its fields in their order.
 
@@ -109,4 +112,5 @@ def metric(
         rate=rate,
         reach=reach,
         is_of_files=is_of_files,
+        is_of_services=is_of_services,
     )

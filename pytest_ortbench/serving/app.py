@@ -59,7 +59,7 @@ def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
     _add_inference(app, service)
     if metrics is not None:
         _add_metrics(app, metrics)
-    app.openapi_schema = with_model(app.openapi(), service.model.metadata.name)
+    app.openapi_schema = with_model(app.openapi(), service.model)
     return app
 
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
-from pytest_ortbench.serving.protocol import BINARY_TYPE, JSON_TYPE
-from pytest_ortbench.serving.served_model import VERSION
+from pytest_ortbench.serving.protocol import (
+    BINARY_TYPE,
+    JSON_TYPE,
+    DeclaredTensor,
+    InferRequest,
+    WireTensor,
+    encode_request,
+)
+from pytest_ortbench.serving.served_model import VERSION, ServedModel
 from pytest_ortbench.serving.tensor_values import DATATYPES
+
+#: Values of the example of a request; whoever reads the OpenAPI reads that, too.
+_MOST_VALUES = 4096
 
 _NAME = {"type": "string", "minLength": 1, "maxLength": 1000}
 _SHAPE = {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": 32}
@@ -102,14 +114,15 @@ ERRORS: dict[int, dict[str, Any]] = {
 }
 
 
-def with_model(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the OpenAPI of a service whose paths name the one model that it has, and its version.
+def with_model(schema: dict[str, Any], model: ServedModel) -> dict[str, Any]:
+    """Return the OpenAPI of a service that has one model: its name, its tensors, a valid request.
 
     Args:
         schema: As FastAPI makes it; it is changed.
-        name: What requests call the model.
+        model: What is served.
     """
-    known = {"name": name, "version": VERSION}
+    known = {"name": model.metadata.name, "version": VERSION}
+    example = _example(model)
     for operations in schema["paths"].values():
         for operation in operations.values():
             for parameter in operation.get("parameters", ()):
@@ -121,4 +134,51 @@ def with_model(schema: dict[str, Any], name: str) -> dict[str, Any]:
                 for parameter in operation.get("parameters", ())
                 if parameter["in"] == "path"
             ]
+            if "requestBody" in operation:
+                body = operation["requestBody"]["content"][JSON_TYPE]
+                body["schema"] = _request_of(model)
+                if example is not None:
+                    body["example"] = example
     return schema
+
+
+def _request_of(model: ServedModel) -> dict[str, Any]:
+    """What a request says at least: the protocol's fields, and names of this model."""
+    inputs, outputs = model.metadata.inputs, model.metadata.outputs
+    wanted = {
+        "type": "array",
+        "maxItems": len(outputs),
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {
+                "name": {"type": "string", "enum": [tensor.name for tensor in outputs]},
+                "parameters": _PARAMETERS,
+            },
+        },
+    }
+    fed = {
+        "type": "array",
+        "items": {"anyOf": [_input_of(tensor) for tensor in inputs]},
+        "minItems": len(inputs),
+        "maxItems": len(inputs),
+    }
+    return {**_REQUEST, "properties": {**_REQUEST["properties"], "inputs": fed, "outputs": wanted}}
+
+
+def _input_of(tensor: DeclaredTensor) -> dict[str, Any]:
+    """One input as it must be written; how many values it has follows from its shape."""
+    told = {"name": tensor.name, "datatype": tensor.datatype}
+    fields = {name: {"type": "string", "enum": [text]} for name, text in told.items()}
+    return {**_TENSOR, "properties": {**_TENSOR["properties"], **fields}}
+
+
+def _example(model: ServedModel) -> Any:
+    """A request that the model was seen to take; ``None`` where it is long."""
+    if sum(math.prod(array.shape) for array in model.sample.values()) > _MOST_VALUES:
+        return None
+    tensors = tuple(
+        WireTensor(name=tensor.name, datatype=tensor.datatype, array=model.sample[tensor.name])
+        for tensor in model.metadata.inputs
+    )
+    return json.loads(encode_request(InferRequest(inputs=tensors), binary=False).body)

@@ -1,15 +1,37 @@
-"""A service of a language model in OpenAI's protocol, by hand, whose tokens come when it says."""
+"""A service of a language model in OpenAI's protocol, by hand, whose tokens come when it says.
+
+As a process of its own (:func:`writing_apart`) it shares no interpreter with its client, and tells
+at its end when it got each request and when it wrote what.
+"""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Written:
+    """When the service did what for one request, by the clock of all processes (``perf_counter``).
+
+    Attributes:
+        came_ns: When the first line of the request was there.
+        first_ns: When it began to write the first token.
+        last_ns: When it began to write the last one.
+    """
+
+    came_ns: int
+    first_ns: int
+    last_ns: int
 
 
 @dataclass
@@ -26,7 +48,7 @@ class TextService:
         status: Of its answers.
         models: What it lists.
         asked: Bodies of the requests.
-        slips_ns: How much later than meant each first token was sent, and each last one.
+        written_at: When it did what, of each request that it answered.
     """
 
     first_s: float = 0.0
@@ -38,7 +60,7 @@ class TextService:
     status: int = 200
     models: tuple[str, ...] = ("tiny",)
     asked: list[dict[str, Any]] = field(default_factory=list)
-    slips_ns: list[tuple[int, int]] = field(default_factory=list)
+    written_at: list[Written] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -57,8 +79,12 @@ class TextHandler(BaseHTTPRequestHandler):
         listed = [{"id": name, "object": "model"} for name in self.server.service.models]
         self._whole(json.dumps({"object": "list", "data": listed}).encode(), 200)
 
+    def parse_request(self) -> bool:
+        self.came_ns = time.perf_counter_ns()
+        return super().parse_request()
+
     def do_POST(self) -> None:
-        service, began = self.server.service, time.perf_counter()
+        service = self.server.service
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         service.asked.append(asked)
         if service.status != 200:
@@ -69,19 +95,21 @@ class TextHandler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         count = asked["max_tokens"]
-        slips = []
+        times_ns: list[int] = []
         # A service tells first that it began; that is no token.
         self._part({"choices": [{"text": "", "index": 0}]})
         for number, start in enumerate(range(0, count, service.in_one)):
             if number == service.breaks_after:
                 self.close_connection = True
                 return
-            due = began + service.first_s + number * service.in_one * service.later_s
-            time.sleep(max(0.0, due - time.perf_counter()))
-            slips.append(int((time.perf_counter() - due) * 1e9))
+            due_s = service.first_s + number * service.in_one * service.later_s
             text = "x" * min(service.in_one, count - start)
-            self._part({"choices": [{"text": text, "index": 0}], "usage": None})
-        service.slips_ns.append((slips[0], slips[-1]))
+            part = _data({"choices": [{"text": text, "index": 0}], "usage": None})
+            left_s = due_s - (time.perf_counter_ns() - self.came_ns) * 1e-9
+            time.sleep(max(0.0, left_s))
+            times_ns.append(time.perf_counter_ns())
+            self._chunk(part)
+        service.written_at.append(Written(self.came_ns, times_ns[0], times_ns[-1]))
         if service.tells_usage and asked["stream_options"]["include_usage"]:
             written = count if service.written is None else service.written
             self._part({"choices": [], "usage": {"completion_tokens": written}})
@@ -89,7 +117,7 @@ class TextHandler(BaseHTTPRequestHandler):
         self._chunk(b"")
 
     def _part(self, part: dict[str, Any]) -> None:
-        self._chunk(b"data: " + json.dumps(part).encode() + b"\n\n")
+        self._chunk(_data(part))
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -102,6 +130,10 @@ class TextHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
+
+
+def _data(part: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(part).encode() + b"\n\n"
 
 
 class TextServer(ThreadingHTTPServer):
@@ -125,3 +157,34 @@ def writing(service: TextService) -> Iterator[TextService]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def writing_apart(first_s: float, later_s: float) -> Iterator[TextService]:
+    """Run a service in a process of its own; when it has ended, it has told what it did."""
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.engines.text_server", str(first_s), str(later_s)],
+        cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    service = TextService(first_s=first_s, later_s=later_s, port=int(process.stdout.readline()))
+    told = b"[]"
+    try:
+        yield service
+    finally:
+        told, _ = process.communicate()
+    service.written_at = [Written(**times) for times in json.loads(told)]
+
+
+def main() -> None:
+    """Write until stdin ends, then tell when what was written."""
+    first_s, later_s = map(float, sys.argv[1:])
+    with writing(TextService(first_s=first_s, later_s=later_s)) as service:
+        print(service.port, flush=True)
+        sys.stdin.read()
+    print(json.dumps([asdict(times) for times in service.written_at]))
+
+
+if __name__ == "__main__":
+    main()

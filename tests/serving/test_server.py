@@ -83,6 +83,16 @@ def test_its_openapi_has_every_route(service: Started) -> None:
     assert {*paths} == {"/v2", "/v2/health/live", "/v2/health/ready", "/metrics", *of_model}
 
 
+def test_the_request_that_its_openapi_shows_is_answered(service: Started) -> None:
+    for path in (INFER, "/v2/models/m/versions/1/infer"):
+        shown = path.replace("/m/", "/{name}/").replace("/1/", "/{version}/")
+        operation = service.fields("/openapi.json")["paths"][shown]["post"]
+        asked = operation["requestBody"]["content"]["application/json"]["example"]
+        status, body = service.ask("POST", path, json.dumps(asked).encode())
+        assert status == 200
+        assert {*arrays(decode_response(body))} == {"sum", "log"}
+
+
 # -- what it survives ------------------------------------------------------------------------------
 
 _JUNK: list[Any] = [None, True, -1, 3.5, "", "x", [], {}, [[]], [None], {"a": 1}]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 #: Requests are sent for so long, at most.
 MOST_S = 5.0
+#: What the service calls the step in which the model runs.
+INFERENCE = "inference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -171,3 +173,37 @@ def test_a_service_that_dies_loses_nothing_of_the_count() -> None:
     assert exchanges.sent == found.requests
     assert exchanges.failures == exchanges.sent - 18
     assert set(exchanges.failed) <= {"broken", "refused"}
+
+
+#: What the service below takes for a request, one at a time.
+SERVICE_S = 0.02
+
+
+@pytest.mark.live
+def test_half_of_what_a_service_can_do_is_valid_and_twice_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It sleeps, so that it can never be faster; a hundred times its time is the limit.
+
+    At twice the rate a second of waiting is added every second, so that half of the requests come
+    later than the limit in the best case.
+    """
+    monkeypatch.setattr("pytest_ortbench.engines.endpoint.worker.own_cost._SINGLE", 5)
+    one_at_a_time = threading.Lock()
+
+    def work(_: Handler) -> bool:
+        with one_at_a_time:
+            time.sleep(SERVICE_S)
+        return False
+
+    asked = replace(ASKED, latency_s=100 * SERVICE_S, least_s=4.0, expected_per_s=1 / SERVICE_S)
+    with serving(Service(fault=work)) as service:
+        half = served(service, replace(asked, rate_per_s=0.5 / SERVICE_S))
+        twice = served(service, replace(asked, rate_per_s=2.0 / SERVICE_S))
+    assert half.valid is True
+    assert twice.valid is False
+    for found in (half, twice):
+        assert found.exchanges is not None
+        assert found.exchanges.failed == {}
+    assert twice.late is not None
+    assert twice.late > 0.3 * twice.queries
