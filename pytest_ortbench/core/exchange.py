@@ -14,7 +14,15 @@ EXCHANGE_FAILURES: dict[str, str] = {
     "server error": "the service failed (HTTP 5xx)",
     "too large": "the answer is larger than any answer to this request can be",
     "invalid": "the answer is none of the protocol, or not that of this model",
+    "wrong": "the answer has other values than it should",
     "raised": "the user's function that sends requests raised an error",
+}
+
+#: What the values of answers under load were compared with, and what that means.
+COMPARED_WITH: dict[str, str] = {
+    "": "nothing: answers are texts, or nobody compared them",
+    "reference": "the outputs of the reference, by the floor of the precision",
+    "first": "the answer before the load, which misses that floor, or has no reference",
 }
 
 
@@ -61,6 +69,8 @@ class Exchanges:
             were answered.
         send_delay_ns: From the arrival of a request at the client to its sending, by percentile.
         cost: What the client takes by itself.
+        compared: Requests whose answer was compared by its values.
+        compared_with: What with, a key of :data:`COMPARED_WITH`.
     """
 
     url: str
@@ -77,6 +87,8 @@ class Exchanges:
     round_trip_ns: dict[str, int] = field(default_factory=dict)
     send_delay_ns: dict[str, int] = field(default_factory=dict)
     cost: ClientCost = field(default_factory=ClientCost)
+    compared: int = 0
+    compared_with: str = ""
 
     @property
     def failures(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.exchange import Exchanges
+from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.source import Source
 
 #: Runs one inference: arrays of numpy by the names of the inputs, to arrays in the order of the
@@ -125,6 +126,19 @@ class InnerValue:
     value: Any
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RightAnswer:
+    """What answers to the same request are compared with.
+
+    Attributes:
+        floor: What outputs must keep against it.
+        outputs: Outputs of the reference, in the order of the model; ``None`` where it has none.
+    """
+
+    floor: Floor
+    outputs: Sequence[Any] | None = None
+
+
 class Sender(ABC):
     """Sends requests of one kind as they arrive, many at a time, to what answers in its own time.
 
@@ -232,6 +246,7 @@ class Engine(ABC):
         timeout_s: float,  # noqa: ARG002
         percents: Sequence[float],  # noqa: ARG002
         holds_failures: bool,  # noqa: ARG002
+        right: RightAnswer | None = None,  # noqa: ARG002
     ) -> Sender | None:
         """Return what sends requests as they arrive; ``None`` for an engine that callers call.
 
@@ -241,6 +256,7 @@ class Engine(ABC):
             percents: Percentiles of what it finds out.
             holds_failures: Whether a request that failed is done only when this time is over, as
                 one whose answer never came.
+            right: What answers are compared with by their values; ``None`` compares none.
         """
         return None
 

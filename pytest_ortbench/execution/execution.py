@@ -162,6 +162,7 @@ class Execution:
             others=self._others(key),
             results=tuple(self._results.values()),
             prepare=self._prepared,
+            reference=lambda case: self.launcher.reference(case, self._scratch_folder()),
         )
 
         def carried(result: CaseResult) -> CaseResult:

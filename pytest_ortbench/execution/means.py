@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.launch.launcher import Launcher
 
 
 def _as_it_is(case: Case) -> Case:
     return case
+
+
+def _no_reference(case: Case) -> Path:
+    raise case_error(f"nobody gives a reference of {case.case_id}", kind="unavailable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,8 @@ class Means:
             asks for.
         prepare: Gives another case of the plan the file of its variant; raises a ``WorkerError``
             where it has none.
+        reference: Gives the file of feeds and reference outputs of a case; raises a ``WorkerError``
+            where it has none.
     """
 
     launcher: Launcher
@@ -34,3 +42,4 @@ class Means:
     results: Sequence[CaseResult] = ()
     argument: str = ""
     prepare: Callable[[Case], Case] = _as_it_is
+    reference: Callable[[Case], Path] = _no_reference

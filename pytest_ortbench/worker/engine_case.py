@@ -20,6 +20,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
+from pytest_ortbench.core.precision import floor_of
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.engines.seam import (
@@ -29,12 +30,14 @@ from pytest_ortbench.engines.seam import (
     EngineTensor,
     Inference,
     InnerValue,
+    RightAnswer,
     Sender,
 )
 from pytest_ortbench.worker.engine_cache import cache_key
 from pytest_ortbench.worker.measured import Enter, MeasuredCase
 from pytest_ortbench.worker.memory import NoSource, ResidentSource, give_back_free_memory
 from pytest_ortbench.worker.runtime import distributions
+from pytest_ortbench.worker.sample_file import reference_outputs
 from pytest_ortbench.worker.software_device import software_device
 
 if TYPE_CHECKING:
@@ -122,12 +125,23 @@ class EngineCase(MeasuredCase):
         return self._called(self._asked(engine.open))
 
     def sender(
-        self, *, timeout_s: float, percents: Sequence[float], holds_failures: bool
+        self,
+        *,
+        timeout_s: float,
+        percents: Sequence[float],
+        holds_failures: bool,
+        reference: str = "",
     ) -> Sender | None:
         """Return what sends requests as they arrive, for an engine that asks others."""
+        names = [info.name for info in self.case.model.outputs]
+        right = reference_outputs(Path(reference), self.feeds, names) if reference else None
         return self._asked(
             lambda: self._engine.sender(
-                self.feeds, timeout_s=timeout_s, percents=percents, holds_failures=holds_failures
+                self.feeds,
+                timeout_s=timeout_s,
+                percents=percents,
+                holds_failures=holds_failures,
+                right=RightAnswer(floor=floor_of(self.case), outputs=right),
             ),
             phase="load",
         )

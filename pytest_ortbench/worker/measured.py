@@ -275,7 +275,12 @@ class MeasuredCase:
         ]
 
     def sender(
-        self, *, timeout_s: float, percents: Sequence[float], holds_failures: bool
+        self,
+        *,
+        timeout_s: float,
+        percents: Sequence[float],
+        holds_failures: bool,
+        reference: str = "",
     ) -> Sender | None:
         """Return what sends requests as they arrive; ``None`` where callers run inferences.
 
@@ -283,8 +288,9 @@ class MeasuredCase:
             timeout_s: After which a request has failed.
             percents: Percentiles of what it finds out.
             holds_failures: Whether a request that failed is done only when this time is over.
+            reference: File of reference outputs, which answers are compared with; empty for none.
         """
-        del timeout_s, percents, holds_failures
+        del timeout_s, percents, holds_failures, reference
         return None
 
     def live_loop(self) -> Loop:

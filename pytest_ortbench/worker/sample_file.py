@@ -199,6 +199,36 @@ def open_samples(path: Path) -> SampleFile:
         raise _damaged(path, error) from error
 
 
+def reference_outputs(
+    path: Path, feeds: Mapping[str, object], names: Sequence[str]
+) -> list[object] | None:
+    """Return what a reference gave for the inputs that are timed, the first set of its file.
+
+    Args:
+        path: The file.
+        feeds: These inputs.
+        names: Names of the outputs that are wanted, in order.
+
+    Returns:
+        ``None`` if the file was written for other inputs, or lacks an output.
+
+    Raises:
+        WorkerError: if the file can't be read.
+    """
+    import numpy as np
+
+    stored = open_samples(path)
+    sample = next(stored.samples(), None)
+    if sample is None or sample.feeds.keys() != feeds.keys():
+        return None
+    if not all(np.array_equal(sample.feeds[name], feeds[name]) for name in feeds):  # type: ignore[arg-type]
+        return None
+    outputs = dict(zip(stored.names, sample.outputs, strict=True))
+    if not outputs.keys() >= set(names):
+        return None
+    return [outputs[name] for name in names]
+
+
 def _as_table(rows: Sequence[object]) -> tuple[list[object], NDArray[Any]] | None:
     """Keys and a column for each, if all rows are maps with the same keys and plain numbers."""
     import numpy as np

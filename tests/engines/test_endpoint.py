@@ -14,8 +14,9 @@ import psutil
 import pytest
 
 from pytest_ortbench.core.exchange import Exchanges
+from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.engines.endpoint.worker.asked import Endpoint
-from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, RightAnswer
 from tests.engines.endpoint_server import LENGTH, Fault, Handler, Service, answer_of, serving
 
 pytestmark = pytest.mark.live
@@ -230,13 +231,17 @@ def test_another_model_of_that_name_is_refused_before_it_is_fed(
 
 def sent(
     url: str, count: int, *, timeout_s: float = AGES_S, holds_failures: bool = False,
-    between: Callable[[int], None] = lambda _: None,
+    between: Callable[[int], None] = lambda _: None, right: RightAnswer | None = None,
 ) -> Exchanges:  # fmt: skip
     """Send some requests, each when the last one is done."""
     with closing(endpoint(url)) as engine:
         engine.open()
         sender = engine.sender(
-            {"x": X}, timeout_s=timeout_s, percents=(50.0, 99.0), holds_failures=holds_failures
+            {"x": X},
+            timeout_s=timeout_s,
+            percents=(50.0, 99.0),
+            holds_failures=holds_failures,
+            right=right,
         )
         try:
             for number in range(count):
@@ -263,6 +268,43 @@ def test_a_fault_under_load_is_counted_by_its_kind(service: Service, name: str) 
     assert found.away_s > 0
     assert found.came_back
     assert set(found.round_trip_ns) == set(found.send_delay_ns) == {"50", "99"}
+
+
+#: What single precision keeps.
+FLOOR = Floor(sqnr_db=60.0, agreement=0.99, of="fp32")
+OF_OTHERS = {
+    "twice": 2 * Y,
+    "rows of others": Y[::-1],
+    "zeros": np.zeros_like(Y),
+}
+
+
+@pytest.mark.parametrize("reference", [[Y], None])
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_wrong_values_under_load_are_failures(
+    service: Service, name: str, reference: list[Any] | None
+) -> None:
+    def meet(number: int) -> None:
+        answered = {1: OF_OTHERS[name], 2: Y * (1 + 1e-6)}.get(number)
+        given = None if answered is None else answer_of(answered, binary=True)
+        service.fault = None if given is None else said(given[0], headers=given[1])
+
+    right = RightAnswer(floor=FLOOR, outputs=reference)
+    found = sent(service.url, 4, between=meet, right=right)
+    assert (found.sent, found.failed, found.compared) == (4, {"wrong": 1}, 4)
+    assert found.compared_with == ("first" if reference is None else "reference")
+
+
+def test_what_was_wrong_before_the_load_is_no_failure_of_it(service: Service) -> None:
+    """The check of answers tells of it; under load answers must stay what they are."""
+    right = RightAnswer(floor=FLOOR, outputs=[1.1 * Y])
+    found = sent(service.url, 2, right=right)
+    assert (found.failed, found.compared, found.compared_with) == ({}, 2, "first")
+
+
+def test_without_anything_to_compare_with_nothing_is_compared(service: Service) -> None:
+    found = sent(service.url, 2)
+    assert (found.failed, found.compared, found.compared_with) == ({}, 0, "")
 
 
 def test_an_answer_that_never_comes_fails_after_the_timeout(service: Service) -> None:

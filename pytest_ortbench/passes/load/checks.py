@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_ortbench.core.endpoint_address import ENCODINGS, FORMS, OPENAI, OWN_ENCODING
-from pytest_ortbench.core.exchange import EXCHANGE_FAILURES, Exchanges
+from pytest_ortbench.core.exchange import COMPARED_WITH, EXCHANGE_FAILURES, Exchanges
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound, Numbers, Words
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (Exchanges, "protocol"): Words(FORMS),
+    (Exchanges, "compared_with"): Words(COMPARED_WITH),
     (Exchanges, "encoding"): Words((*ENCODINGS, OWN_ENCODING, OPENAI)),
     (LoadSpec, "percent"): Numbers(0, 100),
     (LoadTest, "stride"): FROM_ONE,
@@ -40,6 +41,8 @@ def _exchanges(exchanges: Exchanges) -> Iterator[tuple[str, str]]:
             yield "failed", f"{kind[:40]!r} is no kind of failure"
     if not exchanges.failures and (exchanges.away_s or not exchanges.came_back):
         yield "away_s", "must be 0, and came_back true: no request failed"
+    if exchanges.compared > exchanges.sent:
+        yield "compared", f"must be {exchanges.sent} at most, as many as were sent"
     if exchanges.failures > exchanges.sent:
         yield "failed", f"must be {exchanges.sent} together at most, as many as were sent"
 

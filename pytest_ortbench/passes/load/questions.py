@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_ortbench.passes.load.facts import LoadTest
-from pytest_ortbench.schema.question import CaseQuestion
+from pytest_ortbench.schema.question import CaseQuestion, ReadFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class PutUnderLoad(CaseQuestion[LoadTest]):
         most_outstanding: Requests in the queue at which the generator gives up; 0 for never.
         official: Take duration and number of queries from MLPerf's rules instead.
         keep_logs: Folder that keeps the generator's logs; empty for none.
+        reference: File of reference outputs, which the answers of an endpoint are compared with;
+            empty for none.
     """
 
     scenario: str
@@ -39,6 +41,7 @@ class PutUnderLoad(CaseQuestion[LoadTest]):
     most_outstanding: int = 0
     official: bool = False
     keep_logs: str = ""
+    reference: ReadFile = ""
 
     @property
     def is_of_tokens(self) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case
@@ -72,7 +73,8 @@ def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
 
 def measure(result: CaseResult, means: Means) -> tuple[Load, ...]:
     """Put a case under the loads that it lacks; never raises for what fails."""
-    return measure_loads(result, _asked(result, means.argument), means.launcher).loads
+    texts = _asked(result, means.argument)
+    return measure_loads(result, texts, means.launcher, reference=means.reference).loads
 
 
 def is_over(result: CaseResult, argument: str) -> bool:
@@ -97,16 +99,23 @@ def _asked(result: CaseResult, argument: str) -> tuple[str, ...]:
     return (argument,) if argument else fitting_loads(result.case)
 
 
-def measure_loads(result: CaseResult, texts: tuple[str, ...], launcher: Launcher) -> CaseResult:
+def measure_loads(
+    result: CaseResult,
+    texts: tuple[str, ...],
+    launcher: Launcher,
+    *,
+    reference: Callable[[Case], Path] | None = None,
+) -> CaseResult:
     """Add the loads that a result lacks, each in a fresh worker.
 
     Args:
         result: What the standard pass found.
         texts: Loads as written; ones that can't be read or don't fit get their reason.
         launcher: Starts the workers.
+        reference: Gives the file of reference outputs of a case; ``None`` for none.
     """
     for text in missing_loads(result, texts):
-        load = _measure(result, text, launcher)
+        load = _measure(result, text, launcher, reference)
         result = replace(result, loads=(*_others(result.loads, text), load))
     return result
 
@@ -115,7 +124,12 @@ def _others(loads: tuple[Load, ...], text: str) -> tuple[Load, ...]:
     return tuple(load for load in loads if load.spec.text != text)
 
 
-def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
+def _measure(
+    result: CaseResult,
+    text: str,
+    launcher: Launcher,
+    reference: Callable[[Case], Path] | None,
+) -> Load:
     sampling = result.case.sampling
     try:
         spec = parse_load(text, place="load")
@@ -143,15 +157,26 @@ def _measure(result: CaseResult, text: str, launcher: Launcher) -> Load:
     # Elsewhere the worker would write into a folder of that other machine.
     logs = sampling.load_logs if result.case.runtime.shares_files else ""
     logs = f"{logs}/{_file_name(result.case.case_id)}/{_file_name(text)}" if logs else ""
+    right = reference_path(result.case, reference)
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
             worker.ask(WarmUpFor(budget_s=warm_up_budget_s(result.case)))
             load = _with_callers(replace(load, threads=worker.opened.threads), result.case)
             if spec.scenario == "peak":
-                return _search(load, plan, worker, sampling.timeout_s, logs)
-            return _single(load, plan, worker, logs)
+                return _search(load, plan, worker, sampling.timeout_s, logs, right)
+            return _single(load, plan, worker, logs, right)
     except WorkerError as error:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
+
+
+def reference_path(case: Case, reference: Callable[[Case], Path] | None) -> str:
+    """Return the file that answers of an endpoint are compared with; empty where there is none."""
+    if reference is None or not case.provider.is_endpoint or case.generation is not None:
+        return ""
+    try:
+        return str(reference(case))
+    except WorkerError:
+        return ""
 
 
 def _with_callers(load: Load, case: Case) -> Load:
@@ -176,21 +201,23 @@ def _file_name(text: str) -> str:
     return f"{name[9 - _LONGEST_NAME :]}-{digest}"
 
 
-def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str) -> Load:
-    test = worker.ask(_question(load, plan, load.spec.rate_per_s, logs))
+def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str, reference: str) -> Load:
+    test = worker.ask(_question(load, plan, load.spec.rate_per_s, logs, reference))
     if test.valid is None:
         return replace(load, reason=_no_verdict(test))
     return replace(load, tests=(test,), answer=0)
 
 
-def _search(load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: str) -> Load:
+def _search(
+    load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: str, reference: str
+) -> Load:
     capacity = load.capacity_per_s or 0.0
     tests: list[LoadTest] = []
     until = time.monotonic() + budget_s
 
     def is_valid(rate: float) -> bool:
         folder = f"{logs}/{len(tests) + 1}" if logs else ""
-        test = worker.ask(_question(load, plan, rate, folder))
+        test = worker.ask(_question(load, plan, rate, folder, reference))
         if test.valid is None:
             raise _NoVerdict(_no_verdict(test))
         tests.append(test)
@@ -261,7 +288,9 @@ def _no_verdict(test: LoadTest) -> str:
     return " ".join(test.reasons) or "the load generator gave no verdict"
 
 
-def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -> PutUnderLoad:
+def _question(
+    load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str, reference: str
+) -> PutUnderLoad:
     spec, capacity = load.spec, load.capacity_per_s or 0.0
     outstanding = 0
     if rate_per_s is not None:
@@ -282,4 +311,5 @@ def _question(load: Load, plan: LoadPlan, rate_per_s: float | None, logs: str) -
         most_outstanding=outstanding,
         official=load.official,
         keep_logs=logs,
+        reference=reference,
     )

@@ -56,9 +56,15 @@ class EndpointRequestCase(RequestCase, EngineCase):
         return ()
 
     def sender(
-        self, *, timeout_s: float, percents: Sequence[float], holds_failures: bool
+        self,
+        *,
+        timeout_s: float,
+        percents: Sequence[float],
+        holds_failures: bool,
+        reference: str = "",
     ) -> Sender | None:
         """Return what sends requests as they arrive, each with a fresh prompt."""
+        del reference
         return self._asked(
             lambda: self._writer().sender_of(
                 self.case, timeout_s=timeout_s, percents=percents, holds_failures=holds_failures

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from pytest_ortbench.core.endpoint_address import OWN_ENCODING, EndpointAddress, address_of
+from pytest_ortbench.engines.endpoint.worker.answer_check import ValueCheck
 from pytest_ortbench.engines.endpoint.worker.custom_model import CustomModel
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.grpc_model import GrpcModel, grpc_version
@@ -21,7 +22,13 @@ from pytest_ortbench.engines.endpoint.worker.v2_model import (
     takes_binary,
     why_another_model,
 )
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, EngineTask, Inference
+from pytest_ortbench.engines.seam import (
+    Engine,
+    EngineRefusal,
+    EngineTask,
+    Inference,
+    RightAnswer,
+)
 from pytest_ortbench.serving.protocol import ModelMetadata
 
 T = TypeVar("T")
@@ -128,6 +135,7 @@ class Endpoint(Engine):
         timeout_s: float,
         percents: Sequence[float],
         holds_failures: bool,
+        right: RightAnswer | None = None,
     ) -> EndpointSender:
         """Return what sends requests as they arrive; it has answered a first one.
 
@@ -138,16 +146,13 @@ class Endpoint(Engine):
         if model is None:
             raise RuntimeError("the endpoint is not open")
 
-        def check(reply: Reply) -> None:
-            _require_finite(model.outputs(reply))
-
         request = model.request(feeds)
         return exchanged(
             lambda: EndpointSender(
                 self._address(),
                 self._in_force["encoding"],
                 lambda: request,
-                check,
+                ValueCheck(model.outputs, [tensor.name for tensor in self.task.outputs], right),
                 timeout_s=timeout_s,
                 percents=percents,
                 holds_failures=holds_failures,
@@ -228,16 +233,3 @@ def _or_none(step: Callable[[], T]) -> T | None:
         return step()
     except ExchangeError:
         return None
-
-
-def _require_finite(outputs: Sequence[Any]) -> None:
-    """Refuse an answer with NaN or infinity.
-
-    Raises:
-        ExchangeError: for the first of them.
-    """
-    import numpy as np
-
-    for values in outputs:
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise ExchangeError("invalid", "the answer holds NaN or infinity")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.endpoint_address import OPENAI
 from pytest_ortbench.core.generation import GeneratedRequest
+from pytest_ortbench.engines.endpoint.worker.answer_check import UncheckedTexts
 from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, ThreadClients, exchanged
 from pytest_ortbench.engines.endpoint.worker.http_client import Reply
 from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest, token_body
@@ -67,7 +68,7 @@ class OpenAiEndpoint(Endpoint):
                 self._address(),
                 OPENAI,
                 next_request,
-                _nothing_to_check,
+                UncheckedTexts(),
                 timeout_s=timeout_s,
                 percents=percents,
                 holds_failures=holds_failures,
@@ -159,11 +160,6 @@ class OpenAiRequests:
 
 def _call(at_first: Callable[[], object]) -> None:
     at_first()
-
-
-def _nothing_to_check(reply: Reply) -> None:
-    """Take an answer as it is: its number of tokens was looked at, its text can't be."""
-    del reply
 
 
 def _no_inference(feeds: Mapping[str, Any]) -> Sequence[Any]:

@@ -89,6 +89,7 @@ def run_load_test(question: PutUnderLoad, measured: MeasuredCase) -> LoadTest:
             timeout_s=timeout_of(question),
             percents=percents_of(question),
             holds_failures=question.scenario == "server",
+            reference=question.reference,
         )
         return put_under_load(measured.calls(), question, sender)
     except NoGenerator as error:
