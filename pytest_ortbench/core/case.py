@@ -244,6 +244,9 @@ class Sampling:
         keep: Durations kept per case; 0 keeps all.
         soak_s: Length of the soak pass, which the timeout does not include; 0 for none.
         soak_dims: Sizes of symbolic dimensions that vary within the soak; empty: the case's own.
+        endurance_s: Length of the soak of a service, likewise; 0 for none.
+        endurance_per_s: Requests a second of it; 0 for a share of what one caller gets.
+        endurance_faults: What is done to the service meanwhile.
         energy_window_s: Shortest window of the energy pass.
         processes: Numbers of processes at a time, in a pass of its own.
         loads: Loads that the case is put under, as written; each has the timeout for itself.
@@ -263,6 +266,9 @@ class Sampling:
     keep: int = 3000
     soak_s: float = 0.0
     soak_dims: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    endurance_s: float = 0.0
+    endurance_per_s: float = 0.0
+    endurance_faults: tuple[str, ...] = ()
     energy_window_s: float = 5.0
     processes: tuple[int, ...] = ()
     loads: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
 from pytest_ortbench.core.samples import Samples as Samples
 from pytest_ortbench.core.samples import WarmUp as WarmUp
 from pytest_ortbench.core.yardstick import YardstickTurns as YardstickTurns
+from pytest_ortbench.passes.endurance.facts import Endurance
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.passes.export_check.facts import ExportCheck
 from pytest_ortbench.passes.generation.facts import GenerationCheck
@@ -198,6 +199,7 @@ class CaseResult:
         energy: The energy pass, if it was asked for, or why it can't be had.
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
+        endurance: What a service lost under a steady load, likewise.
         loads: What became of each load that was asked for.
         served: What the service of the case takes for a request, if the run started it.
         processes: The case in several processes at a time, one entry a number of them.
@@ -226,6 +228,7 @@ class CaseResult:
     energy: Energy | None = None
     profile: OperatorProfile | None = None
     soak: Soak | None = None
+    endurance: Endurance | None = None
     loads: tuple[Load, ...] = ()
     served: ServiceUse | None = None
     processes: tuple[ProcessPoint, ...] = ()

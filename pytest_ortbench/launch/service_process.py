@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -92,16 +93,9 @@ class ServiceProcess:
         self._command = tuple(command)
         self._own = OwnFolder("service")
         self._log = self._own.path / "log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
-                start_new_session=True,
-            )
+        self._folder, self._environment = folder, {**os.environ, **(environment or {})}
+        self._start_s = start_s
+        self._process = self._started()
         try:
             self._wait(start_s)
         except BaseException:
@@ -131,16 +125,60 @@ class ServiceProcess:
         except psutil.NoSuchProcess as error:
             raise self._failure("it ended while it was measured", kind="crash") from error
 
+    def start_again(self, *, kill: bool) -> float:
+        """End it and start it again, and return the seconds until it was ready again.
+
+        Args:
+            kill: Whether it is killed, with all that it has started; else it may answer what it
+                took.
+
+        Raises:
+            WorkerError: ``unavailable`` if it does not start again.
+        """
+        began = time.monotonic()
+        if kill:
+            self._kill()
+        self._end()
+        self._process = self._started()
+        self._wait(self._start_s)
+        return time.monotonic() - began
+
     def close(self) -> None:
         """End it: politely first; safe to repeat."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self._end()
         self._own.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+
+    def _end(self) -> None:
+        if self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _kill(self) -> None:
+        try:
+            own = psutil.Process(self.pid)
+            members = [own, *own.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return
+        for member in members:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
 
     def _wait(self, start_s: float) -> None:
         until = time.monotonic() + start_s

@@ -25,6 +25,7 @@ NAMES = (
     "soak",
     "load",
     "served",
+    "endurance",
     "stages",
     "startup",
     "processes",

@@ -134,8 +134,9 @@ def with_model(schema: dict[str, Any], model: ServedModel) -> dict[str, Any]:
                 for parameter in operation.get("parameters", ())
                 if parameter["in"] == "path"
             ]
-            if "requestBody" in operation:
-                body = operation["requestBody"]["content"][JSON_TYPE]
+            asked = operation.get("requestBody")
+            if asked is not None:
+                body = asked["content"][JSON_TYPE]
                 body["schema"] = _request_of(model)
                 if example is not None:
                     body["example"] = example

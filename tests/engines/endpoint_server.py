@@ -6,6 +6,7 @@ It runs ``y = relu(x)``, and misbehaves where a test wants it to.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from typing import Any
 import numpy as np
 
 LENGTH = "Inference-Header-Content-Length"
+#: A larger body is refused.
+MOST_BYTES = 1 << 24
 #: Answers one request to infer in place of the service; returns whether it did.
 Fault = Callable[["Handler"], bool]
 
@@ -31,6 +34,8 @@ class Service:
         asked: Headers of each request to infer.
         paths: Path of each request.
         port: Where it listens.
+        leak_bytes: What it keeps of each request.
+        kept: That.
     """
 
     fault: Fault | None = None
@@ -41,6 +46,8 @@ class Service:
     asked: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     port: int = 0
+    leak_bytes: int = 0
+    kept: list[bytes] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -72,14 +79,24 @@ class Handler(BaseHTTPRequestHandler):
         service = self.server.service
         service.paths.append(self.path)
         service.asked.append(dict(self.headers.items()))
-        self.body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        if length > MOST_BYTES:
+            self.close_connection = True
+            self.answer(b'{"error": "too large"}', status=413)
+            return
+        self.body = self.rfile.read(length)
         if service.fault is not None and service.fault(self):
             return
         if self.path != "/v2/models/relu/infer":
             self.answer(b'{"error": "no such model"}', status=404)
             return
         size = int(self.headers.get(LENGTH, len(self.body)))
-        head = json.loads(self.body[:size])
+        try:
+            head = json.loads(self.body[:size])
+        except ValueError:
+            self.answer(b'{"error": "no JSON"}', status=400)
+            return
+        service.kept.append(b"x" * service.leak_bytes)
         [given] = head["inputs"]
         if "data" in given:
             x = np.array(given["data"], dtype=np.float32)
@@ -126,9 +143,9 @@ def answer_of(
 
 @contextmanager
 def serving(service: Service | None = None) -> Iterator[Service]:
-    """Run a service on a free port of loopback."""
+    """Run a service on loopback, on a free port unless it has one."""
     service = service or Service()
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", service.port), Handler) as server:
         server.service = service
         service.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -138,3 +155,14 @@ def serving(service: Service | None = None) -> Iterator[Service]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def main() -> None:
+    """Run a service on a port until it is ended, as a process of its own."""
+    port, leak_bytes = map(int, sys.argv[1:])
+    with serving(Service(port=port, leak_bytes=leak_bytes)):
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

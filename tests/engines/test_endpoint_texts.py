@@ -152,6 +152,12 @@ def test_the_generator_is_told_of_tokens_and_prompts_are_fresh(service: TextServ
     assert found.exchanges is not None
     assert found.exchanges.failed == {}
     assert found.exchanges.sent == found.queries >= 68
+    # What the client takes by itself is that of a whole answer, all of whose tokens come at once.
+    assert found.exchanges.cost.reason == ""
+    assert found.exchanges.cost.p50_ns is not None
+    assert found.exchanges.cost.p50_ns > 0
+    # Nobody can tell whether a text is right.
+    assert (found.exchanges.compared, found.exchanges.compared_with) == (0, "")
     assert (found.late, found.late_first_token, found.late_token_time) == (0, 0, 0)
     # Nothing comes sooner than the service sends it.
     assert found.first_token_percentiles_ns["50"] >= 4_000_000

@@ -58,6 +58,7 @@ def test_a_service_is_measured_beside_a_session(pytester: pytest.Pytester) -> No
     assert (exchanges["url"], exchanges["protocol"]) == (service.url, "v2")
     assert exchanges["sent"] == test_there["queries"]
     assert exchanges["failed"] == {}
+    assert (exchanges["compared"], exchanges["compared_with"]) == (exchanges["sent"], "reference")
     assert exchanges["cost"]["reason"] == ""
     assert exchanges["cost"]["p50_ns"] > 0
     assert service.url in Path("run.html").read_text()

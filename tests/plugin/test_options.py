@@ -168,6 +168,9 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-dataset": "string",
         "--ort-labels": "string",
         "--ort-preprocess": "args",
+        "--ort-endurance": "float",
+        "--ort-endurance-faults": "args",
+        "--ort-endurance-rate": "float",
         "--ort-soak": "float",
         "--ort-soak-dims": "args",
         "--ort-energy": "bool",
@@ -418,10 +421,16 @@ _FITTING = {
     "endpoint_encodings": '["json"]',
     "serve": '"reference"',
     "serve_port": '"8012"',
+    "endurance_faults": '["slow"]',
 }
+_ENDPOINT = {"endpoint": "--ort-endpoint=http://127.0.0.1:8000/v2/models/m/infer"}
+_ENDURED = {**_ENDPOINT, "endurance_s": "--ort-endurance=1"}
 #: Fields of options that others ask for beside them, with their arguments.
 _BESIDE = {
-    "endpoint_encodings": {"endpoint": "--ort-endpoint=http://127.0.0.1:8000/v2/models/m/infer"}
+    "endpoint_encodings": _ENDPOINT,
+    "endurance_s": _ENDPOINT,
+    "endurance_per_s": _ENDURED,
+    "endurance_faults": _ENDURED,
 }
 
 

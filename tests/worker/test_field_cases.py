@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pytest_ortbench.analysis.memory_growth import Growth
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import InputSpec, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.numbers import growth
 from pytest_ortbench.passes.soak.worker import soak
 from pytest_ortbench.planning.session_options import with_spinning
 from pytest_ortbench.worker import accuracy

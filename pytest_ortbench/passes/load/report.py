@@ -24,6 +24,8 @@ _ENCODINGS = {
     "own": "a function of yours",
     "openai": "streamed tokens",
 }
+#: What answers were compared with.
+_STANDARDS = {"reference": "the reference", "first": "the answer before the load"}
 
 #: Field of a test that a column of times reads, and the percentile, by the column's heading.
 Times = dict[str, tuple[str, str]]
@@ -164,6 +166,10 @@ def _about_client(text: str, exchanges: Exchanges) -> str:
         sent += f"; {exchanges.failures} requests ({share:.2g} %) failed: {_kinds(exchanges)}"
         away = format_amount(exchanges.away_s, "s")
         sent += f", away for {away}" if exchanges.came_back else f", away for {away} to the end"
+    if exchanges.compared:
+        sent += (
+            f"; {exchanges.compared} answers compared with {_STANDARDS[exchanges.compared_with]}"
+        )
     cost = exchanges.cost
     if cost.p50_ns is None or cost.p99_ns is None or cost.most_per_s is None:
         return f"{sent}; what the client takes by itself is not known: {cost.reason}"

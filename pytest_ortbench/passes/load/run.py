@@ -17,6 +17,7 @@ from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.reference_file import path_of_reference
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.passes.load.numbers.peak import MOST_TESTS, RESOLUTION, LoadPeak, search_peak
@@ -157,7 +158,7 @@ def _measure(
     # Elsewhere the worker would write into a folder of that other machine.
     logs = sampling.load_logs if result.case.runtime.shares_files else ""
     logs = f"{logs}/{_file_name(result.case.case_id)}/{_file_name(text)}" if logs else ""
-    right = reference_path(result.case, reference)
+    right = path_of_reference(result.case, reference)
     try:
         with closing(launcher.open(result.case, worker=0, deadline=deadline)) as worker:
             worker.ask(WarmUpFor(budget_s=warm_up_budget_s(result.case)))
@@ -167,16 +168,6 @@ def _measure(
             return _single(load, plan, worker, logs, right)
     except WorkerError as error:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
-
-
-def reference_path(case: Case, reference: Callable[[Case], Path] | None) -> str:
-    """Return the file that answers of an endpoint are compared with; empty where there is none."""
-    if reference is None or not case.provider.is_endpoint or case.generation is not None:
-        return ""
-    try:
-        return str(reference(case))
-    except WorkerError:
-        return ""
 
 
 def _with_callers(load: Load, case: Case) -> Load:

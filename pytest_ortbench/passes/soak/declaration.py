@@ -37,7 +37,7 @@ PASS = Pass(
     questions=((".questions:SoakFor", ".worker:soak_case"),),
     phase=Phase(name="soak", doing="soaking", rank=30),
     view="memory",
-    add_numbers=".numbers:add_growth",
+    add_numbers=".numbers:add_growth_of_case",
     metrics=_METRICS,
     metrics_place=Place(rank=40),
     columns=(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_ortbench.analysis.memory_growth import Growth, growth_text
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.numbers import growth
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
@@ -29,17 +30,12 @@ def _line(soak: Soak, case: str) -> str:
     name = f"soak of {case}"
     if not isinstance(grown, Growth):
         return f"{name}: no verdict: {grown}"
+    text = growth_text(grown.per_thousand, grown.low, grown.high, "inferences")
     return (
-        f"{name}: {_bytes(grown.per_thousand)} per thousand inferences "
-        f"[{_bytes(grown.low)}, {_bytes(grown.high)}], {soak.inferences} {_over(soak.shapes)}in "
+        f"{name}: {text}, {soak.inferences} {_over(soak.shapes)}in "
         f"{format_amount(soak.seconds, 's')}: {grown.verdict}"
     )
 
 
 def _over(shapes: int) -> str:
     return f"over {shapes} shapes " if shapes > 1 else ""
-
-
-def _bytes(value: float) -> str:
-    sign = "-" if value < 0 else "+"
-    return f"{sign}{format_amount(abs(value), 'bytes')}"

@@ -31,6 +31,8 @@ def measure(result: CaseResult, means: Means) -> Soak:
         WorkerError: if its worker fails.
     """
     case = result.case
+    if case.provider.is_endpoint:
+        return Soak(reason="the memory of a service is not that of its client")
     varied = [name for name in case.sampling.soak_dims if name in ModelAxes(case.model).symbols]
     if varied and case.generation is not None:
         return Soak(

@@ -183,7 +183,7 @@ SERVICE_S = 0.02
 def test_half_of_what_a_service_can_do_is_valid_and_twice_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It sleeps, so that it can never be faster; a hundred times its time is the limit.
+    """It sleeps, so that it can never be faster; 75 times its time is the limit.
 
     At twice the rate a second of waiting is added every second, so that half of the requests come
     later than the limit in the best case.
@@ -196,7 +196,7 @@ def test_half_of_what_a_service_can_do_is_valid_and_twice_is_not(
             time.sleep(SERVICE_S)
         return False
 
-    asked = replace(ASKED, latency_s=100 * SERVICE_S, least_s=4.0, expected_per_s=1 / SERVICE_S)
+    asked = replace(ASKED, latency_s=75 * SERVICE_S, least_s=3.0, expected_per_s=1 / SERVICE_S)
     with serving(Service(fault=work)) as service:
         half = served(service, replace(asked, rate_per_s=0.5 / SERVICE_S))
         twice = served(service, replace(asked, rate_per_s=2.0 / SERVICE_S))

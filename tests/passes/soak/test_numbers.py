@@ -11,10 +11,11 @@ import pytest
 from scipy.stats import theilslopes
 
 from pytest_ortbench.analysis.limits import check_limits
+from pytest_ortbench.analysis.memory_growth import Growth, theil_sen
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.passes.soak.numbers import Growth, growth, theil_sen
+from pytest_ortbench.passes.soak.numbers import growth
 from pytest_ortbench.passes.soak.report import soak_lines
 from pytest_ortbench.report.entries import shown_run
 from tests.results_factory import make_result, make_run

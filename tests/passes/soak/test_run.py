@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.analysis.limits import check_limits
+from pytest_ortbench.analysis.memory_growth import Growth
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Case, Runtime, Sampling
 from pytest_ortbench.core.limits import parse_limit
@@ -16,7 +17,7 @@ from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.numbers import growth
 from pytest_ortbench.passes.soak.run import MOST_SHAPES, measure, soak_shapes
 from tests.launch.cases import case_of, relu, stand_in
 from tests.launch.test_memory_of_cases import conv

@@ -7,8 +7,9 @@ import mmap
 
 import pytest
 
+from pytest_ortbench.analysis.memory_growth import Growth
 from pytest_ortbench.passes.soak.facts import Soak
-from pytest_ortbench.passes.soak.numbers import Growth, growth
+from pytest_ortbench.passes.soak.numbers import growth
 from pytest_ortbench.passes.soak.worker import soak
 from pytest_ortbench.worker.memory import best_source
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
@@ -37,6 +37,18 @@ class TokenRequest:
     def size_bytes(self) -> int:
         """Size of its body."""
         return len(self.body)
+
+    def at(self, url: str) -> TokenRequest:
+        """Return the same request to another address."""
+        return replace(self, url=url)
+
+    @property
+    def whole_answer(self) -> bytes:
+        """The body of an answer that has all tokens at once."""
+        parts = [{"choices": [{"index": 0, "text": "x"}]}] * self.new_tokens
+        usage = {"choices": [], "usage": {"completion_tokens": self.new_tokens}}
+        lines = [json.dumps(part).encode() for part in (*parts, usage)]
+        return b"".join(_DATA + line + b"\n\n" for line in (*lines, _END))
 
     def after(self, reply: Reply) -> TokenRequest:
         """Return itself: no answer tells of the next one."""

@@ -7,13 +7,14 @@ import inspect
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pytest_ortbench.core.exchange import ClientCost
 from pytest_ortbench.engines.endpoint.worker import responder
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest
 from pytest_ortbench.engines.endpoint.worker.sent_request import HttpRequest, SentRequest
 from pytest_ortbench.worker.percentiles import percentile_ns
 
@@ -36,10 +37,14 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
         reply: What the endpoint answered to it.
         timeout_s: For a round trip.
     """
-    if not isinstance(request, HttpRequest):
+    if isinstance(request, HttpRequest):
+        answer = _answer(reply.headers, reply.body)
+    elif isinstance(request, TokenRequest):
+        answer = _answer({"Content-Type": "text/event-stream"}, request.whole_answer)
+    else:
         return ClientCost(reason="there is no responder but for HTTP")
     try:
-        with _responding(_answer(reply)) as port:
+        with _responding(answer) as port:
             client = HttpClient(timeout_s)
             try:
                 return await _measured(client, request.at(f"http://127.0.0.1:{port}/"))
@@ -49,7 +54,7 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
         return ClientCost(reason=f"the responder did not answer: {error}")
 
 
-async def _measured(client: HttpClient, request: HttpRequest) -> ClientCost:
+async def _measured(client: HttpClient, request: HttpRequest | TokenRequest) -> ClientCost:
     for _ in range(_WARM):
         await request.send(client)
     took: list[int] = []
@@ -67,7 +72,7 @@ async def _measured(client: HttpClient, request: HttpRequest) -> ClientCost:
     )
 
 
-async def _many(client: HttpClient, request: HttpRequest) -> tuple[int, float]:
+async def _many(client: HttpClient, request: HttpRequest | TokenRequest) -> tuple[int, float]:
     """Send with many in flight, and return how many were answered in how many seconds."""
     sent = 0
     started = time.perf_counter()
@@ -83,12 +88,12 @@ async def _many(client: HttpClient, request: HttpRequest) -> tuple[int, float]:
     return sent, time.perf_counter() - started
 
 
-def _answer(reply: Reply) -> bytes:
+def _answer(headers: Mapping[str, str], body: bytes) -> bytes:
     """Return the whole answer as it goes over the connection."""
-    kept = {name: value for name, value in reply.headers.items() if name.lower() not in _OF_THE_WAY}
+    kept = {name: value for name, value in headers.items() if name.lower() not in _OF_THE_WAY}
     lines = [f"{name}: {value}" for name, value in kept.items()]
-    head = "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {len(reply.body)}", *lines])
-    return f"{head}\r\n\r\n".encode("latin-1", "replace") + reply.body
+    head = "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *lines])
+    return f"{head}\r\n\r\n".encode("latin-1", "replace") + body
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -25,6 +26,8 @@ from pytest_ortbench.worker.percentiles import percentiles_ns
 
 T = TypeVar("T")
 
+#: Requests that are written before they arrive.
+_READY = 8
 #: Different answers that are remembered as right ones.
 _MOST_DIGESTS = 1024
 
@@ -105,6 +108,7 @@ class EndpointSender(Sender):
             self._end()
             raise
         self._next = next_request
+        self._ready = deque(next_request() for _ in range(_READY))
 
     def send(self, done: Callable[[int], None], at_first: Callable[[], None]) -> None:
         """Send one request without waiting; ``done`` is called when it is over."""
@@ -143,7 +147,13 @@ class EndpointSender(Sender):
     ) -> None:
         task = self._loop.create_task(self._exchange(arrived_ns, done, at_first))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        """Forget an exchange, and write a request for a later one: none waits for being written."""
+        self._tasks.discard(task)
+        if len(self._ready) < _READY:
+            self._ready.append(self._next())
 
     async def _exchange(
         self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
@@ -155,7 +165,8 @@ class EndpointSender(Sender):
         try:
             async with self._free:
                 started = time.perf_counter_ns()
-                reply = await self._next().after(self._first).send(self._client, at_first)
+                request = self._ready.popleft() if self._ready else self._next()
+                reply = await request.after(self._first).send(self._client, at_first)
                 ended = time.perf_counter_ns()
             self._look_at(reply)
         except ExchangeError as error:
