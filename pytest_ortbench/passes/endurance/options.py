@@ -26,7 +26,7 @@ class EnduranceOptions:
         flag="--ort-endurance-rate",
         kind="float",
         metavar="RATE",
-        help="requests a second of that load (default: 80%% of what one caller gets)",
+        help="requests a second of that load (default: 80 % of what one caller gets)",
         reader="pytest_ortbench.passes.endurance.planning:read_rate",
         rule="pytest_ortbench.passes.endurance.planning:refuse_rate_alone",
         to="sampling.endurance_per_s",
