@@ -19,6 +19,7 @@ WHERE_RESULTS_ENTER = {
     "gate/numbers/metrics.py": "a stored run that is a side of a gate",
     "gate/measuring/gate.py": "the launches of a side of a gate",
     "passes/load/run.py": "what is measured so far",
+    "passes/endurance/run/enduring.py": "what is measured so far",
     "passes/load/selfcheck.py": "a case that a self-check measured, of which its load is asked",
     "selfcheck/checks/graphs.py": "two cases that a self-check measured, with a graph and without",
     "execution/turns.py": "a case that was measured, of which a budget asks whether it is ranked",

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 
 from pytest_ortbench.analysis.memory_growth import growth_text
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.exchange import Exchanges
-from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.passes.endurance.facts import Endurance, EnduranceFault
 from pytest_ortbench.report.entries import ShownRun
@@ -24,14 +23,14 @@ def endurance_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
     """
     lines = [
         line
-        for result in shown.run.cases
-        if result.endurance is not None
-        for line in _lines(result, result.endurance, shown.name_of(result.case))
+        for entry in shown.entries
+        if entry.result.endurance is not None
+        for line in _lines(entry.result.endurance, entry.summary, shown.name_of(entry.result.case))
     ]
     return [encodable(line, encoding) for line in ["", *lines]] if lines else []
 
 
-def _lines(result: CaseResult, found: Endurance, case: str) -> Iterator[str]:
+def _lines(found: Endurance, summary: Summary, case: str) -> Iterator[str]:
     name = one_line(f"endurance of the service of {case}")
     exchanges = found.exchanges
     if exchanges is None:
@@ -44,7 +43,7 @@ def _lines(result: CaseResult, found: Endurance, case: str) -> Iterator[str]:
         f"{name}: {counted(exchanges.sent, 'request')} in {format_amount(found.seconds, 's')} "
         f"({significant(found.rate_per_s)}/s{share}): {_lost(exchanges)}"
     )
-    yield f"  memory of the service: {one_line(_grown(summarise(result, percentiles=False)))}"
+    yield f"  memory of the service: {one_line(_grown(summary))}"
     for fault in found.faults:
         yield f"  {one_line(_done(fault))}"
 
