@@ -151,7 +151,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "launch/remote_shell.py": ("what users write", frozenset({"_behind_options"})),
     "models/hints.py": (
         "names of inputs, types as ONNX Runtime spells them",
-        frozenset({"_counted", "default_hint"}),
+        frozenset({"_counted", "_lone_factor", "_patches", "_sides", "default_hint"}),
     ),
     "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
     "planning/against.py": ("what users write", frozenset({"Against._meant"})),

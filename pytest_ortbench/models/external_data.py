@@ -68,7 +68,7 @@ def external_files(proto: onnx.ModelProto, model_path: Path) -> tuple[ExternalFi
 def _file(model_path: Path, location: str, end: int) -> ExternalFile:
     path = model_path.parent / location
     try:
-        what = "" if path.is_file() else "is a folder" if path.is_dir() else "does not exist"
+        what = "" if path.is_file() else _no_file(path)
         size = 0 if what else path.stat().st_size
     except OSError as error:  # a name that is too long, a folder that may not be entered
         what, size = f"can't be read ({error.strerror or error})", 0
@@ -87,6 +87,13 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
             hint="Fetch or export it again",
         )
     return ExternalFile(location=location, path=path, size_bytes=size)
+
+
+def _no_file(path: Path) -> str:
+    """What a path is where it is no file with data."""
+    if path.is_dir():
+        return "is a folder"
+    return "is not a regular file" if path.exists() else "does not exist"
 
 
 def _context_files(proto: onnx.ModelProto) -> Iterator[tuple[str, str]]:

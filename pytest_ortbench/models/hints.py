@@ -19,7 +19,7 @@ from pytest_ortbench.models.findings import ConsumerFinding, combine, unshift
 from pytest_ortbench.models.implied import AxisFact, axis_facts
 from pytest_ortbench.models.masks import mask_hint
 from pytest_ortbench.models.signals import signal_hint
-from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.models.symbols import named_shapes, quote
 from pytest_ortbench.models.well_known import Surroundings, by_name, is_past, past_symbol
 
 _RANGES = {
@@ -30,6 +30,12 @@ _RANGES = {
     "uint2": (0, 3),
     "int2": (-2, 1),
 }
+
+#: Channels of pictures, those in colour first.
+_OF_PICTURES = (3, 1)
+#: Shapes of one number, and operators that multiply or divide by it.
+_ONE_NUMBER: tuple[tuple[int, ...], ...] = ((), (1,))
+_FACTORS = frozenset({"Mul", "Div", "Reciprocal"})
 
 #: Kinds of hints that a mask may have by what its consumers accept.
 _OF_MASKS = frozenset({"integers", "ones", "zeros"})
@@ -82,18 +88,49 @@ def hint_inputs(
         length_axis = next((fact.axis for fact in facts if fact.is_length), None)
         told = replace(info, batch_axis=batch_axis, length_axis=length_axis)
         found.append((told, combine(findings), of_range))
-    surroundings = _surroundings([info for info, *_ in found], shapes)
-    hinted = tuple(
-        replace(
-            info,
-            hint=_mask_hint(info, hint, flow)
-            or by_name(info, hint, surroundings, of_range=of_range)
-            or signal_hint(info, (roles or {}).get(info.name, ()), flow, pixels.get(info.name))
-            or default_hint(info.type),
+    infos = [info for info, *_ in found]
+    surroundings = _surroundings(infos, shapes, implied)
+    hinted = []
+    for (info, hint, of_range), shape in zip(found, shapes, strict=True):
+        named = by_name(info, hint, surroundings, of_range=of_range)
+        if named is None or named is hint:
+            named = _lone_factor(info, hint, infos, flow) or named
+        sized = _sized(info, shape, implied)
+        known_roles = (roles or {}).get(info.name, ())
+        chosen = (
+            _mask_hint(info, hint, flow)
+            or named
+            or signal_hint(sized, known_roles, flow, pixels.get(info.name))
+            or default_hint(info.type)
         )
-        for info, hint, of_range in found
-    )
-    return HintedInputs(inputs=hinted, implied_dims=implied)
+        hinted.append(replace(info, hint=chosen))
+    return HintedInputs(inputs=tuple(hinted), implied_dims=implied)
+
+
+def _sized(
+    info: TensorInfo, shape: tuple[int | str, ...] | None, implied: Mapping[str, int]
+) -> TensorInfo:
+    """An input with the sizes that consumers fix for it."""
+    if shape is None:
+        return info
+    return replace(info, shape=tuple(implied.get(str(size), size) for size in shape))
+
+
+def _lone_factor(
+    info: TensorInfo, found: ValueHint | None, inputs: Sequence[TensorInfo], flow: Dataflow
+) -> ValueHint | None:
+    """One number that multiplies or divides what other inputs hold: that which changes nothing."""
+    if info.shape not in _ONE_NUMBER or "float" not in info.type:
+        return None
+    if all(other.shape in _ONE_NUMBER for other in inputs):
+        return None
+    if found is not None and not (found.kind == "uniform" and found.low <= 1 <= found.high):
+        return None
+    uses = list(flow.uses(info.name, len(info.shape or ())))
+    if not uses or not all(use.op in _FACTORS for use in uses):
+        return None
+    by = f"{uses[0].op} {uses[0].node.output[0]!r}"
+    return ValueHint(kind="constant", choices=("1",), why=f"one number that multiplies, by {by}")
 
 
 def _mask_hint(info: TensorInfo, found: ValueHint | None, flow: Dataflow) -> ValueHint | None:
@@ -157,6 +194,7 @@ def _imply(
 def _surroundings(
     inputs: Sequence[TensorInfo],
     shapes: Sequence[tuple[int | str, ...] | None],
+    implied: Mapping[str, int],
 ) -> Surroundings:
     batch = _likely_batch(shapes, [info.batch_axis for info in inputs])
     lengths: dict[str, str] = {}
@@ -164,7 +202,34 @@ def _surroundings(
         counted = _counted(info.name, inputs, shapes, batch)
         if counted:
             lengths[info.name] = counted
-    return Surroundings(batch=batch, past=past_symbol(inputs, shapes, batch), lengths=lengths)
+    sized = [_sized(info, shape, implied).shape for info, shape in zip(inputs, shapes, strict=True)]
+    return Surroundings(
+        batch=batch,
+        past=past_symbol(inputs, shapes, batch),
+        lengths=lengths,
+        sides=_sides(inputs, sized),
+        patches=_patches(shapes),
+    )
+
+
+def _sides(
+    inputs: Sequence[TensorInfo], shapes: Sequence[tuple[int | str | None, ...] | None]
+) -> tuple[str, ...]:
+    """Height and width of the picture among inputs, of one in colour before others."""
+    for channels in _OF_PICTURES:
+        for info, shape in zip(inputs, shapes, strict=True):
+            if shape is None or len(shape) != 4 or "mask" in info.name.lower():
+                continue
+            for place, sides in ((1, shape[2:]), (3, shape[1:3])):
+                if shape[place] == channels:
+                    return tuple(quote(size or 1) for size in sides)
+    return ()
+
+
+def _patches(shapes: Sequence[tuple[int | str, ...] | None]) -> str:
+    """Symbol of the rows that hold a patch each, empty if there are none."""
+    leading = (shape[0] for shape in shapes if shape is not None and len(shape) == 2)
+    return next((str(size) for size in leading if "patch" in str(size).lower()), "")
 
 
 def _counted(

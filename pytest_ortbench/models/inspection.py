@@ -43,6 +43,9 @@ _CLASSICAL_WEIGHTS = frozenset(
 #: The first IR version in which an input that is a weight too may be left out or given.
 _OVERRIDABLE_SINCE = 4
 
+#: Nodes that functions of real models stand for are some ten thousand.
+_MOST_SPELT_OUT = 500_000
+
 _NOT_PARAMETERS = frozenset({"string", "bool"})
 
 
@@ -126,10 +129,40 @@ def opsets(proto: onnx.ModelProto) -> dict[str, int]:
 
 
 def without_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model with its own functions in place of their calls; itself if it has none."""
+    """Return a model with its own functions in place of their calls; itself if it has none.
+
+    Raises:
+        ValueError: if its functions call each other so often that no memory holds what comes out.
+    """
     import onnx.inliner
 
-    return onnx.inliner.inline_local_functions(proto) if proto.functions else proto
+    if not proto.functions:
+        return proto
+    if _spelt_out(proto) > _MOST_SPELT_OUT:
+        raise ValueError(f"its functions stand for more than {_MOST_SPELT_OUT:,} nodes")
+    return onnx.inliner.inline_local_functions(proto)
+
+
+def _spelt_out(proto: onnx.ModelProto) -> int:
+    """Number of nodes with functions in place of their calls; one that calls itself counts once."""
+    bodies = {(item.domain, item.name): item for item in proto.functions}
+    known: dict[tuple[str, str], int] = {}
+    pending = list(bodies)
+    while pending:
+        key = pending[-1]
+        calls = [call for node in _nodes(bodies[key].node) if (call := _called(node)) in bodies]
+        missing = [call for call in calls if call not in known]
+        if missing and key not in known:
+            known[key] = 1  # in the meantime, for those that call it from inside
+            pending += missing
+            continue
+        pending.pop()
+        known[key] = len(bodies[key].node) + sum(known[call] for call in calls)
+    return sum(known.get(_called(node), 1) for node in _nodes(proto.graph.node))
+
+
+def _called(node: onnx.NodeProto) -> tuple[str, str]:
+    return node.domain, node.op_type
 
 
 def op_types(proto: onnx.ModelProto) -> dict[str, int]:

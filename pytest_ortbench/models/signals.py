@@ -30,6 +30,8 @@ _FILTERS = frozenset({"Conv", "FusedConv", "NhwcConv", "ConvInteger"})
 _WINDOWS = _FILTERS | {"QLinearConv", "MaxPool", "AveragePool"}
 #: A window of so many samples on a single channel is one over a sound.
 _SOUND_WINDOW = 8
+#: Channels of a sound.
+_MOST_EARS = 2
 #: Sides of pictures that are fixed are at least so long.
 _SMALLEST_SIDE = 16
 #: Values looked at, at most.
@@ -43,6 +45,7 @@ _WORD_DIVISOR = 1_000
 _NAMED_PICTURE = re.compile(r"(^|_)(images?|imgs?|pixels?|pixel_values|pictures?|photos?)\d*\Z")
 _NAMED_SOUND = re.compile(
     r"(^|_)(audios?|waveforms?|wavs?|pcm|speech|sounds?)(_(in|input|values|signals?|data))?\Z"
+    r"|\Ainput_values\Z"
 )
 #: Names of what has the shape of a picture and is none: spectra, and states of other networks.
 _NO_PICTURE = re.compile(
@@ -101,7 +104,15 @@ def _sound(info: TensorInfo, roles: Sequence[AxisRole], readers: _Readers, flow:
         weight = flow.shape(reading.scope, node.input[1]) if node.op_type in _FILTERS else None
         if weight is not None and _is_over_sound(weight, len(info.shape or ())):
             return f"read by {node.op_type} {node.output[0]!r}"
-    return "its name" if len(info.shape or ()) <= 3 and is_named_sound(info) else ""
+    return "its name" if _of_few_channels(info.shape or ()) and is_named_sound(info) else ""
+
+
+def _of_few_channels(shape: Sequence[int | str | None]) -> bool:
+    """Whether a shape is that of a sound: bands of a spectrum are more than two channels."""
+    if len(shape) != 3:
+        return len(shape) < 3
+    sizes = [size for size in shape[1:] if isinstance(size, int)]
+    return not sizes or min(sizes) <= _MOST_EARS
 
 
 def is_named_sound(info: TensorInfo) -> bool:
@@ -136,7 +147,9 @@ def _picture(info: TensorInfo, roles: Sequence[AxisRole], readers: _Readers) -> 
     four a state of another network: these need more.
     """
     channels = _channels(info.shape or ())
-    names = (_short(info), *(size.lower() for size in info.shape or () if isinstance(size, str)))
+    symbols = [size.lower() for size in info.shape or () if isinstance(size, str)]
+    # Frames of a video are pictures.
+    names = (_short(info), *(symbols if len(info.shape or ()) == 4 else ()))
     if info.type not in _REALS or not channels or any(map(_NO_PICTURE.search, names)):
         return ""
     window = next((node for node, _ in readers if node.op_type in _WINDOWS), None)
@@ -184,12 +197,23 @@ def _short(info: TensorInfo) -> str:
 
 def _channels(shape: Sequence[int | str | None]) -> int:
     """Channels of what has the shape of a picture, else 0."""
+    if len(shape) == 5:
+        return _channels_of_video(shape)
     if len(shape) != 4:
         return 0
     for channels, sides in ((shape[1], shape[2:]), (shape[3], shape[1:3])):
         large = all(not isinstance(side, int) or side >= _SMALLEST_SIDE for side in sides)
         if channels in (1, 3, 4) and large:
             return int(str(channels))
+    return 0
+
+
+def _channels_of_video(shape: Sequence[int | str | None]) -> int:
+    """Three channels of frames, in front of them, behind them or last; else 0."""
+    for place, sides in ((1, shape[3:]), (2, shape[3:]), (4, shape[2:4])):
+        large = all(not isinstance(side, int) or side >= _SMALLEST_SIDE for side in sides)
+        if shape[place] == 3 and large:
+            return 3
     return 0
 
 

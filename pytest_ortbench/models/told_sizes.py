@@ -34,8 +34,8 @@ def told_sizes(path: Path, metadata: Mapping[str, str]) -> dict[str, ToldSize]:
         metadata: Its metadata.
 
     Returns:
-        ``height``, ``width``, ``channels``, ``samples`` (of one second), ``mels``, ``frames`` and
-        ``longest`` (a text of so many tokens), as far as they are told.
+        ``height``, ``width``, ``channels``, ``samples`` (of one second), ``mels``, ``frames``,
+        ``frames of a video`` and ``longest`` (a text of so many tokens), as far as they are told.
     """
     found: dict[str, ToldSize] = {}
     for kind, size in _of_metadata(metadata):
@@ -129,6 +129,8 @@ def _of_config(config: Mapping[str, Any]) -> _Told:
             yield from _as_image(part.get("image_size"))
             if _number(part.get("num_channels"), 64):
                 yield "channels", _number(part.get("num_channels"))
+    if _number(config.get("num_frames"), 1_000):
+        yield "frames of a video", _number(config.get("num_frames"), 1_000)
     if _number(config.get("num_mel_bins"), 1_000):
         yield "mels", _number(config.get("num_mel_bins"))
     if _number(config.get("max_source_positions")):

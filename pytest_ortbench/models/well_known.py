@@ -28,6 +28,19 @@ _LENGTHS = re.compile(
 )
 _RATE = re.compile(r"^(sr|sample_rate|sampling_rate|samplerate)$")
 _TIMESTEP = re.compile(r"^(timesteps?|t)$")
+#: How large a picture is that another input or an output shows.
+_PICTURE_SIZE = re.compile(
+    r"((orig(inal)?|target|input|output|out|in)_)*(ims?|imgs?|images?|pictures?)_(sizes?|shapes?|hw)\Z"
+    r"|(orig(inal)?_)?(orig(inal)?|target|output|out)_(target_)?(sizes?|shapes?|hw)\Z"
+)
+_WIDTH_FIRST = re.compile(r"orig_target_sizes?\Z")
+#: Sides of a picture where no input is one.
+_SIDE = "1024"
+_POINT_LABELS = re.compile(r"point_labels?\Z")
+_IS_GIVEN = re.compile(r"has_\w+\Z")
+#: Patches of each picture as they lie: frames, rows, columns.
+_PATCH_GRID = re.compile(r"(image|video|img|grid)(_grid)?_thw\Z")
+_OVER_PICTURE = re.compile(r"(^|_)(masks?|trimaps?|mattes?|alphas?)\Z")
 _BEAMS = re.compile(r"(^|_)(beam_idx|beam_indices|cache_indirection)$")
 _FLAG = re.compile(
     r"(use_cache(_branch)?|(use|has|with)_(past|kv_cache)(_key_values?)?|is_incremental"
@@ -36,6 +49,8 @@ _FLAG = re.compile(
 #: Likewise of the first step, which has no cache yet.
 _FIRST = re.compile(r"((is_)?(prefill|prompt)(_step)?|is_first|(is_)?first_step)\Z")
 _TRAINS = re.compile(r"(^|_)(train|training|is_training|training_mode|do_sample)$")
+#: Rows of patches in a picture where nobody says it.
+_GRID_ROWS = 16
 #: Elements of a setting: one number, or a few a row of the batch.
 _FEW = 8
 
@@ -55,11 +70,15 @@ class Surroundings:
         batch: Symbol of the batch axis, empty if there is none.
         past: Symbol of the cache's length, empty if the model has no cache.
         lengths: By input name, the symbol of the axis that a length would count.
+        sides: Height and width of the picture, empty if no input is one.
+        patches: Symbol of the axis of patches, empty if there is none.
     """
 
     batch: str = ""
     past: str = ""
     lengths: dict[str, str]
+    sides: tuple[str, ...] = ()
+    patches: str = ""
 
 
 #: What a setting is, by its name; the value that changes nothing, or a usual one where none does.
@@ -71,6 +90,7 @@ _REAL_SETTINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"threshold|thresh|thr|iou|conf(idence)?|cutoff|min_score", "0.5", "a threshold"),
         (r"top_?p|temperature|temp|penalty", "1", "a setting of sampling that changes nothing"),
         (r"eps(ilon)?", "0.00001", "a small number"),
+        (r"((pitch|key|time)_)?shift|f0_up_key|transpose", "0", "a shift that changes nothing"),
         (
             r"scale(_factor)?|speed|rate|tempo|pace|ratio|factor|multiplier|gain|zoom|volume|strength"
             r"|length_scale|noise_scale|noise_w|duration(_control)?|control|alpha|sigma|gamma",
@@ -90,6 +110,7 @@ _WHOLE_SETTINGS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
         (r"(random_)?seed", "0", "a seed"),
         (r"s(peaker)?_?ids?|speaker|lang(uage)?_?ids?|voice_?ids?", "0", "the first of them"),
         (r"scale(_factor)?|factor|ratio|speed", "1", "a factor that changes nothing"),
+        (r"((pitch|key)_)?shift|f0_up_key|transpose", "0", "a shift that changes nothing"),
     )
 )
 
@@ -182,7 +203,7 @@ def by_name(
         if counted and not told:
             why = f"its name: the whole length {counted}"
             return ValueHint(kind="constant", choices=(quote(counted),), why=why)
-    setting = _setting(info, short, found)
+    setting = _setting(info, short, found) or _of_picture(info, short, surroundings)
     if setting is not None:
         return setting
     if found is not None:
@@ -192,6 +213,36 @@ def by_name(
         return ValueHint(kind="integers", high_dim=bound, why="its name: rows of the batch")
     if _TIMESTEP.match(short) and info.shape is not None and len(info.shape) <= 1:
         return ValueHint(kind="constant", choices=("500",), why="its name: a diffusion step")
+    return None
+
+
+def is_picture_size(info: TensorInfo) -> bool:
+    """Whether an input holds the height and width of a picture, or of each one, by its name."""
+    shape = info.shape
+    ranked = shape is not None and len(shape) in (1, 2) and shape[-1] == 2
+    return ranked and bool(_PICTURE_SIZE.search(info.name.lower())) and "(bool)" not in info.type
+
+
+def _of_picture(info: TensorInfo, short: str, surroundings: Surroundings) -> ValueHint | None:
+    """What goes with a picture: its size, the grid of its patches, what is clicked, its mask."""
+    if is_picture_size(info):
+        sides = surroundings.sides or (_SIDE, _SIDE)
+        if _WIDTH_FIRST.match(short):
+            return ValueHint(kind="constant", choices=sides[::-1], why="its name: width and height")
+        return ValueHint(kind="constant", choices=sides, why="its name: height and width")
+    shape = info.shape or ()
+    if _PATCH_GRID.search(short) and shape[-1:] == (3,) and surroundings.patches:
+        patches = quote(surroundings.patches)
+        rows = quote(shape[0]) if len(shape) == 2 and isinstance(shape[0], str) else "1"
+        grid = ("1", str(_GRID_ROWS), f"max(1, {patches} // ({_GRID_ROWS} * {rows}))")
+        return ValueHint(kind="constant", choices=grid, why="its name: patches as they lie")
+    real = "float" in info.type or "double" in info.type
+    if _POINT_LABELS.match(short):
+        return ValueHint(kind="ones", why="its name: a point of what is meant")
+    if real and _IS_GIVEN.match(short) and _is_small(info.shape):
+        return ValueHint(kind="zeros", why="its name: there is none")
+    if real and len(shape) == 4 and shape[1] == 1 and _OVER_PICTURE.search(short):
+        return ValueHint(kind="uniform", low=0.0, high=1.0, why="its name: a mask of a picture")
     return None
 
 

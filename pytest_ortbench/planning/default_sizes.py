@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.model import AxisRole, TensorInfo, ToldSize
 from pytest_ortbench.models.signals import is_named_sound
-from pytest_ortbench.models.well_known import is_length
+from pytest_ortbench.models.well_known import is_length, is_picture_size
 
 SEQUENCE = 128
 PAST = 128
@@ -29,17 +29,25 @@ OF_IMAGE_KINDS: dict[str, tuple[int, int, str]] = {
 FEATURES = 64
 SAMPLES = 16_000
 OTHER = 16
+#: A side of a latent picture: an image of 512 by what autoencoders leave of it.
+LATENT = 64
+#: Frames that Whisper makes of 30 seconds.
+HEARD = 3_000
+#: Samples of a signal with several channels: ten seconds of a heart at 100 Hz, two of it at 500.
+SIGNAL = 1_000
+_VIDEO = "frames of a video or slices of a volume"
 
 _PAST_NAME = r"past.*|.*past.*|.*cache.*|kv_len(gth)?"
 #: In front of what is counted.
-_COUNT = r"(num_?|n_|number_of_|total_|max_)?(of_)?"
+_COUNT = r"(num_?|nb_?|n_|number_of_|total_|max_)?(of_)?"
 _FRAMES_NAME = r"frames?|num_frames|.*_frames"
 _SEQUENCE_NAME = (
     r"s|t|l|seq|seq_?len(gth)?|sequence|time|times|tokens?|num_tokens|text_len(gth)?|"
-    r"max_len(gth)?|length|.*sequence_length|.*seq_?len(gth)?|.*sequence"
+    r"max_len(gth)?|length|.*sequence_length|.*seq_?len(gth)?|.*sequence|chunk_(len(gth)?|size)"
 )
 
 _OF_FEATURES = "features"
+_OF_FRAMES = "frames"
 #: Name of the symbol (the whole name, any case), size, what it is taken for.
 BY_NAME: tuple[tuple[str, int, str], ...] = (
     (r"batch.*|.*batch(_size)?|b|bs", 1, "batch"),
@@ -49,7 +57,7 @@ BY_NAME: tuple[tuple[str, int, str], ...] = (
     (r"c|ch|channels?|num_channels|in_channels", CHANNELS, "channels"),
     (_SEQUENCE_NAME, SEQUENCE, "sequence length"),
     (r"(num_?)?(mel|mels|mel_bins|bins|n_mels)", 80, "mel bands"),
-    (_FRAMES_NAME, 100, "frames"),
+    (_FRAMES_NAME, 100, _OF_FRAMES),
     (rf"{_COUNT}(box(es)?|rois?|proposals?|objects?|detections?|anchors?|spans?)", 100, "boxes"),
     (rf"{_COUNT}(points?|nodes?|vertices|faces|pts)", 1024, "points"),
     (rf"{_COUNT}edges?", 4096, "edges, four a node"),
@@ -59,7 +67,8 @@ BY_NAME: tuple[tuple[str, int, str], ...] = (
     (rf"{_COUNT}(mem(ory|ories|s)?|slots?|mem(ory)?_slots?|banks?)", 8, "memory slots"),
     (rf"{_COUNT}(keypoints?|joints?|landmarks?)", 17, "keypoints"),
     (rf"{_COUNT}(quer(y|ies)|prompts?|class(es)?|labels?|entities|mentions)", 16, "a count"),
-    (rf"{_COUNT}(graphs|images)", 1, "one at a time"),
+    (rf"{_COUNT}(quantizers?|codebooks?)", 8, "codebooks"),
+    (rf"{_COUNT}(graphs|images|chunks)", 1, "one at a time"),
     (r"features?|num_features|dim|d|hidden(_size|_dim)?|embed.*", FEATURES, _OF_FEATURES),
 )
 _PATTERNS = tuple(re.compile(rf"(?:{name})\Z") for name, _, _ in BY_NAME)
@@ -69,7 +78,7 @@ _OF_SEQUENCES = (_PAST_NAME, _FRAMES_NAME, _SEQUENCE_NAME)
 _COUNTED = frozenset(
     {
         *("boxes", "points", "edges, four a node", "atoms of a molecule", "voxels"),
-        *("patches, 16 a side", "memory slots", "keypoints", "a count", "frames"),
+        *("patches, 16 a side", "memory slots", "keypoints", "a count", "frames", "codebooks"),
     }
 )
 #: Names that exporters make up, which say nothing.
@@ -79,6 +88,10 @@ _MADE_UP = re.compile(
 )
 
 _CHANNEL_SIZES = (1, 3, 4)
+#: Channels of pixels, at most; bands of a spectrum; names of what a diffusion starts from.
+_MOST_OF_PIXELS = 3
+_BANDS = (80, 128)
+_LATENT = re.compile(r"(^|_)(latents?|latent_sample|noisy_sample|sample|x_t|hidden_states)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +129,10 @@ def default_size(
     if what == _OF_IMAGES and untold == (size, what):
         size, what = _as_shown(symbol, places, roles)
     why = next((role.limit_why for role in roles if role.limit_why), "")
+    for place in places:
+        last = last_position(place.info)
+        if last is not None and place.axis == len(place.shape) - 1 and size > last:
+            return last + 1, f"{what}, all that {place.info.name!r} has positions for"
     least = max((role.least for role in roles), default=0)
     most = min((role.most for role in roles if role.most), default=0)
     if most and size > most:
@@ -123,6 +140,13 @@ def default_size(
     if size < least:
         return 2 * least, f"{what}, {why} needs {least}"
     return size, what
+
+
+def last_position(info: TensorInfo) -> int | None:
+    """Return the last row of the table that an input of positions is looked up in, if known."""
+    hint = info.hint
+    counted = hint is not None and hint.kind == "arange" and hint.high >= 0
+    return int(hint.high) if hint is not None and counted else None
 
 
 def _as_told(
@@ -160,6 +184,7 @@ _KINDS_TOLD = {
     "audio samples": "samples",
     "mel bands": "mels",
     "frames": "frames",
+    _VIDEO: "frames of a video",
 }
 
 
@@ -183,6 +208,10 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
     if rows is not None:
         return rows
     by_name = size_by_name(symbol)
+    if by_name is not None and places:
+        by_name = _in_place(by_name, places)
+    if places and all(is_picture_size(place.info) and place.axis == 0 for place in places):
+        return 1, "one size a picture"
     if any(_is_sound(place) for place in places) and (by_name is None or by_name[0] == SEQUENCE):
         return SAMPLES, "audio samples, 1 s at 16 kHz, by the name of the input"
     if by_name is not None and not (by_name[1] == _OF_FEATURES and _leads(places)):
@@ -190,8 +219,41 @@ def _unlimited(symbol: str, places: Sequence[Place], roles: Sequence[AxisRole]) 
     for place in places:
         found = _by_place(place)
         if found is not None:
-            return found
+            return _in_place(found, places)
     return OTHER, "its meaning is not stated"
+
+
+def _in_place(row: tuple[int, str], places: Sequence[Place]) -> tuple[int, str]:
+    """What a name says, where the other axes and the input's own name say more."""
+    if row[1] == _OF_FRAMES and any(len(place.shape) == 5 for place in places):
+        return OTHER, _VIDEO
+    if row[1] == _OF_IMAGES and all(map(_is_latent, places)):
+        return LATENT, "a latent picture, an eighth of 512"
+    if row[1] == _OF_SEQUENCES_TOLD and any(map(_is_heard, places)):
+        return HEARD, f"{_OF_FRAMES}, of 30 s"
+    if row[0] == SAMPLES and all(map(_has_leads, places)):
+        return SIGNAL, "samples of several channels"
+    return row
+
+
+def _is_latent(place: Place) -> bool:
+    """Whether an input is the state of a diffusion, of four channels or more."""
+    channels = place.shape[1] if len(place.shape) == 4 else 0
+    few = not isinstance(channels, int) or channels <= _MOST_OF_PIXELS
+    return bool(_LATENT.search(place.info.name.lower())) and len(place.shape) == 4 and not few
+
+
+def _is_heard(place: Place) -> bool:
+    """Whether an axis holds the frames of a spectrum as Whisper and its kind take them."""
+    bands = place.shape[1] if len(place.shape) == 3 else 0
+    named = place.info.name.lower() == "input_features"
+    return named and place.axis == 2 and bands in _BANDS
+
+
+def _has_leads(place: Place) -> bool:
+    """Whether something is recorded at more places than a sound has channels."""
+    channels = place.shape[1] if len(place.shape) == 3 and place.axis == 2 else 0
+    return isinstance(channels, int) and channels > 2 and not is_named_sound(place.info)
 
 
 def _is_sound(place: Place) -> bool:
@@ -271,9 +333,10 @@ def _on_first_axis(place: Place, rank: int) -> tuple[int, str]:
 def _in_image(shape: tuple[int | str, ...], axis: int) -> tuple[int, str]:
     """Channels first unless only the last axis looks like channels."""
     rank = len(shape)
-    channels_last = shape[-1] in _CHANNEL_SIZES and shape[1] not in _CHANNEL_SIZES
+    last = (*_CHANNEL_SIZES, 2) if rank == 4 else _CHANNEL_SIZES  # two are a grid, or a flow
+    channels_last = shape[-1] in last and shape[1] not in _CHANNEL_SIZES
     if axis == (rank - 1 if channels_last else 1):
         return CHANNELS, "channels"
     if rank == 5 and axis == (1 if channels_last else 2):
-        return OTHER, "frames of a video or slices of a volume"
+        return OTHER, _VIDEO
     return IMAGE, "image size"

@@ -1,4 +1,4 @@
-"""Default sizes of counts that belong together: nodes, edges and graphs, atoms and residues.
+"""Default sizes of counts that belong together: nodes and edges, a prompt beside a diffusion step.
 
 Each of them alone would be independent, and a graph with four thousand edges between sixty atoms is
 one that nobody has. Sizes that somebody set decide the others.
@@ -35,6 +35,20 @@ EDGES_A_NODE = 4
 RESIDUES = 64
 ATOMS_A_RESIDUE = 8
 NEIGHBOURS = 16
+
+_STEP = re.compile(r"timesteps?\Z")
+_PROMPT = re.compile(r"(encoder_hidden_states|(text|prompt)_embed(s|ding|dings)?)\Z")
+#: Tokens that CLIP cuts every prompt to.
+PROMPT = 77
+_CLICKS = re.compile(r"(point|input)_(coords|points)\Z")
+_CLICK_LABELS = re.compile(r"(point|input)_labels\Z")
+#: One click and the point that stands for "no box".
+CLICKS = 2
+_DESCRIPTORS = re.compile(r"desc(riptors?)?_?\d*\Z")
+#: Key points that are matched between two pictures.
+KEYPOINTS = 512
+
+_Shape = tuple[int | str, ...]
 
 
 def graph_counts(
@@ -90,3 +104,40 @@ def _of_graphs(model: Model, nodes: str, symbols: Sequence[str]) -> bool:
 
 def _says_graph(info: TensorInfo, nodes: str) -> bool:
     return info.shape == (nodes,) and bool(_GRAPH_OF_NODE.match(info.name.lower()))
+
+
+def companion_sizes(
+    model: Model, shapes: Sequence[_Shape | None]
+) -> Iterator[tuple[str, int, str]]:
+    """Yield sizes that an input has because of another one, each with what it is.
+
+    Args:
+        model: The model.
+        shapes: The shapes of its inputs, with a name for every unset axis.
+    """
+    known = {
+        info.name.lower(): shape
+        for info, shape in zip(model.inputs, shapes, strict=True)
+        if shape is not None
+    }
+    if any(map(_STEP.match, known)):
+        for shape in _matching(_PROMPT, known, rank=3):
+            yield from _named(shape[1], PROMPT, "tokens of a prompt, as CLIP cuts it")
+    if any(map(_CLICK_LABELS.match, known)):
+        for name, shape in known.items():
+            if _CLICKS.match(name) or _CLICK_LABELS.match(name):
+                counts = shape[:-1] if _CLICKS.match(name) else shape
+                for size in counts[:-1]:
+                    yield from _named(size, 1, "one object at a time")
+                yield from (_named(counts[-1], CLICKS, "a click") if counts else ())
+    for shape in _matching(_DESCRIPTORS, known, rank=3):
+        yield from _named(shape[1], KEYPOINTS, "key points of a picture")
+
+
+def _matching(name: re.Pattern[str], known: dict[str, _Shape], *, rank: int) -> Iterator[_Shape]:
+    return (shape for key, shape in known.items() if name.match(key) and len(shape) == rank)
+
+
+def _named(size: int | str, count: int, what: str) -> Iterator[tuple[str, int, str]]:
+    if isinstance(size, str):
+        yield size, count, what

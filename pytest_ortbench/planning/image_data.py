@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import UsageError, first_line
-from pytest_ortbench.planning.preparation import PLACE, Settings, numbers
+from pytest_ortbench.planning.preparation import Settings, as_setting, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,6 +71,8 @@ class PicturePlace:
         return (*row, float(self.width), float(self.height))
 
 
+#: No photo is fed with a longer side.
+_LONGEST_SIDE = 65_536
 #: Further inputs of detectors that take the size of the picture: height first, or not at all.
 _SIZE_INPUTS = {
     "orig_target_sizes": ("width", "height"),
@@ -123,9 +125,9 @@ class ImageReader:
             ) from None
         config = settings.configuration
         self._type = _TYPES[spec.type]
-        self._layout = settings.decide("layout", _layout(spec.shape), "shape of the input")
-        if self._layout not in ("nchw", "nhwc"):
-            raise UsageError(f"layout={self._layout}", place=PLACE, hint="layout=nchw or nhwc")
+        self._layout = settings.chosen(
+            "layout", ("nchw", "nhwc"), _layout(spec.shape), "shape of the input"
+        )
         axes = (-2, -1) if self._layout == "nchw" else (-3, -2)
         height, width = (spec.shape[axis] for axis in axes)
         self.channels = spec.shape[-3 if self._layout == "nchw" else -1]
@@ -136,20 +138,21 @@ class ImageReader:
             size = settings.decide("size", size, "default", wanted)
         else:
             size = settings.decide_fixed("size", size, f"the input {spec.name!r}")
-        parts = numbers(size.replace("x", " "), "size")
-        if not parts or any(part < 1 for part in parts):
-            raise UsageError(f"size={size}", place=PLACE, hint="size=224, or size=480x640")
+        place = settings.place_of("size")
+        parts = numbers(size.replace("x", " "), "size", place)
+        if any(not 1 <= part <= _LONGEST_SIDE for part in parts):
+            raise UsageError(f"size={size}", place=place, hint="size=224, or size=480x640")
         self.height, self.width = int(parts[0]), int(parts[-1])
         default = ("stretch", "default")
         if settings.metadata.get("stride") and settings.metadata.get("task") != "classify":
             default = ("pad", "a detector, by the stride in the model's metadata")
-        self._resize = settings.decide("resize", *default, "crop" if crop else "")
-        if self._resize not in ("stretch", "crop", "pad"):
-            raise UsageError(f"resize={self._resize}", place=PLACE, hint="stretch, crop or pad")
+        self._resize = settings.chosen(
+            "resize", ("stretch", "crop", "pad"), *default, configured="crop" if crop else ""
+        )
         default_color = "gray" if self.channels == 1 else "rgb"
-        self._color = settings.decide("color", default_color, f"{self.channels} channels")
-        if self._color not in ("rgb", "bgr", "gray"):
-            raise UsageError(f"color={self._color}", place=PLACE, hint="color=rgb, bgr or gray")
+        self._color = settings.chosen(
+            "color", ("rgb", "bgr", "gray"), default_color, f"{self.channels} channels"
+        )
         self._scale, self._mean, self._std = self._values(settings)
 
     def _values(self, settings: Settings) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
@@ -158,30 +161,31 @@ class ImageReader:
             return 1.0, (), ()
         config = settings.configuration
         factor = config.get("rescale_factor") if config.get("do_rescale", True) else 1
-        scale = numbers(
-            settings.decide("scale", "1/255", "default", "" if factor is None else str(factor)),
-            "scale",
+        scale = settings.numbers(
+            "scale", "1/255", configured="" if factor is None else as_setting(factor, "scale")
         )
         normalised = config.get("do_normalize", True)
         mean, std = (
-            numbers(
-                settings.decide(
-                    name,
-                    neutral,
-                    "default",
-                    ":".join(map(str, config[key])) if normalised and config.get(key) else "",
-                ),
+            settings.numbers(
                 name,
+                neutral,
+                configured=as_setting(config[key], name) if normalised and config.get(key) else "",
             )
             for name, key, neutral in (("mean", "image_mean", "0"), ("std", "image_std", "1"))
         )
         for name, values in (("scale", scale), ("mean", mean), ("std", std)):
-            if len(values) not in (1, self.channels) or (name == "std" and 0 in values):
+            if len(values) not in (1, self.channels):
                 raise UsageError(
                     f"{name} has {len(values)} numbers, but the input has {self.channels} channels",
-                    place=PLACE,
-                    hint=f"Write one number, or {self.channels} that are not 0",
+                    place=settings.place_of(name),
+                    hint=f"Write one number, or {self.channels}",
                 )
+        if 0 in std:
+            raise UsageError(
+                f"std={':'.join(f'{number:g}' for number in std)} divides by 0",
+                place=settings.place_of("std"),
+                hint="Write numbers that are not 0",
+            )
         return scale[0], mean, std
 
     def read(self, path: Path) -> NDArray[Any]:

@@ -7,7 +7,8 @@ configuration file beside the model; what nobody says has a documented default.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,48 @@ class Settings:
         if name in self.given:
             value, origin = self.given[name], PLACE
         elif written:
-            value, origin = _plain(written), "the model's metadata"
+            value, origin = as_setting(written, name), "the model's metadata"
         elif configured:
             value, origin = configured, _CONFIGURATION
         else:
             value, origin = default, reason
         self.steps[name] = PreparationStep(name=name, value=value, origin=origin)
         return value
+
+    def place_of(self, name: str) -> str:
+        """Return where a setting was written, for a message about its value."""
+        return self.steps[name].origin
+
+    def chosen(
+        self,
+        name: str,
+        choices: Sequence[str],
+        default: str,
+        reason: str = "default",
+        configured: str = "",
+    ) -> str:
+        """Return a setting that is one of a few words, in any case.
+
+        Raises:
+            UsageError: for another word.
+        """
+        value = self.decide(name, default, reason, configured).strip().lower()
+        if value not in choices:
+            raise UsageError(
+                f"{name}={value}",
+                place=self.place_of(name),
+                hint=f"{name}={', '.join(choices[:-1])} or {choices[-1]}",
+            )
+        return value
+
+    def numbers(self, name: str, default: str, configured: str = "") -> tuple[float, ...]:
+        """Return a setting that is a list of numbers.
+
+        Raises:
+            UsageError: if it is none.
+        """
+        value = self.decide(name, default, configured=configured)
+        return numbers(value, name, self.place_of(name))
 
     def decide_fixed(self, name: str, value: str, reason: str) -> str:
         """Return what the graph fixes, which a setting of the user may not contradict."""
@@ -104,19 +140,27 @@ def settings_of(model_path: str, given: Mapping[str, str]) -> Settings:
     )
 
 
-def numbers(text: str, name: str) -> tuple[float, ...]:
+def numbers(text: str, name: str, place: str = PLACE) -> tuple[float, ...]:
     """Read numbers with colons, commas or blanks between, each maybe a fraction: ``1/255``.
+
+    Args:
+        text: What was written.
+        name: The setting.
+        place: Where it was written.
 
     Raises:
         UsageError: for anything else.
     """
     parts = text.strip("[]() ").replace(":", " ").replace(",", " ").split()
     try:
-        return tuple(_number(part) for part in parts)
+        found = tuple(_number(part) for part in parts)
+        if not found or not all(map(math.isfinite, found)):
+            raise ValueError
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"{name}={text} is not a list of numbers", place=PLACE, hint=f"{name}: {SETTINGS[name]}"
+            f"{name}={text} is not a list of numbers", place=place, hint=f"{name}: {SETTINGS[name]}"
         ) from None
+    return found
 
 
 def _number(text: str) -> float:
@@ -124,10 +168,14 @@ def _number(text: str) -> float:
     return float(above) / float(below) if slash else float(above)
 
 
-def _plain(text: str) -> str:
-    """Metadata as exporters write it: ``[640, 640]`` is ``640x640``."""
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
-    return "x".join(map(str, value)) if isinstance(value, list | tuple) else text
+def as_setting(written: object, name: str) -> str:
+    """Return what a file says as the option has it: of a size ``[640, 640]`` is ``640x640``."""
+    value = written
+    if isinstance(written, str):
+        try:
+            value = ast.literal_eval(written)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return written
+    if isinstance(value, list | tuple):
+        return ("x" if name == "size" else ":").join(map(str, value))
+    return str(written)

@@ -17,8 +17,8 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
 from pytest_ortbench.planning.batch_axis import BatchAxis, find_batch
-from pytest_ortbench.planning.default_sizes import PAST, Place, default_size
-from pytest_ortbench.planning.graph_counts import graph_counts
+from pytest_ortbench.planning.default_sizes import PAST, Place, default_size, last_position
+from pytest_ortbench.planning.graph_counts import companion_sizes, graph_counts
 from pytest_ortbench.planning.real_inputs import StoredInput
 
 
@@ -268,9 +268,12 @@ class ModelAxes:
         """The documented default of every symbol, and what it was taken for."""
         places: dict[str, list[Place]] = {}
         for info, shape in zip(self.model.inputs, self.shapes, strict=True):
-            for axis, size in enumerate(shape or ()):
-                if isinstance(size, str) and shape is not None:
-                    places.setdefault(size, []).append(Place(info=info, shape=shape, axis=axis))
+            if shape is None:
+                continue
+            fixed = tuple(self.model.implied_dims.get(str(size), size) for size in shape)
+            for axis, size in enumerate(shape):
+                if isinstance(size, str):
+                    places.setdefault(size, []).append(Place(info=info, shape=fixed, axis=axis))
         return {
             name: default_size(name, places.get(name, ()), self.model.told_sizes)
             for name in self.symbols
@@ -313,10 +316,12 @@ def find_sizes(
     _put_cache_sizes(axes, sizes)
     past, tokens = axes.cache
     if past and (tokens or axes.fixed_tokens):
-        sizes.put(past, PAST, "default", "default: past length")
+        _put_past(axes, sizes, past)
     if past and tokens:
         sizes.put(tokens, 1, "default", "default: one token")
     for symbol, count, what in graph_counts(model, axes.symbols, sizes.values):
+        sizes.put(symbol, count, "default", f"default: {what}")
+    for symbol, count, what in companion_sizes(model, axes.shapes):
         sizes.put(symbol, count, "default", f"default: {what}")
     unset = [name for name in axes.symbols if name not in sizes.values]
     totals = [name for name in unset if name in axes.totals]
@@ -334,6 +339,15 @@ def find_sizes(
             sizes.put(name, new, "sum", f"{tokens or new}, the windows being empty")
         _put_default(axes, sizes, name)
     return sizes
+
+
+def _put_past(axes: ModelAxes, sizes: Sizes, past: str) -> None:
+    """Set the length of a cache, never longer than a table of positions with a token behind it."""
+    lasts = [last for info in axes.model.inputs if (last := last_position(info)) is not None]
+    size, what = PAST, "default: past length"
+    if lasts and min(lasts) < PAST:
+        size, what = max(min(lasts), 1), f"{what}, all that there are positions for"
+    sizes.put(past, size, "default", what)
 
 
 def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:

@@ -13,6 +13,7 @@ from onnx import TensorProto
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.model import Model
+from pytest_ortbench.models.arithmetic import count_proto
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from pytest_ortbench.models.symbols import UnknownSymbolError, evaluate, parse
 from pytest_ortbench.planning.feeds import resolve_inputs
@@ -183,3 +184,21 @@ def test_an_error_of_ours_is_not_taken_for_one_of_the_file(
     onnx.save(relu(), tmp_path / "m.onnx")
     with pytest.raises(UsageError, match="not so"):
         resolve_models(["m.onnx"], root=tmp_path)
+
+
+def test_functions_that_stand_for_a_billion_nodes_are_not_spelt_out(tmp_path: Path) -> None:
+    proto = model([node("F0", ["x"], ["y"], domain="own")], [value("x", ["N", 4])],
+                  [value("y", None)], opsets={"": 17, "own": 1})  # fmt: skip
+    imports = list(proto.opset_import)
+    for number in range(40):
+        following = f"F{number + 1}"
+        twice = [node(following, ["a"], ["t"], domain="own"), node(following, ["t"], ["b"],
+                                                                   domain="own")]  # fmt: skip
+        body = twice if number < 39 else [node("Relu", ["a"], ["b"])]
+        proto.functions.append(
+            onnx.helper.make_function("own", f"F{number}", ["a"], ["b"], body, imports)
+        )
+    found = _resolved(proto, tmp_path)
+    assert isinstance(found, Model)
+    assert found.notes
+    assert count_proto(proto, {"x": (1, 4)}).reason

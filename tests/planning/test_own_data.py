@@ -8,6 +8,7 @@ import struct
 import wave
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -141,6 +142,41 @@ class TestImages:
         assert steps(made)["size"] == ("8x10", "the model's metadata")
         assert steps(made)["scale"] == ("1", "--ort-preprocess")
 
+    def test_lists_and_capitals_in_metadata_are_read(self, tmp_path: Path) -> None:
+        told = {"mean": "[1, 2, 3]", "std": "(1, 2, 4)", "scale": "1", "layout": "NCHW"}
+        found = model(tmp_path, [1, 3, 4, 5], metadata={**told, "color": "BGR"})
+        made = prepared(found, photos(tmp_path / "photos"))
+        assert fed(made)[0, :, 0, 0] == pytest.approx([19, 4, 9.25])
+        assert steps(made)["mean"][0] == "1:2:3"
+
+    @pytest.mark.parametrize(
+        ("metadata", "config", "said_by"),
+        [
+            ({"mean": "many"}, {}, "the model's metadata"),
+            ({"std": "[0, 0, 0]"}, {}, "the model's metadata"),
+            ({"size": "large"}, {}, "the model's metadata"),
+            ({"color": "cmyk"}, {}, "the model's metadata"),
+            ({"scale": "1e999"}, {}, "the model's metadata"),
+            ({}, {"image_mean": "many"}, "preprocessor_config.json"),
+            ({}, {"image_std": [0.5, 0.5]}, "preprocessor_config.json"),
+        ],
+    )
+    def test_who_wrote_a_setting_that_makes_no_sense_is_named(
+        self, metadata: dict[str, str], config: dict[str, Any], said_by: str, tmp_path: Path
+    ) -> None:
+        found = model(tmp_path, ["N", 3, "H", "W"], metadata=metadata)
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+        with pytest.raises(UsageError) as error:
+            prepared(found, photos(tmp_path / "photos"))
+        assert error.value.place == said_by
+
+    def test_one_number_in_a_configuration_holds_for_all_channels(self, tmp_path: Path) -> None:
+        found = model(tmp_path, [1, 3, 4, 5])
+        config = {"image_mean": 0, "image_std": 2.0, "rescale_factor": 1}
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
+        made = prepared(found, photos(tmp_path / "photos"))
+        assert fed(made)[0, :, 0, 0] == pytest.approx([20, 5, 10])
+
     def test_bytes_are_fed_as_they_are_with_channels_last(self, tmp_path: Path) -> None:
         found = model(tmp_path, [1, 4, 5, 3], kind=TensorProto.UINT8)
         values = fed(prepared(found, photos(tmp_path / "photos")))
@@ -199,7 +235,7 @@ class TestImages:
             ({"sise": "3"}, "'sise' is not a setting"),
             ({"size": "9x9"}, "size=9x9 was requested, but the input 'x' requires 4x5"),
             ({"mean": "1:2"}, "mean has 2 numbers, but the input has 3 channels"),
-            ({"std": "0"}, "std has 1 numbers"),
+            ({"std": "0"}, "std=0"),
             ({"scale": "a"}, "scale=a is not a list of numbers"),
             ({"scale": "1/0"}, "scale=1/0 is not a list of numbers"),
             ({"resize": "zoom"}, "resize=zoom"),

@@ -51,6 +51,7 @@ def _write(folder: Path, name: str, content: object) -> None:
             {"height": 336, "width": 336, "channels": 1},
         ),
         ("config.json", {"max_position_embeddings": 77}, {"longest": 77}),
+        ("config.json", {"num_frames": 8}, {"frames of a video": 8}),
         ("tokenizer_config.json", {"model_max_length": 64}, {"longest": 64}),
         ("tokenizer_config.json", {"model_max_length": 10**30}, {}),
         ("config.json", {"image_size": -3, "num_mel_bins": "many"}, {}),

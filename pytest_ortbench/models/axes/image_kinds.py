@@ -10,7 +10,14 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.models.axes.values import LARGEST_WRITTEN, Axes, TracedValue, is_open, size_of
+from pytest_ortbench.models.axes.values import (
+    LARGEST_WRITTEN,
+    Axes,
+    TracedValue,
+    is_open,
+    plain,
+    size_of,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -39,6 +46,19 @@ def sides_of(axes: Axes) -> tuple[int, int] | None:
     if size_of(axes[1]) in _CHANNELS:
         return 2, 3
     return (1, 2) if size_of(axes[3]) in _CHANNELS else None
+
+
+def with_channels(graph: onnx.GraphProto, name: str, axes: Axes | None) -> Axes | None:
+    """Return the axes of an input, with the channels that a window reads where they are open."""
+    if axes is None or len(axes) != 4 or not is_open(axes[1]):
+        return axes
+    weights = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Conv" and node.input[:1] == [name]:
+            window = weights.get((*node.input, "")[1], [])
+            known = len(window) == 4 and window[1] > 0
+            return (axes[0], plain(window[1]), *axes[2:]) if known else axes
+    return axes
 
 
 def image_kind(

@@ -16,7 +16,7 @@ import pytest_ortbench.models.axes.mixing_rules
 import pytest_ortbench.models.axes.runtime_rules  # noqa: F401  # all of them register their rules
 from pytest_ortbench.core.model import AxisRole, TensorInfo
 from pytest_ortbench.models.axes.bodies import give_of_bodies, names_inside, read_inside
-from pytest_ortbench.models.axes.image_kinds import image_kind, sides_of
+from pytest_ortbench.models.axes.image_kinds import image_kind, sides_of, with_channels
 from pytest_ortbench.models.axes.numbers import MOST, attributes_of, computed
 from pytest_ortbench.models.axes.step import RULES, OperatorStep, SizeLimit
 from pytest_ortbench.models.axes.values import (
@@ -289,7 +289,7 @@ class GraphWalk:
 
     def _image(self, info: TensorInfo) -> dict[int, tuple[str, str]]:
         """By side of an image, its kind and what shows it; empty for what is none."""
-        axes = self._starts[info.name].axes
+        axes = with_channels(self._graph, info.name, self._starts[info.name].axes)
         sides = None if axes is None else sides_of(axes)
         if axes is None or sides is None or info.type in _NUMBERED:
             return {}

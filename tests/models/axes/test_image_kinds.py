@@ -100,7 +100,11 @@ KINDS = {
     "fixed sides, classes": (_graph([_halved(), *_CLASSES], shape=(1, 3, 640, 640)), ""),
     "fixed sides, a map": (_graph([_halved(strides=[8, 8]), node("Relu", ["c"], ["y"])],
                                   shape=(1, 3, 512, 512)), ""),
-    "no image": (_graph([_halved(), node("Relu", ["c"], ["y"])], shape=("N", "C", "H", "W")), ""),
+    "channels that weights fix": (
+        _graph([_halved(), node("Relu", ["c"], ["y"])], shape=("N", "C", "H", "W")), "map"),
+    "no image": (
+        _graph([_halved(), node("Relu", ["c"], ["y"])], weight("w", 8, 5, 3, 3),
+               shape=("N", "C", "H", "W")), ""),
 }  # fmt: skip
 
 
