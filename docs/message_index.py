@@ -1,15 +1,15 @@
 """The index of messages: what every kind means and what to do, and every error as it is written.
 
 The kinds come from the tables that the code declares; what to do stands here, and a kind without it
-fails the page. The errors are read from the sources: each call that makes one, with its message and
-its next step.
+fails the page. The errors are read from the sources: each call that makes one, by its class or by a
+function with a parameter ``message``, with its message and its next step.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,7 @@ _VERDICTS = {
 #: What to do where there is no verdict on the latency.
 _CAUSES = {
     "inputs": "Feed both the same: `--ort-inputs` holds for both sides.",
-    "status": "Mend the side that can't be measured; its own line has the reason.",
+    "status": "Fix the side that can't be measured. Its own line has the reason.",
     "machine": "Compare both sides in one run (`--ort-against`).",
     "device": "Compare with a stored run of the same device.",
     "workload": "Ask for the same sizes, threads and options as the stored run did.",
@@ -72,9 +72,9 @@ _CAUSES = {
     "unconfirmed": "Nothing, or run it again on a quieter machine.",
     "launches": "Run it on a quieter machine, or allow a larger margin.",
     "margin": "Allow a larger margin, or run `ortbench gate --self-test` on a better machine.",
-    "flags": "Mend what the [flags](#flags) say.",
+    "flags": "Do what the [flags](#flags) advise.",
     "statistics": "Run it on a quieter machine: the distribution of the times changed.",
-    "median": "Mend the side without a number; its own line has the reason.",
+    "median": "Fix the side without a number. Its own line has the reason.",
     "noise": "Compare both sides in one run (`--ort-against`).",
 }
 
@@ -101,6 +101,7 @@ _GROUPS = {
     "UsageError": "Options, markers and configuration",
     "ModelError": "Model files",
     "DocumentError": "Run documents",
+    "ProtocolError": "Requests to a service",
     "EngineRefusal": "Engines and frameworks",
     "Failure": "Cases that gave no number",
 }
@@ -115,6 +116,7 @@ _CLASSES = {
     "NonsenseError": "DocumentError",
     "ForeignDocumentError": "DocumentError",
     "EngineRefusal": "EngineRefusal",
+    "ProtocolError": "ProtocolError",
     "Failure": "Failure",
 }
 _VALUE = "…"
@@ -205,29 +207,104 @@ def errors_blocks() -> Iterator[str]:
         yield _table(("message", "what to do"), rows)
 
 
+@dataclass(frozen=True)
+class _Maker:
+    """A class or function that makes an error of a message and a next step.
+
+    Attributes:
+        group: A key of the groups of errors.
+        message: The place of the message among the arguments.
+        hint: That of the next step; without one it is given by name alone.
+    """
+
+    group: str
+    message: int = 0
+    hint: int | None = None
+
+
+#: What a function that makes an error may return, and the group of it.
+_RETURNED = {
+    **_CLASSES,
+    "WorkerError": "Failure",
+    "RefusedCombination": "Failure",
+    "InstallError": "UsageError",
+}
+
+
 def _messages() -> Iterator[Message]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                yield from _of_call(node)
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))]
+    classes = {name: _Maker(group) for name, group in _CLASSES.items()}
+    of_module = [dict(_makers(tree)) for tree in trees]
+    # A name of one module alone may stand for something else in another.
+    shared = {
+        name: maker
+        for makers in of_module
+        for name, maker in makers.items()
+        if not name.startswith("_")
+    }
+    for tree, own in zip(trees, of_module, strict=True):
+        makers = {**classes, **shared, **own}
+        for scope in _scopes(tree):
+            told = dict(_told(scope))
+            for node in _within(scope):
+                if isinstance(node, ast.Call):
+                    yield from _of_call(node, makers, told)
 
 
-def _of_call(call: ast.Call) -> Iterator[Message]:
+def _makers(tree: ast.Module) -> Iterator[tuple[str, _Maker]]:
+    """Yield the functions of a module that make an error of a message, with their names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            names = [argument.arg for argument in node.args.args]
+            returned = ast.unparse(node.returns)
+            if returned in _RETURNED and "message" in names:
+                hint = names.index("hint") if "hint" in names else None
+                yield node.name, _Maker(_RETURNED[returned], names.index("message"), hint)
+
+
+def _scopes(tree: ast.Module) -> Iterator[ast.Module | ast.FunctionDef]:
+    yield tree
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def _within(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a function or module consists of, but for the functions in it."""
+    for node in ast.iter_child_nodes(scope):
+        if not isinstance(node, ast.FunctionDef):
+            yield node
+            yield from _within(node)
+
+
+def _told(scope: ast.Module | ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names of a function that stand for one text."""
+    for node in _within(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield node.targets[0].id, node.value
+
+
+def _of_call(
+    call: ast.Call, makers: Mapping[str, _Maker], told: Mapping[str, ast.expr]
+) -> Iterator[Message]:
     name = ast.unparse(call.func).rpartition(".")[2]
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    if name in _CLASSES:
-        group = _CLASSES[name]
-    elif "hint" in keywords and call.args:
-        group = "Failure"
-    else:
-        return
-    written = keywords.get("message") or (call.args[0] if call.args else None)
+    maker = makers.get(name)
+    if maker is None:
+        if "hint" not in keywords or not call.args:
+            return
+        maker = _Maker("Failure")
+    hint_given = keywords.get("hint") or _argument(call, maker.hint)
+    written = keywords.get("message") or _argument(call, maker.message)
+    if isinstance(written, ast.Name):
+        written = told.get(written.id)
     for text in _texts(written):
         if len(re.findall(r"[A-Za-z]{2,}", re.sub(r"⟨[^⟩]*⟩", "", text))) < 3:
             continue
-        hints = _texts(keywords.get("hint")) or ([_IN_THE_MESSAGE] if "hint" in keywords else [""])
-        for hint in hints:
-            yield Message(text, hint.strip(f"{_VALUE} ") and hint, group)
+        for hint in _texts(hint_given) or [_IN_THE_MESSAGE if hint_given else ""]:
+            yield Message(text, hint.strip(f"{_VALUE} ") and hint, maker.group)
+
+
+def _argument(call: ast.Call, place: int | None) -> ast.expr | None:
+    return call.args[place] if place is not None and place < len(call.args) else None
 
 
 def _texts(node: ast.expr | None) -> list[str]:

@@ -94,11 +94,13 @@ def _asked(
         raise UsageError(
             "no case was given" if case is None else f"{case!r} does not name a case",
             place="accept",
-            hint="Write: ortbench accept CASE --reason=TEXT; 'ortbench show' lists the cases",
+            hint="Write 'ortbench accept CASE --reason=TEXT'. 'ortbench show' lists the cases",
         )
     if reason is None or not reason.strip():
         raise UsageError(
-            "an acceptance needs a reason", place="--reason", hint="Say why, in a sentence"
+            "an acceptance needs a reason",
+            place="--reason",
+            hint="Write e.g. --reason='the new head costs 5 %'",
         )
     last = None if until is None else parse_day(until, place="--until")
     if last is not None:
@@ -121,7 +123,7 @@ def _refuse_past(last: date) -> None:
         raise UsageError(
             f"{last.isoformat()} is in the past: today is {accepted.today().isoformat()}",
             place="--until",
-            hint="Name today or a later day, or leave it out",
+            hint="Name today or a later day, or leave --until out",
         )
 
 
@@ -154,7 +156,7 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
             raise UsageError(
                 f"no gate failed for {asked.case} in {run.run_id}",
                 place="accept",
-                hint="Name the run that failed with --run=RUN, or what is accepted with --metric",
+                hint="Name the run whose gate failed (--run=RUN), or the metric (--metric=NAME)",
             )
         return [asked]
     if asked.metric:

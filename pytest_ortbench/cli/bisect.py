@@ -91,9 +91,9 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
     if len(usable) < 2:
         raise UsageError(
-            "fewer than two of the runtimes can be started, and a change lies between two",
+            "a bisection needs two runtimes that start, and fewer than two do",
             place=place,
-            hint="The notes above say why; name others, e.g. NAME==1.20.1..1.32.0",
+            hint="The notes above say why. Name other runtimes, e.g. NAME==1.20.1..1.32.0",
         )
     return usable
 
@@ -103,7 +103,7 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
     entries = session.plan(request).entries
     if len(entries) != 1:
         raise UsageError(
-            f"{model!r} stands for {len(entries)} cases, and only one can be followed",
+            f"{model!r} stands for {len(entries)} cases, but a bisection follows one",
             place="MODEL",
             hint="Name one model file",
         )

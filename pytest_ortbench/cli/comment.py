@@ -99,7 +99,7 @@ def first_line_of(key: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9-]*", key):
         raise UsageError(
-            f"{key!r} can't tell comments apart: it has other signs than letters, digits and '-'",
+            f"{key!r} is not a key: only letters, digits and '-' can stand in one",
             place="--key",
             hint="Write e.g. --key=linux",
         )
@@ -125,9 +125,9 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
     event = Path(environment.get("GITHUB_EVENT_PATH", ""))
     if not environment.get("GITHUB_REPOSITORY") or not event.is_file():
         raise UsageError(
-            "this is no job of GitHub Actions",
+            "this command runs in a job of GitHub Actions only",
             place="comment",
-            hint="Elsewhere, send the file with the command-line tool of your host",
+            hint="Elsewhere, post the file yourself, e.g. 'glab mr note --message \"$(cat FILE)\"'",
         )
     number = _number_in(event)
     if number is None:
@@ -135,9 +135,9 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
     token = environment.get("GITHUB_TOKEN", "")
     if not token:
         raise UsageError(
-            "there is no token",
+            "the environment variable is not set",
             place="GITHUB_TOKEN",
-            hint="Give the step 'env: {GITHUB_TOKEN: ${{ github.token }}}'",
+            hint="Add 'env: {GITHUB_TOKEN: ${{ github.token }}}' to the step",
         )
     repository = environment["GITHUB_REPOSITORY"]
     api = environment.get("GITHUB_API_URL", "https://api.github.com")

@@ -29,7 +29,7 @@ from pytest_ortbench.cli.terminal import (
     width,
     write,
 )
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
@@ -251,7 +251,7 @@ def _form(form: str | None, output: Path | None) -> str:
         raise UsageError(
             f"--format={form} does not fit the file {str(output)!r}",
             place="compare",
-            hint="Leave out --format: the ending of the file says it",
+            hint="Leave out --format. The ending of the file decides",
         )
     return form
 
@@ -260,9 +260,10 @@ def _refuse_pdf(output: Path | None, terms: Terms | None) -> None:
     """Refuse a PDF that has no file, or is about no purchase."""
     if terms is None:
         raise UsageError(
-            "a PDF is about a purchase, and no table of machines is given",
+            "a PDF compares what machines cost, but no table of machines is given",
             place="compare",
-            hint="Add --machines=machines.toml; without costs: ortbench report RUN RUN --one-page",
+            hint="Add --machines=machines.toml. Without costs, run "
+            "'ortbench report RUN RUN --one-page'",
         )
     if output is None:
         raise UsageError("a PDF needs a file", place="compare", hint="Add --output=decision.pdf")
@@ -318,7 +319,11 @@ def terms_of(
     try:
         text = machines.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the file can't be read: {error}", place=str(machines)) from error
+        raise UsageError(
+            f"the file can't be read: {first_line(error)}",
+            place=str(machines),
+            hint="Correct --machines",
+        ) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:
         parts = parse_mix(mix, "--mix")
@@ -333,10 +338,17 @@ def terms_of(
         spare=terms.spare if spare is None else spare,
     )
     if (terms.rate_per_s is None) != (terms.p99_s is None):
+        if terms.p99_s is None:
+            option = "--mix" if mix is not None else "--rate" if rate is not None else machines
+            raise UsageError(
+                "a rate is given without a limit for its p99",
+                place=str(option),
+                hint="Add e.g. --p99=50ms",
+            )
         raise UsageError(
-            "a rate and a p99 limit are needed together, and only one of them is given",
-            place=str(machines),
-            hint="E.g. --mix=… --p99=50ms" if terms.mix else "E.g. --rate=500 --p99=50ms",
+            "a limit for p99 is given without a rate",
+            place=str(machines) if p99 is None else "--p99",
+            hint="Add e.g. --rate=500, or --mix=det:40/s,rec:120/s for several models",
         )
     return terms
 
@@ -366,9 +378,9 @@ def load_facts(
     """
     if len(runs) > MOST_RUNS:
         raise UsageError(
-            f"{len(runs)} runs are more than {MOST_RUNS}",
+            f"{len(runs)} runs are too many. At most {MOST_RUNS} can be compared",
             place="compare",
-            hint="ortbench export writes the rows of any number of runs",
+            hint="'ortbench export' writes the rows of any number of runs",
         )
     conditions = [parse_condition(text) for text in filters]
     facts_of: dict[str, RunFacts] = {}
@@ -390,10 +402,10 @@ def load_facts(
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
         raise UsageError(
-            f"all {len(runs)} runs are {next(iter(facts_of))}: there is nothing to compare",
+            f"all {len(runs)} arguments are one run, {next(iter(facts_of))}",
             place="compare",
-            hint="Name another run; cases within one are compared by naming it once "
-            "(--by=provider, --by=precision)",
+            hint="Name another run. To compare the cases of one run, name it once, e.g. "
+            "'ortbench compare RUN --by=provider'",
         )
     newest = models[max(facts_of.values(), key=lambda facts: facts.started_at).run_id]
     return [

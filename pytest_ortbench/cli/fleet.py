@@ -129,9 +129,9 @@ def run_fleet(
 def _new(arguments: tuple[str, ...]) -> FleetRun:
     if not arguments:
         raise UsageError(
-            "nothing is asked of the machines",
+            "no arguments of pytest are given",
             place="ortbench fleet run",
-            hint="Add what pytest takes behind --: -- suites --ort-providers=all",
+            hint="Write them after --, e.g. 'ortbench fleet run -- suites --ort-providers=all'",
         )
     return FleetRun(tag=new_tag(), arguments=arguments)
 

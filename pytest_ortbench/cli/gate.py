@@ -140,20 +140,20 @@ def command(
     """
     if self_test:
         if runs:
-            raise UsageError("--self-test takes no runs", hint="Leave them out")
+            raise UsageError("--self-test takes no runs", hint="Leave the runs out")
         of_kind = _stored_self_test if stored else _self_test
         return of_kind(minutes, resume, models or _MODELS, threads, file)
     if stored:
         raise UsageError(
-            "--stored says which self-test is made, and none is",
+            "--stored is an option of the self-test, and no self-test is asked for",
             place="gate",
-            hint="Write: ortbench gate --self-test --stored",
+            hint="Write 'ortbench gate --self-test --stored'",
         )
     if len(runs) != 2:
         raise UsageError(
-            f"two runs are compared, but {len(runs)} were given",
+            f"a gate compares two runs, but the number of runs given is {len(runs)}",
             place="gate",
-            hint="Write: ortbench gate BASELINE CONTENDER",
+            hint="Write 'ortbench gate BASELINE CONTENDER'",
         )
     return _compare(runs, limits, strict, accepted, results)
 

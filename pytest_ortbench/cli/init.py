@@ -102,10 +102,9 @@ def _refuse_specs(specs: Sequence[str]) -> None:
     for spec in specs:
         if not is_by_name(spec):
             raise UsageError(
-                f"{spec!r} is no model that a job can fetch",
+                f"{spec!r} is not a model that a CI job can fetch",
                 place="--model",
-                hint="Write zoo:NAME or builtin:NAME; files of the repository are found by "
-                "themselves",
+                hint="Write zoo:NAME or builtin:NAME. Files of the repository need no --model",
             )
 
 

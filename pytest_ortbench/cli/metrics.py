@@ -67,9 +67,9 @@ def command(results: Path, port: int, host: str, most: int) -> int:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
         raise UsageError(
-            f"{host}:{port} can't be listened on: {error.strerror or error}",
+            f"the address {host}:{port} can't be used: {error.strerror or error}",
             place="--port",
-            hint="Choose another one, or 0 for a free one",
+            hint="Choose another port, or 0 for any free one",
         ) from error
     try:
         say(f"http://{host}:{server.server_port}/metrics serves {results}; Ctrl-C ends it")

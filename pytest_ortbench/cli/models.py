@@ -113,7 +113,7 @@ def inspect_models(
     """Say what a model takes, what it holds, and what it would be fed by default.
 
     With --providers a session is made on each, and every node that the provider leaves to another
-    one is said, with what mends it where that was found: fixed sizes, another type, an older
+    one is named, with what fixes it where that was found: fixed sizes, another type, an older
     operator set. Nothing is measured.
 
     Exit code 1 if a provider leaves a node or refuses the model, 2 if something can't be read or

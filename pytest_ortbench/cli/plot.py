@@ -61,13 +61,13 @@ def command(
         raise UsageError(
             "a figure has only one latency limit",
             place="--slo, --p99",
-            hint="Name one of them",
+            hint="Give one of them",
         )
     if len(runs) > 1 and (slo is not None or p99 is not None):
         raise UsageError(
             "a latency limit is drawn in the figures of one run, not in those of a comparison",
             place="--slo" if p99 is None else "--p99",
-            hint="Leave it out, or name one RUN",
+            hint="Leave the option out, or name one RUN",
         )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
 

@@ -82,9 +82,7 @@ def create(specs: tuple[str, ...]) -> int:
 def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
     if everything == bool(labels):
-        raise UsageError(
-            "neither labels nor --all was given, or both were", hint="ortbench runtimes lists them"
-        )
+        raise UsageError("give either labels or --all", hint="'ortbench runtimes' lists the labels")
     environments = _environments()
     made = environments.all()
     names = {environment.manifest.label for environment in made}

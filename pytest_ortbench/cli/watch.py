@@ -68,7 +68,9 @@ def _newest(results: Path) -> Path:
             return stored.path
         warn(f"note: {stored.path} was skipped: {stored.problem}")
     raise UsageError(
-        "there is no run", place=str(results), hint="Start one, or name its folder: --results=DIR"
+        "the folder contains no run",
+        place=str(results),
+        hint="Start a run, or name the folder that has one: --results=DIR",
     )
 
 

@@ -235,7 +235,7 @@ def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, o
     if missing:
         raise case_error(
             f"the nodes can't be compared: the input {missing!r} gets no values",
-            "Reference and variant must share the names of their inputs",
+            "Export both with the same names of inputs",
             phase="accuracy",
         )
     return fed

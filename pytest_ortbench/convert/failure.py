@@ -87,7 +87,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
             f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
-            "Convert it on a machine with more memory, and add the file as a variant of the model",
+            "Convert the model on a machine with more memory, and add the file as a variant",
             kind="out_of_memory",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
@@ -101,8 +101,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     broken = _broken_weight(conversion)
     if broken:
         return conversion_failure(
-            f"{base} can't be made: the model's weights hold NaN, first in {broken!r}",
-            "Export the model again; its outputs are NaN with such weights",
+            f"{base} can't be made, since the weights contain NaN, first in {broken!r}",
+            "Export the model again. With such weights its outputs are NaN",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first_line = lines[0] if lines else "no message"
@@ -150,9 +150,9 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     of_model = file is not None and sources in file.parents
     return conversion_failure(
         f"{file or 'a file'} can't be used: {error.strerror}",
-        "The model and its external data must exist and be readable until the run ends"
+        "Run again. The model and its external data must stay readable until the run ends"
         if of_model
-        else "Check that it exists and is readable",
+        else "Check that the file exists and is readable",
         kind="error",
     )
 

@@ -162,7 +162,7 @@ def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
     weighted = with_weights(model)
     if weighted and not weighted.keys() - _without_bfloat16(model):
         raise unconverted(
-            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave out this precision for this model"
+            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave this precision out for this model"
         )
 
 

@@ -59,8 +59,7 @@ class Variants:
         Raises:
             WorkerError: if it can't be made; the same failure again for every further case.
         """
-        key = self._keys.get(conversion) or variant_key(conversion)
-        self._keys[conversion] = key
+        key = self._key(conversion)
         if key not in self._known:
             broken = self._broken.get(conversion.digest)
             self._known[key] = broken or self._obtain(key, conversion, case.sampling.timeout_s)
@@ -80,6 +79,19 @@ class Variants:
             unchecked=made.unchecked,
         )
         return replace(case, variant=variant)
+
+    def keeps(self, conversion: Conversion) -> bool:
+        """Return whether the file of a conversion is there, made by this run or an earlier one."""
+        try:
+            key = self._key(conversion)
+        except OSError:  # of calibration data that is gone, which making the file will tell
+            return False
+        return (self.folder / key).is_dir()
+
+    def _key(self, conversion: Conversion) -> str:
+        if conversion not in self._keys:
+            self._keys[conversion] = variant_key(conversion)
+        return self._keys[conversion]
 
     def _obtain(self, key: str, conversion: Conversion, timeout_s: float) -> Converted | Failure:
         deadline = time.monotonic() + timeout_s
@@ -124,8 +136,8 @@ class Variants:
 
 def _not_as_said(folder: Path) -> Failure:
     return conversion_failure(
-        f"the file in {folder} differs from what the conversion reported",
-        "Run it again; if it happens again, please report it",
+        f"the converted file in {folder} is not the one that the conversion reported",
+        "Run again. If this happens twice, please report it",
         kind="error",
     )
 
@@ -133,7 +145,7 @@ def _not_as_said(folder: Path) -> Failure:
 def _other_calibration() -> Failure:
     return case_failure(
         "the calibration data changed while the variant was made of it",
-        "Run it again when the data is complete",
+        "Run again when the data is complete",
         kind="error",
         phase=CHANGED_FILE,
     )

@@ -33,7 +33,7 @@ def refuse_without(module: str, extra: str, *, place: str) -> None:
     """
     if not is_installed(module):
         raise UsageError(
-            f"it needs the package {module}, which is not installed here",
+            f"the package {module!r} is needed, and it is not installed",
             place=place,
-            hint=install_command(extra),
+            hint=f"Run: {install_command(extra)}",
         )

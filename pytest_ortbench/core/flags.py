@@ -17,7 +17,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "NONFINITE",
         "bars",
         "outputs hold NaN or infinity",
-        "Check the model, its inputs and the provider; the accuracy can't be judged.",
+        "Check the model, its inputs and the provider. The accuracy can't be judged.",
     ),
     flag_kind(
         "EMULATED",
@@ -29,19 +29,22 @@ _STANDARD: tuple[FlagKind, ...] = (
         "INACCURATE",
         "bars",
         "the accuracy of the outputs, or the task metric, is below the minimum for this precision",
-        "Do not deploy it as it is; see the accuracy columns, or set a limit that your task "
-        "allows.",
+        "Do not deploy this variant as it is. See the accuracy columns, or set a limit that your "
+        "task allows.",
     ),
     flag_kind(
         "UNJUDGED",
         "bars",
         "accuracy, placement, warm-up, the labelled task or the export could not be judged for "
         "lack of evidence",
-        "The last lines name it and the reason; real inputs (--ort-inputs) or labels "
-        "(--ort-dataset) often help.",
+        "The last lines say what and why. Real inputs (--ort-inputs) or labels (--ort-dataset) "
+        "often help.",
     ),
     flag_kind(
-        "SHAPES", "bars", "the two sides had different inputs", "Compare them with equal shapes."
+        "SHAPES",
+        "bars",
+        "the two sides had different inputs",
+        "Compare both sides with equal shapes.",
     ),
     flag_kind(
         "UNSTEADY",
@@ -108,21 +111,21 @@ _STANDARD: tuple[FlagKind, ...] = (
         "IDLE-LINK",
         "notes",
         "a link of the chain of providers ran no computing node",
-        "The lines of the chain say whether an earlier link took its nodes, and which order gives "
-        "it some; without such an order, leave the link out.",
+        "The lines of the chain say whether an earlier link took the nodes, and which order gives "
+        "this link some. Without such an order, leave the link out.",
     ),
     flag_kind(
         "SOFTWARE",
         "notes",
         "the device is a program on this machine's CPU, in the place of a GPU or an accelerator",
-        "The row shows that the model runs there and what its outputs are; measure latency on the "
+        "The row shows that the model runs there and what its outputs are. Measure latency on the "
         "hardware.",
     ),
     flag_kind(
         "IN-TURN",
         "notes",
         "callers of one session waited for each other, since the provider runs one at a time",
-        "A latency includes the wait; several processes (--ort-processes) may raise throughput.",
+        "A latency includes the wait. Several processes (--ort-processes) may raise throughput.",
     ),
     flag_kind(
         "PYTHON-OPS",
@@ -135,8 +138,8 @@ _STANDARD: tuple[FlagKind, ...] = (
         "UNCONFIRMED",
         "notes",
         "an option was given, and nothing shows that it has an effect",
-        "The HTML report and the document name the option; read the number as if it were not "
-        "set, unless you know that it has an effect.",
+        "The HTML report and the document name the option. Read the number as if the option were "
+        "not set, unless you know that it has an effect.",
     ),
     flag_kind(
         "RESOLUTION",
@@ -166,19 +169,19 @@ _STANDARD: tuple[FlagKind, ...] = (
         "NEIGHBOUR",
         "notes",
         "another process used the device before or after the runs",
-        "Stop it and measure again.",
+        "Stop that process, and measure again.",
     ),
     flag_kind(
         "BIMODAL",
         "notes",
         "durations fall into two groups",
-        "See the distribution plot; the median hides one of the groups.",
+        "See the distribution plot. The median hides one of the groups.",
     ),
     flag_kind(
         "SPREAD",
         "notes",
         "medians of the worker processes differ by more than 10 % and by more than their intervals",
-        "Rely on the interval, not on the value; more --ort-workers narrow it.",
+        "Rely on the interval, not on the value. More --ort-workers narrow the interval.",
     ),
     flag_kind(
         "ONE-WORKER",
@@ -190,20 +193,20 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "FEWER-WORKERS",
         "notes",
-        "not every worker finished within --ort-timeout; the samples of the others are used",
+        "not every worker finished within --ort-timeout, and the samples of the others are used",
         "Raise --ort-timeout, or ask for fewer --ort-workers.",
     ),
     flag_kind(
         "BUDGET",
         "notes",
-        "it was measured for less time than without --ort-budget",
-        "Its interval is wider and holds as often; raise --ort-budget, or ask for fewer cases.",
+        "the case was measured for less time than without --ort-budget",
+        "The interval is wider, and holds as often. Raise --ort-budget, or request fewer cases.",
     ),
     flag_kind(
         "INPUT-DEPENDENT",
         "notes",
         "the work depends on the input values, and these were random",
-        "The row is valid for one random set; measure it with real inputs (--ort-inputs).",
+        "The row is valid for one random set. Measure with real inputs (--ort-inputs).",
     ),
     flag_kind(
         "SUBNORMAL",
@@ -216,20 +219,20 @@ _STANDARD: tuple[FlagKind, ...] = (
         "CONSTANT",
         "notes",
         "every output consists of one repeated value",
-        "Check the inputs; the measured work may differ from the model's real work.",
+        "Check the inputs. The measured work may differ from the model's real work.",
     ),
     flag_kind(
         "EMPTY",
         "notes",
         "every output is empty",
-        "A model that finds nothing does less work than on real inputs (--ort-inputs); with "
+        "A model that finds nothing does less work than on real inputs (--ort-inputs). With "
         "empty inputs, the time is that of the call alone.",
     ),
     flag_kind(
         "NAN-INPUTS",
         "notes",
         "the inputs of the measured runs hold NaN or infinity",
-        "Check how they were made, unless the model reads NaN as a missing value.",
+        "Check how the inputs were made, unless the model reads NaN as a missing value.",
     ),
 )
 

@@ -28,11 +28,11 @@ CAUSES: dict[str, str] = {
     "workload": "the two runs did different work",
     "shared": "times of two runs can't be compared on a shared machine",
     "yardstick": "the two runs have no yardstick in common, or its turns do not compare",
-    "canary": "the machine itself changed, or that is not known",
+    "canary": "the machine itself changed, or may have changed",
     "limits": "there is no baseline, so only absolute limits were checked",
     "removed": "the case is no longer planned",
     "time": "the time limit of the case was reached",
-    "budget": "the budget of the run has no time for the launches that it takes",
+    "budget": "the budget of the run has no time for the launches that a verdict takes",
     "suite": "among so many cases the slowdown is not significant",
     "unconfirmed": "a second measurement did not find the slowdown again",
     "launches": "the launches neither show nor exclude a slowdown of the margin",
@@ -51,7 +51,7 @@ MODEL_SAME, MODEL_CHANGED, MODEL_UNPROVEN = "same", "changed", "unproven"
 #: How the model files of the two sides of a case are related.
 MODEL_RELATIONS: dict[str, str] = {
     MODEL_SAME: "the content is the same",
-    MODEL_CHANGED: "it is the same model, and its file changed",
+    MODEL_CHANGED: "the model is the same, and its file changed",
     MODEL_UNPROVEN: "the content differs, and only names and folders suggest the same model",
 }
 

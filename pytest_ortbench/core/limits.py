@@ -103,10 +103,10 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     metric = metrics.get(name)
     if metric is None and name in SIDE_METRICS:
         raise UsageError(
-            f"{name!r} in {text!r} compares the two sides of a gate, and a single case has no "
-            "other side",
+            f"{name!r} in {text!r} compares the two sides of a gate, but a limit holds for one "
+            "case",
             place=place,
-            hint=f"Write --ort-gate={name}:>=VALUE beside --ort-against=SIDE",
+            hint=f"Write --ort-gate={name}:>=VALUE --ort-against=SIDE",
         )
     if metric is None:
         raise UsageError(
@@ -116,7 +116,7 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     limit = Limit(
         metric=metric,
         op=match["op"] or "<=",
-        value=parse_amount(written, metric.unit, place=place),
+        value=parse_amount(written, metric.unit, place=place, of=name),
         text=text.strip(),
     )
     if limit.value and metric.unit in ASKING_FOR_A_UNIT and not has_unit(written):

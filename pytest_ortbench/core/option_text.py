@@ -98,7 +98,11 @@ def read_memory(written: OptionText) -> int:
 def read_path(text: str, written: OptionText) -> Path:
     """Read one path; a relative one starts at the folder of the option."""
     if not text.strip() or "\0" in text:
-        raise UsageError(f"{text!r} is not a path", place=written.place, hint="Write a path")
+        raise UsageError(
+            f"{text!r} is not a path",
+            place=written.place,
+            hint="Write the path of a file or folder",
+        )
     return written.base / Path(text.strip()).expanduser()
 
 
@@ -114,7 +118,7 @@ def read_input_path(written: OptionText) -> Path:
         raise UsageError(
             f"{str(path)!r} does not exist",
             place=written.place,
-            hint="Name a file of arrays (.npz, .npy, .pb), a folder of them or of photos or WAV "
+            hint="Name a file of arrays (.npz, .npy, .pb), a folder of arrays, photos or WAV "
             "files, or a text file",
         )
     return path
@@ -127,7 +131,7 @@ def read_label_file(written: OptionText) -> Path:
         raise UsageError(
             f"the file {str(path)!r} does not exist",
             place=written.place,
-            hint="Name a CSV file of file names and labels: cat.jpg,3",
+            hint="Name a CSV file that has a file name and its label on each line, e.g. cat.jpg,3",
         )
     return path
 

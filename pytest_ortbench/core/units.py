@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_ortbench.core.errors import UsageError
 
@@ -42,13 +42,14 @@ ASKING_FOR_A_UNIT: dict[str, tuple[str, str]] = {
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*$")
 
 
-def parse_amount(text: str, unit: str, *, place: str) -> float:
+def parse_amount(text: str, unit: str, *, place: str, of: str = "this value") -> float:
     """Read ``30 ms`` or ``500MB`` as a number in the SI unit ``unit``.
 
     Args:
         text: What the user wrote: a number and an optional unit (without one, ``unit`` is meant).
         unit: A key of :data:`FACTORS`.
         place: Where it was written, for the message.
+        of: What has the amount, for the message.
 
     Raises:
         UsageError: if the number or its unit can't be read.
@@ -63,16 +64,22 @@ def parse_amount(text: str, unit: str, *, place: str) -> float:
         raise UsageError(f"{text!r} is not a {named}", place=place, hint=f"Write e.g. '{example}'")
     number, written = match.groups()
     if written and written not in known:
-        fitting = ", ".join(sorted(name for name in known if name))
+        fitting = sorted(filter(None, known), key=known.__getitem__)
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which this value can't have",
+            f"{text!r} has the unit {written!r}, which {of} can't have",
             place=place,
-            hint=f"Write one of {fitting}" if fitting else f"Write {number} alone",
+            hint=_with_a_unit(number, fitting),
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
-        raise UsageError(f"{text!r} is not finite", place=place)
+        raise UsageError(f"{text!r} is not finite", place=place, hint="Write a smaller number")
     return value
+
+
+def _with_a_unit(number: str, fitting: Sequence[str]) -> str:
+    if len(fitting) > 1:
+        return f"Write one of {', '.join(fitting)}"
+    return f"Write {number} {fitting[0]}" if fitting else f"Write {number} alone"
 
 
 def has_unit(text: str) -> bool:
@@ -110,7 +117,9 @@ def parse_duration(text: str, *, place: str) -> float:
         )
     if written not in FACTORS["s"]:
         raise UsageError(
-            f"{text!r} is written in {written!r}, which is no unit of time", place=place, hint=hint
+            f"{text!r} has the unit {written!r}, which is not a unit of time",
+            place=place,
+            hint=hint,
         )
     value = float(number) * FACTORS["s"][written]
     if not 0 < value < math.inf:
@@ -144,7 +153,7 @@ def parse_span(text: str, *, place: str) -> float:
             hint = f"Write {number}m for minutes, or {number}s for seconds"
             raise UsageError(f"{text!r} has no unit", place=place, hint=hint)
         raise UsageError(
-            f"{text!r} is written in {unit!r}, which is no unit of time", place=place, hint=hint
+            f"{text!r} has the unit {unit!r}, which is not a unit of time", place=place, hint=hint
         )
     return sum(float(number) * _SPANS[unit] for number, unit in parts)
 

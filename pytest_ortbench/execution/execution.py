@@ -257,7 +257,7 @@ class Execution:
                 "the variant that was timed is gone, and a new conversion gives "
                 f"another file (SHA-256 {case.variant.digest[:12]}, not "
                 f"{timed.digest[:12]})",
-                "Measure it again, without --ort-resume",
+                "Measure the case again, without --ort-resume",
                 kind="error",
                 phase="convert",
             )
@@ -297,9 +297,9 @@ class Execution:
         """Keep a failure of a case that was ended from outside, so that no test begins it again."""
         if planned.case.key not in self._results:
             failure = case_failure(
-                f"its measurement was ended by {reason}",
-                "The first test of a case measures for all its tests: raise the limit that "
-                "it reached, or measure for a shorter time (--ort-time, --ort-workers)",
+                f"the measurement was ended by {reason}",
+                "The first test of a case measures for all its tests. Raise the time limit of "
+                "that test, or measure for a shorter time (--ort-time, --ort-workers)",
                 kind="error",
                 phase="measure",
             )
@@ -382,7 +382,7 @@ def sound(result: CaseResult) -> CaseResult:
         status="error",
         failure=case_failure(
             f"{_NO_SENSE}: {fault}",
-            "This is a defect of pytest-ortbench; please report it",
+            "This is a defect of pytest-ortbench. Please report it",
             kind="error",
             phase="measure",
         ),

@@ -247,8 +247,7 @@ def _require_work(case: Case, first: OutputCheck) -> None:
     empty = [spec.name for spec in case.inputs if 0 in spec.shape and not spec.path]
     if empty and first.empty:
         raise case_error(
-            f"every output and the input {empty[0]!r} are empty: there is nothing to "
-            "compute, so nothing is timed",
+            f"every output and the input {empty[0]!r} are empty, so there is nothing to time",
             "Set a size with --ort-dims, or use real inputs (--ort-inputs)",
             phase="first",
         )
@@ -295,8 +294,8 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
     asked = " or ".join(required(placement))
     return case_failure(
-        f"no computing node ran on {asked}; nodes ran on {ran or 'nothing'}",
-        f"Operators that it did not run: {elsewhere}{_open(case)}",
+        f"no computing node ran on {asked}. The nodes ran on {ran or 'nothing'}",
+        f"Operators that {asked} did not run: {elsewhere}{_open(case)}",
         kind="fallback",
         phase="profile",
     )

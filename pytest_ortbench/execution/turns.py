@@ -89,7 +89,7 @@ def _without_turn(case: Case, total_s: float) -> CaseResult:
     failure = Failure(
         kind="timeout",
         phase="start",
-        message=f"not measured: its shortest measurement needs more than is left of the budget of "
+        message=f"the shortest measurement of this case needs more than is left of the budget of "
         f"{clock_words(total_s)}",
         hint=_HINT,
         tells_phase=True,

@@ -107,8 +107,8 @@ def _import(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unavailable",
-            f"{text}: another distribution of ONNX Runtime was installed over it or removed",
-            "Uninstall every distribution of onnxruntime and install one again",
+            f"{text}: another distribution of ONNX Runtime was installed over it, or removed",
+            "Uninstall every distribution of onnxruntime, and install one again",
         )
     if refusal.error == "NumpyMismatch":
         return failure_of(

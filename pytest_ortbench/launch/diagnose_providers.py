@@ -220,10 +220,9 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     told = [link.options["device_type"] for link in provider.links if "device_type" in link.options]
     device = next(iter(told), provider.device) or "the requested device"
     return case_failure(
-        f"OpenVINO could not compile the model for {device} and runs it on its CPU instead",
-        "The native log may contain the reason; "
-        "--ort-session-option=session.disable_cpu_ep_fallback=1 turns it into an error with "
-        "the reason. openvino:CPU measures the CPU",
+        f"OpenVINO could not compile the model for {device} and runs the model on the CPU instead",
+        "With --ort-session-option=session.disable_cpu_ep_fallback=1 the case fails with "
+        "OpenVINO's reason. --ort-providers=openvino:CPU measures the CPU",
         kind="fallback",
         phase="session",
     )

@@ -215,7 +215,7 @@ class WorkerProcess:
         except OSError as error:
             raise case_error(
                 f"{command[0]} can't be started: {error.strerror or error}",
-                f"Check the interpreter of the runtime {runtime.label!r}",
+                f"Correct the command of the runtime {runtime.label!r}",
                 kind="unavailable",
                 phase="start",
             ) from error

@@ -138,8 +138,8 @@ def _short(content: str) -> str:
 
 def _changed(path: Path, how: str) -> WorkerError:
     return case_error(
-        f"{path} has changed since it was collected: it {how}",
-        "Run it again when the file is complete; results of the other content are not kept",
+        f"{path} has changed since pytest collected it ({how})",
+        "Run again when the file is complete. Results of the other content are not kept",
         kind="error",
         phase=CHANGED_FILE,
     )

@@ -222,7 +222,7 @@ def _require_free(port: int) -> None:
     except OSError as error:
         raise case_error(
             f"port {port} of loopback can't be had: {error}",
-            "Choose another one: --ort-serve-port=PORT",
+            "Choose another port: --ort-serve-port=PORT",
             kind="unavailable",
             phase="start",
         ) from error

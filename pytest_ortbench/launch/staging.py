@@ -140,7 +140,7 @@ class StagedFiles:
         if dataset.user_code:
             raise case_error(
                 f"the runtime {self._runtime!r} can't read the files of {dataset.label}",
-                "Store the samples and labels in an .npz file, which is sent there",
+                "Store samples and labels in an .npz file. Such a file is sent to the runtime",
                 kind="error",
                 phase="files",
             )

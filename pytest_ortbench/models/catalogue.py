@@ -179,9 +179,15 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     try:
         document = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
     except OSError as error:
-        raise UsageError(f"the file can't be read ({error.strerror})", place=str(path)) from None
+        raise UsageError(
+            f"the file can't be read ({error.strerror})",
+            place=str(path),
+            hint="Correct its permissions, or remove the file",
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"the file is not valid TOML ({error})", place=str(path)) from None
+        raise UsageError(
+            f"the file is not valid TOML ({error})", place=str(path), hint="Correct that line"
+        ) from None
     return {name: _entry(name, table, path) for name, table in document.items()}
 
 
@@ -246,7 +252,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
     needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
     for key in needs.get(given[0], ()):
         if not getattr(entry, key):
-            raise UsageError(f"{given[0]} needs {key}", place=place)
+            raise UsageError(f"{given[0]} is given without {key}", place=place, hint=f"Add {key}")
     if entry.package and "==" not in entry.package:
         raise UsageError(
             f"package {entry.package!r} has no fixed version",
@@ -257,7 +263,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
         raise UsageError(
             f"sha256 is {entry.sha256!r}, not 64 hexadecimal digits in lower case",
             place=place,
-            hint="sha256sum FILE prints them",
+            hint="Run 'sha256sum FILE', and copy what is printed",
         )
     if any(
         size < 0 for sizes in (entry.dims, *entry.workloads.values()) for size in sizes.values()

@@ -74,15 +74,15 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
         what, size = f"can't be read ({error.strerror or error})", 0
     if what:
         raise ModelError(
-            f"its external data {location!r} {what}",
+            f"the external data {location!r} {what}",
             place=str(model_path),
-            hint="Put it beside the model, where the exporter wrote it",
+            hint="Put the data beside the model, where the exporter wrote it",
         )
     if _is_elsewhere(path, model_path):
         raise _refused(f"{location!r} is a link to a file outside the model's folder", model_path)
     if size < end:
         raise ModelError(
-            f"its external data {location!r} is truncated: {size:,} bytes of {end:,}",
+            f"the external data {location!r} is truncated, with {size:,} of {end:,} bytes",
             place=str(model_path),
             hint="Fetch or export it again",
         )
@@ -137,7 +137,7 @@ def _refused(what: str, model_path: Path) -> ModelError:
     return ModelError(
         f"refused: the external data {what}",
         place=str(model_path),
-        hint="External data must be in the folder of the model or below it",
+        hint="Move the data into the folder of the model or below, and export the model again",
     )
 
 

@@ -96,7 +96,7 @@ def _refuse_others(*places: Path) -> None:
         others = other_writers(place)
         if others:
             raise ModelError(
-                f"{others}, but fetched and built models are kept there",
+                f"{others}. Fetched and built models would be kept there",
                 place=str(place),
                 hint="Set a folder of your own with ORTBENCH_CACHE",
             )
@@ -193,7 +193,7 @@ def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[s
         size = entry.download_bytes or entry.size_bytes
         amount = f", {format_amount(size, 'bytes')}" if size else ""
         raise ModelError(
-            f"offline ({variable} is set): would have fetched {entry.origin}{amount}",
+            f"{variable} is set, so {entry.origin}{amount} is not fetched",
             place=entry.name,
             hint=_by_hand(entry, target),
         )
@@ -225,15 +225,17 @@ def _check_digest(entry: CatalogueEntry, path: Path) -> None:
 
 def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
-        f"{entry.origin} has SHA-256 {found[:16]}…, the catalogue says {entry.sha256[:16]}…",
+        f"{entry.origin} has SHA-256 {found[:16]}…, but the catalogue says {entry.sha256[:16]}…",
         place=entry.name,
-        hint=f"It is not the file that {entry.place} describes, so it is not used",
+        hint=f"The file is not used. Correct sha256 in {entry.place}, or the address",
     )
 
 
 def _no_member(entry: CatalogueEntry) -> ModelError:
     return ModelError(
-        f"{entry.package} holds no {entry.member!r}", place=entry.name, hint=f"See {entry.place}"
+        f"{entry.package} contains no {entry.member!r}",
+        place=entry.name,
+        hint=f"Correct the entry in {entry.place}",
     )
 
 

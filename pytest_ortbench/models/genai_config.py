@@ -93,7 +93,7 @@ class GenaiConfig:
         for kind, name, known in named:
             if name and name not in known:
                 raise ModelError(
-                    f"it names {kind} {name!r}, but {self.files['decoder']} has no such {kind}",
+                    f"{kind} {name!r} is named, but {self.files['decoder']} has no such {kind}",
                     place=str(self.folder / GENAI_CONFIG),
                     hint=did_you_mean(name, known),
                 )
@@ -140,13 +140,13 @@ def read_genai_config(folder: Path) -> GenaiConfig:
     if not files.get("decoder"):
         pipeline = isinstance(decoder.get("pipeline"), list)
         raise ModelError(
-            "its decoder is a pipeline of several files, which can't be measured as one model"
+            "the decoder is a pipeline of several files, which can't be measured as one model"
             if pipeline
-            else "it names no file: model.decoder.filename is missing",
+            else "model.decoder.filename is missing, so no model file is named",
             place=str(place),
             hint="Name one of the .onnx files"
             if pipeline
-            else 'Write "filename": "model.onnx" into its section model.decoder',
+            else 'Write "filename": "model.onnx" into the section model.decoder',
         )
     for part, name in files.items():
         if name and not _is_file(folder / name):
@@ -205,19 +205,23 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise ModelError(f"it can't be read ({error.strerror})", place=str(place)) from None
+        raise ModelError(f"the file can't be read ({error.strerror})", place=str(place)) from None
     except UnicodeDecodeError:
         raise ModelError(
-            "it is not written in UTF-8", place=str(place), hint="Save it as UTF-8"
+            "the file is not written in UTF-8", place=str(place), hint="Save the file as UTF-8"
         ) from None
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"it is not valid JSON ({error})",
+            f"the file is not valid JSON ({error})",
             place=str(place),
-            hint="Correct it there, or name one of the .onnx files",
+            hint="Correct that line, or name one of the .onnx files",
         ) from None
     if not isinstance(value, dict):
-        raise ModelError("it does not contain a JSON object", place=str(place))
+        raise ModelError(
+            "the file does not contain a JSON object",
+            place=str(place),
+            hint="Name one of the .onnx files",
+        )
     return value, data.startswith(codecs.BOM_UTF8)
 
 
@@ -227,7 +231,7 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
         raise ModelError(
             f"{where} has no section {name!r}",
             place=str(place),
-            hint="It is not a configuration of onnxruntime-genai; write one with its builder, or "
-            "name one of the .onnx files",
+            hint="Write the file with the builder of onnxruntime-genai, or name one of the .onnx "
+            "files",
         )
     return section

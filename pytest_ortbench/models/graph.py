@@ -116,7 +116,7 @@ def read_model(
     )
     fault = next(faults_of(model, name), None)
     if fault is not None:
-        raise ModelError(f"contradicts itself: {fault}", place=str(path))
+        raise ModelError(f"the graph contradicts itself: {fault}", place=str(path))
     return model
 
 
@@ -177,7 +177,7 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
             f"the catalogue's axes {list(axes)} of input {info.name!r} do not fit the model's "
             f"{list(declared or ())}",
             place=str(path),
-            hint=f"Name as many axes as the input has: {len(declared or ())}",
+            hint=f"Name {len(declared or ())} axes, as many as the input has",
         )
     return tuple(axes)
 

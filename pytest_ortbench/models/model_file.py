@@ -83,7 +83,7 @@ def read_model_file(path: Path) -> ModelFile:
     size = regular_size(path)
     if not _is_utf_8(path):
         raise ModelError(
-            "its path is not UTF-8, and ONNX Runtime can't open other paths",
+            "the path is not UTF-8, and ONNX Runtime opens no other paths",
             place=str(path),
             hint="Rename the file or its folder",
         )
@@ -94,7 +94,9 @@ def read_model_file(path: Path) -> ModelFile:
     digest = _digest(path, external)
     if stamp_of(path) != stamp:
         raise ModelError(
-            "changed while it was read", place=str(path), hint="Try again when it is complete"
+            "the file changed while it was read",
+            place=str(path),
+            hint="Run again when the file is complete",
         )
     total = size + sum(item.size_bytes for item in external)
     return ModelFile(path=path, proto=proto, digest=digest, size_bytes=total, external=external)
@@ -160,9 +162,9 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
-            f"the file is {size:,} bytes large, but one protobuf file can't hold more than 2 GiB",
+            f"the file has {size:,} bytes, but a protobuf file has at most 2 GiB",
             place=str(path),
-            hint="Save it with external data (onnx.save with save_as_external_data=True)",
+            hint="Save the model with external data: onnx.save(…, save_as_external_data=True)",
         )
     try:
         proto = onnx.load(str(path), format="protobuf", load_external_data=False)

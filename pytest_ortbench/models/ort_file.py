@@ -58,8 +58,8 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         raise ModelError(
             "the file is not in ONNX Runtime's own format",
             place=str(path),
-            hint="Convert it again (python -m onnxruntime.tools.convert_onnx_models_to_ort), or "
-            "name the .onnx file",
+            hint="Run 'python -m onnxruntime.tools.convert_onnx_models_to_ort FILE.onnx', or name "
+            "the .onnx file",
         )
     return Model(
         name=name,

@@ -427,7 +427,8 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
     )
     if entry.sha256 and model.digest != entry.sha256:
         raise ModelError(
-            f"the file has SHA-256 {model.digest[:16]}…, the catalogue says {entry.sha256[:16]}…",
+            f"the file has SHA-256 {model.digest[:16]}…, but the catalogue says "
+            f"{entry.sha256[:16]}…",
             place=str(path),
             hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
         )
@@ -438,7 +439,8 @@ def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
     """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
     if entry.axes or entry.inputs:
         raise ModelError(
-            "the file is in ONNX Runtime's own format: axes and inputs can't be described for it",
+            "the catalogue describes axes or inputs of a file in ONNX Runtime's own format, which "
+            "is not possible",
             place=str(path),
             hint=f"Remove them from {entry.place} [{entry.name}]",
         )
@@ -450,7 +452,9 @@ def _read(found: _Found) -> Model | BrokenModel:
     try:
         hidden = namesake_of("onnx", "numpy")
         if hidden:
-            raise ModelError(f"it can't be read: {hidden}", place=found.path, hint=HOW_TO_MEND)
+            raise ModelError(
+                f"the file can't be read: {hidden}", place=found.path, hint=HOW_TO_MEND
+            )
         return replace(found.read(), place=found.place)
     except ModelError as error:
         broken = error

@@ -81,7 +81,7 @@ class Revision:
             raise UsageError(
                 f"{path} is outside the working tree {self.top}",
                 place=_PLACE,
-                hint="Only models of the working tree have earlier revisions",
+                hint="Name a model in the working tree. Other files have no earlier revisions",
             ) from None
 
     def _listed(self, inside: str) -> list[str]:
@@ -115,9 +115,9 @@ def revision(name: str, folder: Path) -> Revision:
         top = _git(folder, "rev-parse", "--show-toplevel").decode().strip()
     except ModelError as error:
         raise UsageError(
-            f"{str(folder)!r} is in no repository of git, so it has no revision {name!r}",
+            f"{str(folder)!r} is not in a Git repository, so there is no revision {name!r}",
             place=_PLACE,
-            hint="--ort-baseline=latest compares with a stored run",
+            hint="Compare with a stored run instead: --ort-baseline=latest",
         ) from error
     try:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
@@ -149,9 +149,9 @@ def _git(folder: Path, *arguments: str) -> bytes:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise ModelError(
-            f"git can't be run: {error}",
+            f"Git can't be run: {error}",
             place=_PLACE,
-            hint="Install git, or name a file as the side",
+            hint="Install Git, or compare with a file: --ort-against=model:PATH",
         ) from error
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip().splitlines()

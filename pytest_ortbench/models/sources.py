@@ -192,9 +192,9 @@ def read_source(source: SourceSpec, *, name: str, export: Export | None) -> Mode
         raise ModelError(source.refusal, place=source.path.name)
     if export is None:
         raise ModelError(
-            "this is code that makes a model, and it was not exported to ONNX yet",
+            "this is code that makes a model, not an ONNX file",
             place=source.text,
-            hint=f"Export it first: ortbench convert {source.text} -o net.onnx",
+            hint=f"Export the model first: 'ortbench convert {source.text} --output=net.onnx'",
         )
     kept = export(source.path, source.function)
     model = read_model(kept.path, name=name, source=f"export:{name}")

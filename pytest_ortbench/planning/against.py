@@ -162,9 +162,9 @@ class Against:
             return
         if self._set_already:
             raise UsageError(
-                f"both sides would be {self.side.label}, which the other options set already",
+                f"both sides would be {self.side.label}, which the other options already ask for",
                 place=_PLACE,
-                hint="Name another value here: it is the side to compare with",
+                hint="Name another value, the one to compare with",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(
@@ -369,7 +369,7 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     raise UsageError(
         f"{folder}/{file} could be compared with {both}",
         place="--ort-against",
-        hint=f"Put it into the folder of one of them, e.g. {folder}/{claimed[0].place}",
+        hint=f"Put the file into the folder of one of them, e.g. {folder}/{claimed[0].place}",
     )
 
 

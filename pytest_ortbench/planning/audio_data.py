@@ -116,8 +116,8 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
     raise UsageError(
         f"{str(path)!r} has {_rate_of(path)} samples per second, but the model takes {rate}",
         place="--ort-inputs",
-        hint="pip install 'pytest-ortbench[audio]' for resampling, or say "
-        f"{PLACE}=rate={_rate_of(path)} if the model takes that",
+        hint="To resample, run: pip install 'pytest-ortbench[audio]'. If the model takes that "
+        f"rate, write {PLACE}=rate={_rate_of(path)}",
     )
 
 
@@ -145,7 +145,7 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
         raise UsageError(
             f"{str(path)!r} can't be read as a WAV file ({error})",
             place="--ort-inputs",
-            hint="Write it as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
+            hint="Write the file as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
         ) from None
 
 

@@ -81,7 +81,7 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
 
 def _unbalanced(text: str, place: str) -> UsageError:
     return UsageError(
-        f"brackets in {text!r} do not match", place=place, hint="Close every bracket that opens"
+        f"the brackets in {text!r} do not match", place=place, hint="Close every bracket that opens"
     )
 
 
@@ -121,7 +121,7 @@ def parse_int(
     digits = stripped.removeprefix("+")
     if stripped.startswith("-") and _is_digits(stripped[1:]):
         raise UsageError(
-            f"{stripped} is too small, the least is {least}",
+            f"{stripped} is too small. The least is {least}",
             place=place,
             hint=f"Write e.g. {example}",
         )
@@ -134,13 +134,13 @@ def parse_int(
     number = int(digits)
     if number > most:
         raise UsageError(
-            f"{number} is too large, the most is {most}",
+            f"{number} is too large. The most is {most}",
             place=place,
             hint=f"Write e.g. {example}",
         )
     if number < least:
         raise UsageError(
-            f"{number} is too small, the least is {least}",
+            f"{number} is too small. The least is {least}",
             place=place,
             hint=f"Write e.g. {example}",
         )
@@ -214,7 +214,7 @@ def _spread(item: str, place: str) -> str:
             )
         if last - first >= _MOST_SIZES:
             raise UsageError(
-                f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes, the most is "
+                f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes. The most is "
                 f"{_MOST_SIZES}",
                 place=place,
                 hint="Write a shorter range, or single sizes",
@@ -235,7 +235,7 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
         raise UsageError(
             f"{item!r} is not a dimension with its sizes",
             place=place,
-            hint="Write NAME:SIZE with whole numbers, or several sizes: seq:128:512",
+            hint="Write e.g. seq:128, or seq:128:512 for several sizes",
         )
     return name, parts[first:]
 

@@ -99,7 +99,8 @@ def _bad(path: Path, what: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} {what}",
         place=PLACE,
-        hint="Name a file of boxes as COCO writes them: images, annotations and categories",
+        hint="Name a JSON file of boxes in the form of COCO, with images, annotations and "
+        "categories",
     )
 
 
@@ -191,10 +192,10 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             found.append(path)
     if missing:
         raise UsageError(
-            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are not there: "
-            f"{missing[0]!r}",
+            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are missing, "
+            f"e.g. {missing[0]!r}",
             place=PLACE,
-            hint="Say where they lie: --ort-inputs=photos/",
+            hint="Name the folder that has them: --ort-inputs=photos/",
         )
     return found
 

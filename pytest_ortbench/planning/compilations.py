@@ -111,8 +111,8 @@ class Compilations:
         kept = self._folders.whole(key)
         if kept is None:
             raise case_error(
-                f"the file in {folder} differs from what compiling it reported",
-                "Run it again; if it happens again, please report it",
+                f"the compiled file in {folder} is not the one that the compiler reported",
+                "Run again. If this happens twice, please report it",
                 kind="error",
                 phase="compile",
             )

@@ -18,7 +18,7 @@ from pytest_ortbench.planning.request import PlanRequest
 _BY_KERNELS = frozenset(
     {CPU, WEBGPU, "CUDAExecutionProvider", "ROCMExecutionProvider", "XnnpackExecutionProvider"}
 )
-_WITHOUT = "Measure it without --ort-compiled"
+_WITHOUT = "Leave --ort-compiled out"
 
 
 def compiled_refusal(case: Case, file: Model) -> Failure | None:
@@ -35,7 +35,7 @@ def compiled_refusal(case: Case, file: Model) -> Failure | None:
         return _refused(
             f"the runtime {case.runtime.label!r} receives single files, but a compiled model is "
             "kept on this machine",
-            "Measure it in a runtime of this machine",
+            "Measure the model in a runtime of this machine",
         )
     return _nothing_to_compile(file, case.provider)
 
@@ -55,7 +55,7 @@ def _foreign(file: Model, provider: Provider) -> Failure | None:
     return case_failure(
         f"the file is compiled for {', '.join(others) or 'a provider of ONNX Runtime'}, so "
         f"{provider.label} can't run it",
-        (f"Measure it with --ort-providers={owner}, or name" if owner else "Name")
+        (f"Use --ort-providers={owner}, or name" if owner else "Name")
         + " the model that it was compiled from",
         phase="session",
     )
@@ -69,9 +69,11 @@ def _bare_name(name: str) -> str:
 def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     """Why a provider compiles nothing of a file ahead, ``None`` if it may."""
     if not provider.is_execution_provider:
-        return _refused(f"{provider.name} is no provider of ONNX Runtime, which alone compiles so")
+        return _refused(
+            f"{provider.name} is not a provider of ONNX Runtime, and only those compile ahead"
+        )
     if provider.then:
-        return _refused(f"{provider.label} is a chain, which no provider compiles as a whole")
+        return _refused(f"{provider.label} is a chain, and no provider compiles a whole chain")
     if provider.name in _BY_KERNELS:
         return _refused(f"{provider.label} runs node by node and compiles nothing ahead")
     if file.compiled:
@@ -79,7 +81,7 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     if is_ort_file(Path(file.path)):
         return _refused(
             "a file in ONNX Runtime's own format can't be compiled ahead",
-            "Name the .onnx file that it was made from",
+            "Name the .onnx file",
         )
     return None
 

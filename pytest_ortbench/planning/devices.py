@@ -52,8 +52,7 @@ def device_options(
     if kind.device == "qnn":
         if device.lower() in ("saver", "ir"):
             raise UsageError(
-                f"qnn:{device.lower()} does not compute anything; it only writes down the "
-                "computation",
+                f"qnn:{device.lower()} computes nothing and only records the graph",
                 place=place,
                 hint="Write qnn:htp, qnn:gpu or qnn:cpu",
             )
@@ -63,7 +62,7 @@ def device_options(
     if kind.device == "ggml":
         return _known_device(kind, device, {"cpu": "cpu", "gpu": "gpu"}, "device", place)
     raise UsageError(
-        f"{kind.alias!r} does not take a device, but got {device!r}",
+        f"{kind.alias!r} takes no device, but {device!r} is given",
         place=place,
         hint=f"Write {kind.alias} alone, and set options with --ort-provider-option",
     )
@@ -124,7 +123,7 @@ def _hardware(kind: ProviderKind, device: str, place: str) -> str:
             f"{kind.alias!r} has no device {device!r}",
             place=place,
             hint=f"Write {kind.alias}:gpu, {kind.alias}:gpu.1 (the second one), {kind.alias}:npu, "
-            f"or an index among its devices: {kind.alias}:0",
+            f"or a number, {kind.alias}:0",
         )
     return device.removesuffix(".0")
 
@@ -162,6 +161,6 @@ def check_openvino(device: str, place: str) -> None:
         raise UsageError(
             f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
             place=place,
-            hint="Devices are CPU, GPU, GPU.1, NPU, AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU, "
-            "MULTI:GPU,CPU, in capitals where a comma follows",
+            hint="Devices are CPU, GPU, GPU.1, NPU, AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU and "
+            "MULTI:GPU,CPU. Write them in capitals where a comma follows",
         )

@@ -128,5 +128,7 @@ def refuse_encoder(runtime: Runtime) -> Failure | None:
     if runtime.shares_files:
         return None
     return case_failure(
-        "an encoder file can't be sent to a runtime that does not share files", phase="files"
+        "an encoder file can't be sent to a runtime that does not share files",
+        "Measure the model in a runtime of this machine",
+        phase="files",
     )

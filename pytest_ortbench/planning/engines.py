@@ -114,8 +114,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                "Install it with pip install 'pytest-ortbench[genai]', or measure in a "
-                f"runtime that has it: --ort-runtimes={_PACKAGE}",
+                "Run: pip install 'pytest-ortbench[genai]'. Or use a runtime that has the "
+                f"package: --ort-runtimes={_PACKAGE}",
                 kind="unavailable",
                 phase="import",
             )
@@ -124,7 +124,7 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives single files",
-                "Measure it there under --ort-engines=session",
+                "Use --ort-engines=session there",
                 phase="staging",
             )
         }
@@ -164,20 +164,20 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
     if not decoder.folder:
         return case_failure(
             "no genai_config.json refers to the file",
-            "Name a folder that has one, or measure it under --ort-engines=session",
+            "Name a folder that has this file, or use --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return case_failure(
-            f"{_PACKAGE} can't be used with it: {faults[0].told}{more}",
-            f"{faults[0].remedy}, or measure it under --ort-engines=session",
+            f"{_PACKAGE} can't be used with this model: {faults[0].told}{more}",
+            f"{faults[0].remedy}, or use --ort-engines=session",
         )
     if asked.depth and batch > 1:
         return case_failure(
-            f"{_PACKAGE} reads the tokens of {batch} sequences only once, so a prompt after "
-            "earlier tokens is not possible",
-            "Measure --ort-depth at batch 1, or under --ort-engines=session",
+            f"{_PACKAGE} reads the tokens of {batch} sequences only once, so no prompt can "
+            "follow earlier tokens",
+            "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
         )
     return None
 
@@ -194,7 +194,7 @@ def provider_refusal(case: Case) -> Failure | None:
     if asked is not None and asked.engine == GENAI and case.provider.then:
         return case_failure(
             f"{_PACKAGE} is given one provider, not the chain {case.provider.label}",
-            "Measure it under --ort-engines=session, or name one provider",
+            "Use --ort-engines=session, or name one provider",
         )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
@@ -205,7 +205,7 @@ def provider_refusal(case: Case) -> Failure | None:
     return case_failure(
         f"GroupQueryAttention on the CPU reads a prompt after {asked.depth} tokens for one "
         f"sequence only, not for {case.batch}",
-        "Measure --ort-depth at batch 1",
+        "Use --ort-batch-sizes=1 with --ort-depth",
     )
 
 
@@ -232,7 +232,7 @@ def _engine_refusal(case: Case) -> Failure | None:
         return None
     return case_failure(
         f"{title} does not run in a session of ONNX Runtime, so it has no {' and no '.join(asked)}",
-        f"Measure {case.provider.alias} in a run without it",
+        f"Measure {case.provider.alias} in a run without {asked[0]}",
     )
 
 
@@ -245,17 +245,17 @@ def _framework_refusal(case: Case) -> Failure | None:
     if source is None:
         return case_failure(
             f"{title} runs the source that a model was exported from, but this is an ONNX file",
-            "Name its source: --ort-models=FILE.py:FUNCTION",
+            "Name the source: --ort-models=FILE.py:FUNCTION",
         )
     if not case.runtime.shares_files:
         return case_failure(
             f"{title} runs the source, but runtime {case.runtime.label!r} receives single files",
-            "Measure it in a runtime of this machine",
+            "Measure the model in a runtime of this machine",
         )
     if source.library and kind is not None and source.library not in kind.libraries:
         return case_failure(
             f"{title} does not run a model of {source.library}",
-            f"Measure it under --ort-providers={source.framework}",
+            f"Use --ort-providers={source.framework}",
         )
     if kind is None or kind.runs_models_of(source.framework):
         return None
@@ -263,5 +263,5 @@ def _framework_refusal(case: Case) -> Failure | None:
     theirs = source.framework if owner is None else owner.title
     return case_failure(
         f"the model belongs to {theirs}, which {title} does not run",
-        f"Measure it under --ort-providers={source.framework}",
+        f"Use --ort-providers={source.framework}",
     )

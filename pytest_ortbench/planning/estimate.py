@@ -62,6 +62,11 @@ _TREES = {
     "ai.onnx.ml::TreeEnsembleRegressor",
 }
 
+#: Starts of a process that a conversion takes, with the tools that it imports, and that compiling
+#: ahead takes; and how fast both go through a file.
+_STARTS_OF_CONVERSION, _CONVERTED_BYTES_A_S = 4.0, 2e7
+_STARTS_OF_COMPILATION, _COMPILED_BYTES_A_S = 2.0, 2e7
+
 #: A pass that does not say what it takes: one worker that starts, warms up and does something.
 _ANY_PASS_S = 1.0
 
@@ -205,6 +210,10 @@ class Costs:
             total_s += expected.total_s
         return total_s
 
+    def start_of(self, runtime: str) -> float:
+        """Return about how long a process of a runtime takes to start."""
+        return self.start_s.get(runtime, self.usual_start_s)
+
     def _known(self, case: Case) -> _Seen:
         """Say what a case took, or another one of its model, or what is guessed."""
         seen = self._of_case.get(case.key)
@@ -212,9 +221,21 @@ class Costs:
             return seen
         seen = self._of_model.get(_alike(case))
         if seen is None:
-            return _guessed(case, self.start_s.get(case.runtime.label, self.usual_start_s))
+            return _guessed(case, self.start_of(case.runtime.label))
         more = _elements(case) / max(1, seen.elements)
         return replace(seen, inference_s=seen.inference_s * more)
+
+
+def conversion_takes_s(case: Case, costs: Costs) -> float:
+    """Return about how long the file of a precision takes that is not there yet."""
+    size_s = case.model.size_bytes / _CONVERTED_BYTES_A_S
+    return _STARTS_OF_CONVERSION * costs.start_of("current") + size_s
+
+
+def compilation_takes_s(case: Case, costs: Costs) -> float:
+    """Return about how long a provider takes to compile a file that is not there yet."""
+    size_s = case.variant.size_bytes / _COMPILED_BYTES_A_S
+    return _STARTS_OF_COMPILATION * costs.start_of(case.runtime.label) + size_s
 
 
 def _alike(case: Case) -> tuple[object, ...]:

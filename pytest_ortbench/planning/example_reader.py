@@ -96,14 +96,16 @@ class ExampleReader:
 
 
 def _no_input(kind: str, model: Model) -> UsageError:
-    inputs = ", ".join(f"{info.name} {info.type} {list(info.shape or ())}" for info in model.inputs)
+    inputs = ", ".join(
+        f"{info.name!r} {info.type} {list(info.shape or ())}" for info in model.inputs
+    )
     wants = {
-        "images": "three or four axes, one of which counts 1 or 3 channels",
+        "images": "three or four axes with 1 or 3 channels",
         "audio": "floats with one long axis",
-        "text": "integers named input_ids",
+        "text": "integers and the name input_ids",
     }[kind]
     return UsageError(
-        f"no input of model {model.name!r} accepts {kind} ({wants}); its inputs: {inputs}",
+        f"model {model.name!r} takes no {kind}: no input has {wants}. The inputs are {inputs}",
         place="--ort-inputs",
-        hint="Use arrays in an .npz file, or a function: --ort-dataset=FILE.py:FUNCTION",
+        hint="Use --ort-inputs=FILE.npz, or --ort-dataset=FILE.py:FUNCTION",
     )

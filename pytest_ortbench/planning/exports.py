@@ -176,7 +176,7 @@ class Exports:
         if not (self._folders.read(target) and _holds(target, record) and _is_current(record)):
             raise case_error(
                 f"{text} changed while it was exported",
-                "Run it again",
+                "Run again when the file is complete",
                 kind="error",
                 phase="export",
             )

@@ -127,7 +127,9 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
     variants = keys.get("variants", {})
     if not isinstance(variants, Mapping):
         raise UsageError(
-            f"variants is {variants!r}", place=place, hint='Write variants.qat = "qat.onnx"'
+            f"variants is {variants!r}, not a table",
+            place=place,
+            hint='Write variants.qat = "qat.onnx"',
         )
     folder = table.file.parent
     encoder, first = (_text(keys, key, place) for key in ("encoder", "first_step"))
@@ -148,7 +150,9 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
     place = f"{place} variants.{name}"
     if name in PRECISIONS:
         raise UsageError(
-            f"{name!r} is the name of a precision", place=place, hint="Give it another name"
+            f"{name!r} is already the name of a precision",
+            place=place,
+            hint="Give the variant another name",
         )
     if isinstance(value, str) and value:
         return Member(spec=_rebased(value, folder))
@@ -172,10 +176,12 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
 
 def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise UsageError(f"it is {value!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(f"the entry is {value!r}, not a table", place=place, hint=_EXAMPLE)
     for key in value:
         if key not in known:
-            raise UsageError(f"unknown key {key!r}", place=place, hint=did_you_mean(key, known))
+            raise UsageError(
+                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, known)
+            )
     return value
 
 

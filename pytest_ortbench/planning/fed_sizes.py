@@ -35,10 +35,14 @@ def check_work(model: Model, specs: Sequence[InputSpec]) -> None:
         info.shape is not None and 0 in info.shape for info in model.outputs
     ):
         return
+    axis = empty.shape.index(0)
+    declared = next(info.shape for info in model.inputs if info.name == empty.name) or empty.shape
     raise refusal(
-        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0, and "
-        "every output is empty: there is nothing to compute, so nothing is timed",
-        hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
+        f"axis {axis} of input {empty.name!r} has size 0, and "
+        "every output is empty, so there is nothing to time",
+        hint="Export the model with another size, or an open one"
+        if isinstance(declared[axis], int)
+        else "Set a size with --ort-dims, or use real inputs (--ort-inputs)",
     )
 
 
@@ -69,12 +73,15 @@ def check_size(
     for axis, size in enumerate(fed):
         symbol = shape[axis]
         if size < 0:
-            raise refusal(f"{symbol} of input {info.name!r} comes out as {size}, below zero")
+            raise refusal(
+                f"{symbol} of input {info.name!r} is computed as {size}, which is below zero",
+                hint="Set other sizes with --ort-dims",
+            )
         if size == 0 and isinstance(symbol, str) and not may_be_empty:
             how = sizes.of(symbol, size).how
             raise refusal(
-                f"axis {axis} of input {info.name!r} has size 0 ({how}): there is nothing to "
-                "compute, so nothing is timed",
+                f"axis {axis} of input {info.name!r} has size 0 ({how}), so there is "
+                "nothing to time",
                 hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
             )
     element = info.type.rsplit("(", 1)[-1].rstrip(")")

@@ -221,7 +221,7 @@ def _check_names(axes: ModelAxes, dims: Mapping[str, int]) -> None:
                 place="--ort-dims",
                 hint=did_you_mean(name, known)
                 if known
-                else "All its sizes are fixed in the file: leave --ort-dims out",
+                else "All sizes are fixed in the file. Leave --ort-dims out",
             )
 
 
@@ -232,7 +232,7 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
             raise refusal(
                 f"batch size {batch} was requested, but the model does not state how many axes "
                 f"input {axis.unranked!r} has, so no batch axis is known",
-                hint="Leave out --ort-batch-sizes: one inference is then one item",
+                hint="Leave --ort-batch-sizes out. One inference then counts as one item",
             )
         return
     if axis.fixed is None or (axis.refused and not axis.certain):
@@ -242,9 +242,9 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
             raise refusal(
                 f"batch size {batch} was requested, but model {axes.model.name!r} has no batch "
                 "axis" + (f": {told}" if told else ""),
-                hint=f"Measure it at batch 1; --ort-dims={name}:{batch} sets that size"
+                hint=f"Use --ort-batch-sizes=1. --ort-dims={name}:{batch} sets that size"
                 if name
-                else "Measure it at batch 1",
+                else "Use --ort-batch-sizes=1",
             )
         return
     if batch == axis.fixed:
@@ -256,7 +256,7 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
         raise refusal(
             f"batch size {batch} was requested, but {axis.where} is fixed to {axis.fixed} in the "
             "model",
-            hint=f"Use --ort-batch-sizes={axis.fixed}, or export it with a dynamic batch",
+            hint=f"Use --ort-batch-sizes={axis.fixed}, or export the model with a dynamic batch",
         )
 
 
@@ -391,7 +391,7 @@ def _positions(info: TensorInfo, hint: ValueHint, shape: tuple[int, ...]) -> Val
         return case_failure(
             f"input {info.name!r} would hold positions up to {last}, but {hint.why} ends at "
             f"{int(hint.high)}",
-            "Set a shorter length with --ort-dims",
+            "Set a smaller size with --ort-dims",
         )
     if hint.low == 0:
         return hint
@@ -444,9 +444,8 @@ def check_dims(
         for name in axes.batch_axis.symbols:
             if 0 in dims.get(name, ()):
                 raise UsageError(
-                    f"{name}:0 is too small: {name!r} is the batch axis of model "
-                    f"{axes.model.name!r}, "
-                    "the least is 1",
+                    f"{name}:0 is too small. {name!r} is the batch axis of model "
+                    f"{axes.model.name!r}, and the least batch is 1",
                     place=place,
                     hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
                 )

@@ -133,20 +133,20 @@ def refuse_several_files(case: Case) -> Failure | None:
         return None
     if not case.runtime.shares_files:
         return case_failure(
-            "the file of a first step is not sent to a runtime that does not share files",
-            "Merge the two files",
+            "the file of a first step can't be sent to a runtime that does not share files",
+            f"Merge the two files ({HOW_TO_MERGE})",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:
         return case_failure(
-            f"a decoder in two files is measured as it is, and not in {case.variant.precision}",
-            f"Merge them ({HOW_TO_MERGE}), or make that precision of both files",
+            f"a decoder in two files can't be converted to {case.variant.precision}",
+            f"Merge the files ({HOW_TO_MERGE}), or convert both yourself",
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(
-            "its later steps take one token at a time, so that no prompt stands behind "
+            "the later steps of this model take one token at a time, so no prompt can follow "
             f"{asked.depth} tokens",
-            "Measure it at --ort-depth=0",
+            "Use --ort-depth=0",
         )
     return None
 

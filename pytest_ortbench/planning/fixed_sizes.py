@@ -107,4 +107,4 @@ def fixing_refusal(case: Case) -> Failure | None:
     found = open_sizes(case)
     if not found.reason:
         return None
-    return case_failure(f"its sizes can't be fixed in the session: {found.reason}", found.hint)
+    return case_failure(f"the sizes can't be fixed in the session: {found.reason}", found.hint)

@@ -125,11 +125,10 @@ def _no_decoder(model: Model) -> Failure:
     """Return why a model that is to generate can't be made to."""
     if model.decoder is not None:
         return case_failure(
-            f"the cache of model {model.name!r} has several sizes", "Set one with --ort-dims"
+            f"the cache of model {model.name!r} has several sizes", "Set one size with --ort-dims"
         )
     return case_failure(
-        f"model {model.name!r} was not recognised as a model that writes text: "
-        f"{why_no_decoder(model)}",
+        f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",
         "Leave out --ort-generate=only to measure single inferences",
     )
 
@@ -149,7 +148,7 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         return case_failure(
             f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
             "(eos_token_id), so none is left to write",
-            "Correct eos_token_id in its configuration",
+            "Correct eos_token_id in the configuration of the model",
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
@@ -157,5 +156,5 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
         f"tokens make {asked.length} tokens, but the context of model {model.name!r} ends at "
         f"{decoder.context} ({decoder.context_from})",
-        "Set fewer with --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
+        "Lower --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
     )

@@ -121,7 +121,7 @@ class ImageReader:
         except ImportError:
             raise UsageError(
                 "photos need Pillow, which is not installed",
-                hint="pip install 'pytest-ortbench[images]'",
+                hint="Run: pip install 'pytest-ortbench[images]'",
             ) from None
         config = settings.configuration
         self._type = _TYPES[spec.type]
@@ -220,6 +220,7 @@ class ImageReader:
                         f"{str(path)!r} is {upright.width}x{upright.height}, but its boxes are "
                         f"for a picture of {size[0]}x{size[1]}",
                         place="--ort-dataset",
+                        hint="Use the pictures that the boxes were drawn on",
                     )
                 picture = _flat(upright).convert("L" if self._color == "gray" else "RGB")
                 placed = self._place(picture.width, picture.height)
@@ -228,11 +229,13 @@ class ImageReader:
             raise UsageError(
                 f"{str(path)!r} can't be read as an image ({first_line(error)})",
                 place="--ort-inputs",
-                hint="Replace it, or remove it from the folder",
+                hint="Replace the file, or remove it from the folder",
             ) from None
         except Image.DecompressionBombError as error:
             raise UsageError(
-                f"{str(path)!r} is too large ({error})", place="--ort-inputs"
+                f"{str(path)!r} is too large ({error})",
+                place="--ort-inputs",
+                hint="Use a smaller picture",
             ) from None
         array = np.asarray(picture)
         array = array[:, :, None] if array.ndim == 2 else array

@@ -47,9 +47,9 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         where = f"{path.name}, line {number}"
         if len(cells) < 2 or not cells[1].strip():
             raise UsageError(
-                f"{where}: {separator.join(cells)!r} has no label",
+                f"{where}, {separator.join(cells)!r}, has no label",
                 place=PLACE,
-                hint="Write a file name and its label on each line: cat.jpg,3",
+                hint="Write a file name and its label on each line, e.g. cat.jpg,3",
             )
         written, label = cells[0].strip().replace("\\", "/"), cells[1].strip()
         meant = stems.get(written.removeprefix("./"), [])
@@ -57,24 +57,24 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             continue  # a heading
         if len(meant) != 1:
             raise UsageError(
-                f"{where}: {written!r} is not a file of the folder"
+                f"{written!r} ({where}) is not a file of the folder"
                 if not meant
-                else f"{where}: {written!r} matches {len(meant)} files",
+                else f"{written!r} ({where}) matches {len(meant)} files",
                 place=PLACE,
                 hint=did_you_mean(written, names),
             )
         if meant[0] in labels:
             raise UsageError(
-                f"{where}: {written!r} already has a label",
+                f"{written!r} ({where}) already has a label",
                 place=PLACE,
                 hint="Keep one label per file",
             )
         labels[meant[0]] = label
     if not labels:
         raise UsageError(
-            f"{path.name} does not have a label for any file",
+            f"{path.name} has no label for any file of the folder",
             place=PLACE,
-            hint="cat.jpg,3 on each line",
+            hint="Write a file name and its label on each line, e.g. cat.jpg,3",
         )
     return {name: labels[name] for name in names if name in labels}
 
@@ -119,8 +119,8 @@ def class_numbers(
         raise UsageError(
             f"the label {word!r} is a word, and no list assigns it to a class",
             place=PLACE,
-            hint=f"Write numbers, or put {_CLASS_FILES[0]} beside the labels, with one class per "
-            "line",
+            hint=f"Write numbers, or put a file {_CLASS_FILES[0]} with one class per line beside "
+            "the labels",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for label in labels:

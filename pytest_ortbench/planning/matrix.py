@@ -294,14 +294,14 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
             if request.labels is None
             else f"{str(folder)!r} is scored, but the inputs come from {str(path)!r}",
             place="--ort-dataset",
-            hint="Write --ort-dataset=FOLDER --ort-labels=labels.csv; the same files are fed",
+            hint="Write --ort-dataset=FOLDER --ort-labels=labels.csv. The same files are then fed",
         )
     data = own_data(path, request.labels, request.preprocess)
     if folder is not None and data is None:
         raise UsageError(
             f"{str(folder)!r} contains no JPEG, PNG or WAV file",
             place="--ort-dataset",
-            hint="Name a folder of them, an .npz file, or FILE.py:FUNCTION",
+            hint="Name a folder of such files, an .npz file, or FILE.py:FUNCTION",
         )
     if data is None:
         return request, None

@@ -121,13 +121,13 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
             f"{str(labels)!r} gives labels to files, but "
             + ("no files are named" if path is None else f"{str(path)!r} has only arrays"),
             place=LABELS_PLACE,
-            hint="Name a folder of JPEG, PNG or WAV files, or a text file: --ort-inputs=photos/",
+            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
         )
     if settings:
         raise UsageError(
-            "it sets how photos, sounds and texts are read, but none are given",
+            "the option says how photos, sounds and texts are read, but none are given",
             place="--ort-preprocess",
-            hint="Name a folder of them: --ort-inputs=photos/",
+            hint="Name a folder of them, e.g. --ort-inputs=photos/",
         )
     return None
 
@@ -150,14 +150,14 @@ def boxed_data(
         raise UsageError(
             f"{str(labels)!r} has labels for pictures that have boxes",
             place=LABELS_PLACE,
-            hint="Leave it out: the boxes already label each picture",
+            hint="Leave --ort-labels out. The boxes already label each picture",
         )
     if path is not None and not path.is_dir():
         raise UsageError(
             f"the inputs come from {str(path)!r}, but the pictures of {Path(scored.path).name} "
             "are scored",
             place=PLACE,
-            hint="Name the folder of the pictures, or leave it out",
+            hint="Name the folder of the pictures, or leave --ort-inputs out",
         )
     boxes = read_coco(Path(scored.path))
     files = picture_files(boxes, path)
@@ -288,7 +288,7 @@ def _examples(data: OwnData) -> list[Example]:
         ]
         if not found:
             raise UsageError(
-                f"{str(data.path)!r} has no line", place=PLACE, hint="Write one example per line"
+                f"{str(data.path)!r} is empty", place=PLACE, hint="Write one example per line"
             )
         return found
     return [

@@ -190,7 +190,7 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         raise UsageError(
             f"{stored.case_id} is not a case of this project: its plan gives "
             f"{names or reasons or 'none'}",
-            hint="Name the model instead, with the options of the case",
+            hint="Name the model in place of the case, with the options of the case",
         )
     planned = alike[0]
     missing = list(_missing(stored, planned.case))
@@ -199,7 +199,7 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
     here = planned.case.model.digest
     if here and here != stored.model.digest and not given.model:
         raise UsageError(
-            f"{planned.case.model.path} is another file than the one that was measured: SHA-256 "
+            f"{planned.case.model.path} is not the file that was measured. It has SHA-256 "
             f"{here[:12]}…, and the run says {stored.model.digest[:12]!r}…",
             place=stored.case_id,
             hint="Name the right file: --model=FILE",
@@ -231,7 +231,7 @@ def _model_spec(stored: Case, root: Path, catalogue: Collection[str]) -> str:
         if candidate.is_file():
             return str(candidate)
     raise UsageError(
-        f"the model of {stored.case_id} is not in this folder; the run measured {path!r}",
+        f"the model of {stored.case_id} is not in this folder. The run measured {path!r}",
         hint="Name the file: --model=FILE",
     )
 
@@ -289,9 +289,8 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
 def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
     needs = ", ".join(what for what, _ in missing)
     return UsageError(
-        f"{stored.case_id} was measured with {needs}; a run document is only data, so nothing "
-        "that it names is started or loaded",
-        hint=f"Set it on the command line: {' '.join((option for _, option in missing))}",
+        f"{stored.case_id} was measured with {needs}, which is not taken from a run document",
+        hint=f"Add to the command line: {' '.join((option for _, option in missing))}",
     )
 
 

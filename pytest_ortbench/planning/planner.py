@@ -219,7 +219,7 @@ class Planner:
         )
         if len(resolved.models) != 1:
             raise UsageError(
-                f"{request.models[0]!r} is {len(resolved.models)} models",
+                f"{request.models[0]!r} names {len(resolved.models)} models, but one is needed",
                 place="ortbench.measure",
                 hint="Name one of them",
             )

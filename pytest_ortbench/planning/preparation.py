@@ -113,9 +113,9 @@ class Settings:
         given = self.given.get(name)
         if given is not None and given != value:
             raise UsageError(
-                f"{name}={given} was requested, but {reason} requires {value}",
+                f"{name}={given} does not fit: {reason} requires {value}",
                 place=PLACE,
-                hint="Leave it out, or use a model that accepts it",
+                hint=f"Leave {name} out, or use a model that accepts {given}",
             )
         self.steps[name] = PreparationStep(name=name, value=value, origin=reason)
         return value

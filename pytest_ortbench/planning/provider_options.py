@@ -186,12 +186,12 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     if forbids(provider, session):
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but {provider.label} asks for it",
-            "Leave out cpu, or use --ort-fallback=strict, which proves the same and allows cpu",
+            "Leave cpu out, or use --ort-fallback=strict, which proves the same and allows cpu",
         )
     if session.sets_arena and all(link.name != CPU for link in provider.links):
         return _refused(
-            f"the arena of a session is the CPU's, and the provider is {provider.label}",
-            "Leave it out; an arena of a device is an option of its provider "
+            f"the arena of a session belongs to the CPU, but the provider is {provider.label}",
+            "Leave the arena out. An arena of a device is an option of its provider "
             "(--ort-provider-option=cuda.arena_extend_strategy=…)",
         )
     if all(link.alias != "dml" for link in provider.links):

@@ -130,21 +130,21 @@ def _links_of(spec: str, place: str) -> list[str]:
         word = link.partition(":")[0].strip()
         if not word:
             raise UsageError(
-                f"{spec!r} has an empty link",
+                f"a provider is missing in the chain {spec!r}",
                 place=place,
                 hint=f"Write one provider on each side of {CHAIN}, e.g. openvino{CHAIN}cpu",
             )
         if word == ALL:
             raise UsageError(
-                f"{ALL!r} stands for several providers, so it can't be a link of {spec!r}",
+                f"{ALL!r} stands for several providers, so it can't stand in the chain {spec!r}",
                 place=place,
                 hint=f"Name the provider, e.g. openvino{CHAIN}cpu",
             )
         if word not in KINDS and word not in BY_NAME and engine_kind(word) is not None:
             raise UsageError(
-                f"{word} runs in place of ONNX Runtime, so it can't be a link of {spec!r}",
+                f"{word!r} runs in place of ONNX Runtime, so it can't stand in the chain {spec!r}",
                 place=place,
-                hint=f"Measure it by itself: {word}",
+                hint=f"Name it alone: --ort-providers={word}",
             )
     return links
 
@@ -155,9 +155,9 @@ def _require_distinct(spec: str, links: Sequence[Provider], place: str) -> None:
     twice = next((link for link in links if names.count(link.name) > 1), None)
     if twice is not None:
         raise UsageError(
-            f"{twice.alias} is twice in {spec!r}, and a session has each provider once",
+            f"{spec!r} names {twice.alias} twice, but a session has each provider once",
             place=place,
-            hint="Keep one of them; several devices of one provider are several cases",
+            hint="Keep one of them. Name several devices as several providers, with commas",
         )
 
 
@@ -197,7 +197,7 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
         )
     if kind.devices and device and device not in kind.devices:
         raise UsageError(
-            f"{device!r} is not what can stand behind {kind.alias}",
+            f"{device!r} is not a device of {kind.alias}",
             place=place,
             hint=did_you_mean(device, kind.devices),
         )
@@ -408,7 +408,7 @@ def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
     several = SHARED_HARDWARE.get(word.lower())
     if several is not None:
         return UsageError(
-            f"{word!r} is hardware that several execution providers work on",
+            f"{word!r} is hardware, and several execution providers run on it",
             place=place,
             hint=f"Name one: {several}",
         )

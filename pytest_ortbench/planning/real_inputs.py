@@ -144,7 +144,11 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
     except _NO_ARCHIVE as error:
         raise _unreadable(path, error) from None
     if not found:
-        raise UsageError(f"{str(path)!r} contains no array", place=PLACE)
+        raise UsageError(
+            f"{str(path)!r} contains no array",
+            place=PLACE,
+            hint="Write one array per input with numpy.savez",
+        )
     return found
 
 
@@ -152,9 +156,9 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     files = sorted(folder.glob("*.npy"))
     if not files:
         raise UsageError(
-            f"the folder {str(folder)!r} contains neither .npy files nor input_0.pb",
+            f"the folder {str(folder)!r} contains no input files",
             place=PLACE,
-            hint="Put .npy, JPEG, PNG or WAV files there, or input_0.pb",
+            hint="Put photos, WAV files, one NAME.npy per input, or input_0.pb there",
         )
     # A slash or colon of an input's name can't stand in a file name.
     declared = (*model.outputs, *model.inputs)
@@ -167,7 +171,7 @@ def _single(model: Model, path: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"{str(path)!r} is one array, but model {model.name!r} has {len(model.inputs)} inputs",
             place=PLACE,
-            hint="Name a folder with one .npy file per input",
+            hint="Name a folder with one NAME.npy per input",
         )
     return {model.inputs[0].name: _read_npy(path)}
 
@@ -215,6 +219,7 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
             raise UsageError(
                 f"{str(file)!r} is one more file than model {model.name!r} has inputs",
                 place=PLACE,
+                hint="Remove the file, or name the folder of this model",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):
@@ -244,7 +249,7 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
         raise UsageError(
             f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
             place=PLACE,
-            hint=f"It must contain all of: {', '.join(declared)}",
+            hint=f"Add the missing arrays. The inputs are {', '.join(declared)}",
         )
 
 
@@ -270,7 +275,7 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
         raise UsageError(
             f"input {info.name!r} is {wanted}, but {str(stored.path)!r} contains {stored.type}",
             place=PLACE,
-            hint="Convert the array: values are never cast silently",
+            hint="Convert the array. Values are never cast silently",
         )
 
 

@@ -103,7 +103,9 @@ def _near_and_known(name: str, known: Sequence[str]) -> str:
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     place = table.place(name)
     if not isinstance(entry, Mapping):
-        raise UsageError(f"it is {entry!r}, not a table", place=place, hint='Write base = "fp16"')
+        raise UsageError(
+            f"the entry is {entry!r}, not a table", place=place, hint='Write base = "fp16"'
+        )
     # A graph that is only simplified needs no other word for it.
     alone = "simplified" if entry.get("simplify") is True else None
     base = entry.get("base", name if name in BASES else alone)
@@ -115,7 +117,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
         )
     if base not in BASES:
         raise UsageError(
-            f"base is {base!r}", place=place, hint=_near_and_known(str(base), list(BASES))
+            f"base is {base!r}, which is not a precision to start from",
+            place=place,
+            hint=_near_and_known(str(base), list(BASES)),
         )
     allowed = (*_ALWAYS, *BASES[str(base)], *(("simplify",) if base == "simplified" else ()))
     for key in entry:
@@ -158,10 +162,14 @@ def _checked(
     _one_of(changed.calibration, CALIBRATIONS, "calibration", place)
     _one_of(changed.level, OFFLINE_LEVELS, "level", place)
     if not 50 < changed.percentile <= 100:
-        raise UsageError(f"percentile is {changed.percentile:g}", place=place, hint="Write 99.99")
+        raise UsageError(
+            f"percentile is {changed.percentile:g}, which is out of range",
+            place=place,
+            hint="Write e.g. percentile = 99.99",
+        )
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(
-            f"block_size is {changed.block_size}, which ONNX Runtime has no kernels for",
+            f"block_size is {changed.block_size}, and ONNX Runtime has no kernels for it",
             place=place,
             hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))}",
         )
@@ -169,7 +177,7 @@ def _checked(
         raise UsageError(
             f"accuracy_level is {changed.accuracy_level}, but levels go from 0 to 4",
             place=place,
-            hint="Write one of them",
+            hint="Write e.g. accuracy_level = 4",
         )
     if changed.activation_type == "int8" and changed.weight_type == "uint8":
         raise UsageError(
@@ -206,7 +214,9 @@ def _number(value: object, key: str, place: str) -> float:
     # A floor of NaN would hold nothing up, and one of -inf would let everything through.
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
-    raise UsageError(f"{key} is {value!r}", place=place, hint="Write a finite number")
+    raise UsageError(
+        f"{key} is {value!r}, not a finite number", place=place, hint=f"Write e.g. {key} = 0.5"
+    )
 
 
 def _one_of(value: str, known: tuple[str, ...], key: str, place: str) -> None:

@@ -67,15 +67,15 @@ def _check_arena(config: SessionConfig) -> None:
     if not config.sets_arena:
         if uses == "1":
             raise UsageError(
-                f"{ENVIRONMENT_ALLOCATORS}=1 changes nothing: the environment has no allocator",
+                f"{ENVIRONMENT_ALLOCATORS}=1 has no effect, since the environment has no allocator",
                 place=_PLACE,
-                hint="Say what arena it gets: arena_extend_strategy=kSameAsRequested",
+                hint="Describe the arena, e.g. arena_extend_strategy=kSameAsRequested",
             )
         return
     if config.enable_cpu_mem_arena is False or uses == "0":
         without = "enable_cpu_mem_arena=0" if uses != "0" else f"{ENVIRONMENT_ALLOCATORS}=0"
         raise UsageError(
-            f"an arena is described, and {without} leaves it out",
+            f"the settings describe an arena, but {without} switches the arena off",
             place=_PLACE,
             hint="Keep one of them",
         )
@@ -118,16 +118,20 @@ def _documented(key: str, value: str) -> str:
     if values and value not in values:
         known = ", ".join(repr(word) for word in values)
         raise UsageError(
-            f"ONNX Runtime does not accept {key}={value!r}; it accepts {known}",
+            f"ONNX Runtime does not accept {key}={value!r}",
             place=_PLACE,
-            hint="Write one of them",
+            hint=f"Write one of {known}",
         )
     return value
 
 
 def _positive(key: str, value: str) -> int:
     if not value.isdigit() or int(value) < 1:
-        raise UsageError(f"{key}={value!r} is not a positive whole number", place=_PLACE)
+        raise UsageError(
+            f"{key}={value!r} is not a positive whole number",
+            place=_PLACE,
+            hint=f"Write e.g. {key}=1",
+        )
     return int(value)
 
 

@@ -87,9 +87,11 @@ def parse_side(text: str, *, place: str) -> SideSpec:
             hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
         )
     if not value.strip():
-        raise UsageError(f"{text!r} names none", place=place, hint=f"Write e.g. {KINDS[kind]}")
+        raise UsageError(
+            f"{text!r} has nothing after the colon", place=place, hint=f"Write e.g. {KINDS[kind]}"
+        )
     if kind == "option" and "=" not in value:
-        raise UsageError(f"{text!r} has no value", place=place, hint=f"Write {KINDS[kind]}")
+        raise UsageError(f"{text!r} has no value", place=place, hint=f"Write e.g. {KINDS[kind]}")
     if kind == "git" and value.startswith("-"):
         raise UsageError(f"{value!r} is not a revision", place=place, hint="Write e.g. git:main")
     return SideSpec(kind=kind, value=value.strip())

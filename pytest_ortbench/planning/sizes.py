@@ -370,7 +370,7 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
         raise refusal(
             f"the cache of model {axes.model.name!r} has sizes that are not stated by an "
             f"operator, an output or a configuration beside the file: {places}",
-            hint=f"Set them with --ort-dims={names}",
+            hint=f"Set these sizes with --ort-dims={names}",
         )
 
 

@@ -111,10 +111,13 @@ def own_tokenizer(
         import tokenizers
     except ImportError:
         raise UsageError(
-            "text inputs need the library tokenizers, which is not installed",
-            hint="pip install 'pytest-ortbench[text]'",
+            "texts need the package tokenizers, which is not installed",
+            hint="Run: pip install 'pytest-ortbench[text]'",
         ) from None
     try:
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
-        raise UsageError(f"{str(file)!r} can't be read as a tokenizer ({error})") from None
+        raise UsageError(
+            f"{str(file)!r} can't be read as a tokenizer ({error})",
+            hint="Replace the file by the one that belongs to the model",
+        ) from None

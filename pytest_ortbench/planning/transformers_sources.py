@@ -72,7 +72,9 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
         return replace(model, exported_from=folder.source())
     except OSError as error:
         raise ModelError(
-            f"a file of it can't be read: {error.strerror or error}", place=str(folder.path)
+            f"a file of the folder can't be read: {error.strerror or error}",
+            place=str(folder.path),
+            hint="Correct its permissions",
         ) from error
 
 
@@ -98,9 +100,8 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     library = kind.libraries[0]
     if not writes_alone(case.model):
         return case_failure(
-            f"{kind.title} carries out requests of a decoder alone, and this one has another file "
-            "or an encoder",
-            f"Leave {case.provider.alias} out",
+            f"{kind.title} runs requests only of a model that is a decoder in one file",
+            f"Leave {case.provider.alias} out of --ort-providers",
         )
     hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
     folder = folder_beside(Path(case.model.path))

@@ -56,7 +56,7 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
         given = next((key for key in SEARCHES[link.alias] if key in link.options), "")
         if given:
             raise UsageError(
-                f"{link.alias}.{given} is set, and {PLACE} sets it too",
+                f"{PLACE} and the provider option {link.alias}.{given} set the same",
                 place=PLACE,
                 hint="Keep one of them",
             )
@@ -81,7 +81,7 @@ def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider
     named = list(dict.fromkeys(link.alias for provider in providers for link in provider.links))
     if positions and named and not any(alias in SEARCHES for alias in named):
         raise UsageError(
-            f"{', '.join(named)} search for nothing, so there is nothing to switch",
+            f"{', '.join(named)} do not search for kernels, so the option has no effect",
             place=PLACE,
-            hint=f"It is for {', '.join(SEARCHES)}",
+            hint=f"Leave the option out. It is for {', '.join(SEARCHES)}",
         )

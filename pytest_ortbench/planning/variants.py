@@ -170,7 +170,7 @@ def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:
 def _no_source(precision: str) -> Failure:
     return case_failure(
         f"{precision} can't be made from a file in ONNX Runtime's own format",
-        "Name the .onnx file that it was made from, or measure it as native",
+        "Name the .onnx file, or leave this precision out",
         phase="convert",
     )
 
@@ -188,7 +188,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         return case_failure(
             f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
-            "Measure it as native, or name its float sibling as the model's reference in "
+            "Leave this precision out, or name the float model as the reference in "
             "[tool.ortbench.models.NAME]",
             phase="convert",
         )
@@ -201,7 +201,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
 def _without_change(recipe: Recipe, why: str) -> Failure:
     return case_failure(
         f"{recipe.name} would change nothing: {why}",
-        "Leave out this precision for this model",
+        "Leave this precision out for this model",
         phase="convert",
     )
 
@@ -236,7 +236,7 @@ def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] 
             return case_failure(
                 f"{Path(model.path).name} needs the input {info.name!r}, which the model "
                 f"does not have (its inputs: {', '.join(by_name)})",
-                "Variants of one model must share the names of their inputs",
+                "Export the variants with the same names of inputs",
             )
         fed.append(spec.typed(info.type))
     return tuple(fed)

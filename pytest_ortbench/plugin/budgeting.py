@@ -170,10 +170,10 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             for name, each in takes.items()
         )
         raise UsageError(
-            f"the passes that were asked for take about {clock_words(total_s)} ({listed}), more "
-            f"than the budget of {clock_words(budget.total_s)}",
+            f"the requested passes take about {clock_words(total_s)} ({listed}), more than the "
+            f"budget of {clock_words(budget.total_s)}",
             place=place,
-            hint="Raise the budget, or ask for fewer cases or passes",
+            hint="Raise --ort-budget, or request fewer cases or passes",
         )
 
 

@@ -176,9 +176,9 @@ class Collection:
             specs = [spec for specs in offered for spec in texts_of_specs(specs)]
         except TypeError as error:
             raise UsageError(
-                f"it did not return specifications of models ({error})",
+                f"the hook did not return a list of models ({error})",
                 place="the hook pytest_ortbench_models",
-                hint="Return a list of texts or paths",
+                hint="Return a list of strings or paths",
             ) from error
         return placed_specs(specs, (self._config.rootpath,))
 
@@ -197,9 +197,9 @@ class Collection:
             raise MarkerError(
                 "no model is set for this test",
                 place=definition.nodeid,
-                hint="Set models in its marker, @pytest.mark.ortbench(models=['model.onnx']), or "
-                "for all tests with --ort-models=PATH, the ini key ort_models or files in "
-                "models/. A test that makes its own model calls ortbench.measure(path)",
+                hint="Write @pytest.mark.ortbench(models=['model.onnx']) above the test. For all "
+                "tests, use --ort-models=PATH, the ini key ort_models or files in models/. A test "
+                "that makes its own model calls ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)

@@ -24,7 +24,7 @@ class Countdown:
     Args:
         costs: What parts of cases take.
         asked: The cases that are to be measured, each with its passes.
-        gated_s: What the gate takes of a case, by its key; of others nothing.
+        besides_s: What a case takes besides, by its key: its gate, files that are made for it.
         end_s: What comes behind the last case.
     """
 
@@ -33,12 +33,12 @@ class Countdown:
         costs: Costs,
         asked: Iterable[tuple[Case, Collection[str]]],
         *,
-        gated_s: Mapping[Key, float] | None = None,
+        besides_s: Mapping[Key, float] | None = None,
         end_s: float = 0.0,
     ) -> None:
         self._costs = costs
         self._waiting = {case.key: (case, tuple(passes)) for case, passes in asked}
-        self._gated_s = dict(gated_s or {})
+        self._besides_s = dict(besides_s or {})
         self._end_s = end_s
         self._waiting_s = self._of_waiting()
         self._counted = len(self._waiting)
@@ -88,8 +88,8 @@ class Countdown:
 
     def _of(self, case: Case, passes: Collection[str]) -> float:
         expected = self._costs.expected(case, passes)
-        return expected.total_s + self._gated_s.get(case.key, 0.0)
+        return expected.total_s + self._besides_s.get(case.key, 0.0)
 
     def _of_waiting(self) -> float:
-        gated_s = sum(self._gated_s.get(key, 0.0) for key in self._waiting)
-        return self._costs.total_s(self._waiting.values()) + gated_s
+        besides_s = sum(self._besides_s.get(key, 0.0) for key in self._waiting)
+        return self._costs.total_s(self._waiting.values()) + besides_s

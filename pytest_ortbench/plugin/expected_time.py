@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import math
-import os
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.contrasts import LAUNCH_S
 from pytest_ortbench.gate.numbers.looks import SHARED_FLOOR
-from pytest_ortbench.planning.estimate import START_S, Costs, Expected
+from pytest_ortbench.planning.compilations import COMPILED_FOLDER, compilation_key
+from pytest_ortbench.planning.estimate import (
+    START_S,
+    Costs,
+    Expected,
+    compilation_takes_s,
+    conversion_takes_s,
+)
 from pytest_ortbench.plugin.countdown import Countdown
 from pytest_ortbench.store.earlier_results import earlier_results
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Key
+    from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 
 #: Nobody waits longer for one run, and a value too many on an axis makes such a run.
 _MOST_S = 24 * 3600.0
 
-#: So much of a load slows a process down; the rest waits, or has a lower priority. Seen on two
-#: CPUs: at a load of 13 it took 5.1 times as long as alone, at one of 18 6.6 times.
-_FELT = 0.75
+#: So long a loop computes to see how long it waits for a CPU: several turns of a scheduler.
+_LOOP_S = 0.04
 
 #: From here on a time is said in whole minutes.
 _WHOLE_MINUTES_S = 295.0
@@ -76,10 +84,16 @@ def figures_take_s(bench: Bench) -> float:
 
 
 def load_factor() -> float:
-    """Return how many times as long as alone a process takes beside the load of this machine."""
-    if not hasattr(os, "getloadavg"):
-        return 1.0
-    return max(1.0, _FELT * os.getloadavg()[0] / (os.cpu_count() or 1))
+    """Return how many times as long as alone a process takes beside the load of this machine.
+
+    A short loop tells, since the load average tells of the last minute, and counts processes of a
+    lower priority, which slow down nothing.
+    """
+    began_s, computed_s = time.monotonic(), time.thread_time()
+    until_s = computed_s + _LOOP_S
+    while (now_s := time.thread_time()) < until_s:
+        pass
+    return max(1.0, (time.monotonic() - began_s) / (now_s - computed_s))
 
 
 def _is_stored(bench: Bench) -> bool:
@@ -90,15 +104,50 @@ def countdown_of(bench: Bench) -> Countdown:
     """Return the countdown of a run whose cases are known."""
     costs, end_s = costs_of(bench), end_takes_s(bench)
     cases = to_measure(bench)
-    gated_s: dict[Key, float] = {}
+    besides_s = making_takes_s(bench, costs)
     if bench.options.against:
-        gated_s = {case.key: launches_take_s(costs.expected(case)) for case in cases}
+        for case in cases:
+            gated_s = launches_take_s(costs.expected(case))
+            besides_s[case.key] = besides_s.get(case.key, 0.0) + gated_s
     return Countdown(
         costs,
         [(case, bench.passes.get(case.key, ())) for case in cases],
-        gated_s=gated_s,
+        besides_s=besides_s,
         end_s=end_s,
     )
+
+
+def making_takes_s(bench: Bench, costs: Costs) -> dict[Key, float]:
+    """Return about how long files take that are made first, by the first case that needs each.
+
+    They are those of precisions and those that a provider compiles ahead; what the user's cache
+    keeps takes no time.
+    """
+    takes_s: dict[Key, float] = {}
+    made: set[object] = set()
+    for case in to_measure(bench):
+        for file, seconds in _made_for(bench, bench.planned[case.key], costs):
+            if file not in made:
+                made.add(file)
+                takes_s[case.key] = takes_s.get(case.key, 0.0) + seconds
+    return takes_s
+
+
+def _made_for(bench: Bench, planned: Planned, costs: Costs) -> Iterator[tuple[object, float]]:
+    """Yield the files that a case needs and that are not there, each with what making it takes."""
+    case, conversion, session = planned.case, planned.conversion, bench.session
+    is_converted = conversion is not None and not session.variants.keeps(conversion)
+    if conversion is not None and is_converted:
+        yield conversion, conversion_takes_s(case, costs)
+    if case.compiled:
+        file: object = (conversion, case.provider, case.session, case.runtime.label)
+        if conversion is None:
+            # The compiled file of a variant is named by what the variant holds, which is not known.
+            file = compilation_key(case, session.launcher.inspect(case.runtime))
+            folder = session.variants.folder.with_name(COMPILED_FOLDER) / file
+            if folder.is_dir():
+                return
+        yield (case.variant.path, file), compilation_takes_s(case, costs)
 
 
 def launches_take_s(expected: Expected) -> float:
@@ -131,8 +180,8 @@ def refuse_endless(bench: Bench) -> None:
             f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, but a run "
             f"may take at most {_MOST_S / 3600:g} h",
             place="the requested cases",
-            hint="Request fewer values, lower --ort-time or --ort-workers, or measure a part "
-            "(-k) and continue with --ort-resume",
+            hint="Request fewer values, lower --ort-time or --ort-workers, or measure a part with "
+            "-k and the rest with --ort-resume",
         )
 
 

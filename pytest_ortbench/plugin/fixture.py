@@ -111,9 +111,8 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     bench = Bench.of(request.config)
     if planned is None and not bench.collection.makes_models(request.node):
         raise pytest.UsageError(
-            f"{request.node.nodeid}: 'ortbench' must be an argument of the test function itself; "
-            "requested at run time or by another fixture, it has no case. Add 'ortbench' to "
-            "the test's arguments"
+            f"{request.node.nodeid}: the fixture 'ortbench' is requested at run time or by another "
+            "fixture, where it has no case. Add 'ortbench' to the arguments of the test function"
         )
     entries = () if planned is None else (planned,)
     taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)

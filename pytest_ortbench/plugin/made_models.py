@@ -29,10 +29,9 @@ _MOST_BYTES = 2**31 - 1
 _INPUTS_OF_CALL = "ortbench.measure, inputs"
 
 _TOO_LARGE = UsageError(
-    "a model of more than 2 GB does not fit into one protobuf message",
+    "the model is larger than 2 GB, which does not fit into one protobuf message",
     place="ortbench.measure",
-    hint="Save it with its weights as external data, and name the file: "
-    "onnx.save(model, path, save_as_external_data=True)",
+    hint="Write onnx.save(model, path, save_as_external_data=True), and pass the path",
 )
 
 
@@ -120,9 +119,9 @@ class MadeModels:
         """What the call asks for, and the markers of the test where it says nothing."""
         if "models" in keywords:
             raise UsageError(
-                "it measures only the model that it gets",
+                "models= is given, but this call measures only the model that it gets",
                 place=self._place,
-                hint="Leave out models",
+                hint="Leave models= out",
             )
         marks = [pytest.mark.ortbench(**keywords).mark, *self._item.iter_markers("ortbench")]
         return read_marker(marks, place=self._place, folders=folders_of(self._item))
@@ -134,7 +133,7 @@ class MadeModels:
             raise UsageError(
                 f"the test has already measured {again}",
                 place=self._place,
-                hint="Give each a name: ortbench.measure(…, name='…')",
+                hint="Give each model a name: ortbench.measure(…, name='…')",
             )
         self._names.add(name)
         file, *inner = self._item.nodeid.split("::")
@@ -173,7 +172,7 @@ class MadeModels:
             raise UsageError(
                 f"every case of the model was left out: {reasons}",
                 place=self._place,
-                hint="Ask for a provider or precision that can run it",
+                hint="Request a provider or precision that can run the model",
             )
         entries = []
         for entry in plan.entries:
@@ -183,7 +182,7 @@ class MadeModels:
                     f"{entry.case.case_id} was already measured for another file (SHA-256 "
                     f"{earlier.case.model.digest[:12]}, not {entry.case.model.digest[:12]})",
                     place=self._place,
-                    hint="Give it a name of its own: ortbench.measure(…, name='…')",
+                    hint="Give this model another name: ortbench.measure(…, name='…')",
                 )
             entries.append(earlier or entry)
         return replace(plan, entries=tuple(entries))
@@ -214,7 +213,7 @@ def _serialised(model: object, place: str) -> bytes:
         raise UsageError(
             f"the model is of type {type(model).__name__}, not a path, bytes or a ModelProto",
             place=place,
-            hint="Save it and pass its path",
+            hint="Save the model, and pass its path",
         )
     try:
         return bytes(give())

@@ -112,7 +112,7 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
     for mark in marks:
         if mark.args:
             raise UsageError(
-                f"the ortbench marker takes keywords only, got {mark.args[0]!r}",
+                f"the ortbench marker takes keywords only, not {mark.args[0]!r}",
                 place=place,
                 hint=f"Known: {', '.join(MARKER_KEYWORDS)}",
             )
@@ -165,7 +165,7 @@ def _texts(name: str, value: object, place: str, *, may_be_empty: bool) -> tuple
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
         raise _misfit(name, value, "a string or a list of strings", place)
     if not items and not may_be_empty:
-        raise _misfit(name, value, "at least one entry", place)
+        raise _misfit(name, value, "a list of at least one entry", place)
     return tuple(items)
 
 
@@ -229,9 +229,9 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
 def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
     keyword = MARKER_KEYWORDS.get(name)
     return UsageError(
-        f"the ortbench marker's {name} is {value!r}, it must be {rule}",
+        f"the ortbench marker's {name} is {value!r}, but must be {rule}",
         place=place,
-        hint=f"{name}: {'see the guide' if keyword is None else keyword.help}",
+        hint="" if keyword is None else f"The keyword means: {keyword.help}",
     )
 
 

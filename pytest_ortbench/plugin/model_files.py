@@ -217,7 +217,7 @@ def refuse_missing_files(config: pytest.Config) -> None:
 
         raise pytest.UsageError(
             *(
-                f"{written}: there is no such file. {advice_on(written, path, {})}"
+                f"{written}: the file does not exist. {advice_on(written, path, {})}"
                 for written, path in absent
             )
         )
@@ -256,9 +256,9 @@ def refuse_uncollected(config: pytest.Config) -> None:
     if left:
         raise pytest.UsageError(
             *(
-                f"{argument}: nothing of this model was collected, although it is named. An "
-                "option such as --ignore or norecursedirs excludes it, or a folder above it "
-                "is named as well and skips it. Name it without that folder"
+                f"{argument}: the model is named, but nothing of it was collected. An option "
+                "such as --ignore or norecursedirs excludes the file, or a folder above it is "
+                "named as well. Name the file without that folder"
                 for argument in left
             )
         )

@@ -230,15 +230,15 @@ def read_budget(written: OptionText) -> float | None:
     seconds = parse_span(text, place=written.place)
     if seconds < LEAST_BUDGET_S:
         raise UsageError(
-            f"{text!r} is too short: one case has three workers that start, warm up and are timed",
+            f"{text!r} is too short for three workers to start, warm up and be timed",
             place=written.place,
-            hint=f"Write {LEAST_BUDGET_S:g}s at least",
+            hint=f"Write at least {LEAST_BUDGET_S:g}s",
         )
     if seconds > _MOST_BUDGET_S:
         raise UsageError(
-            f"{text!r} is too long: a run takes a day at most",
+            f"{text!r} is too long. A run takes at most a day",
             place=written.place,
-            hint="Write 24h at most",
+            hint="Write at most 24h",
         )
     return seconds
 
@@ -269,7 +269,7 @@ def refuse_idle_gate(
         raise UsageError(
             "the run has no gate, so nothing is compared",
             place=place,
-            hint="Add --ort-against=SIDE or --ort-baseline=RUN; --ort-limits needs neither",
+            hint="Add --ort-against=SIDE or --ort-baseline=RUN. --ort-limits needs neither",
         )
 
 
@@ -277,7 +277,7 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
     """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
     if value >= timeout_s:
         raise UsageError(
-            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, which includes "
+            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, which also covers "
             "start-up, warm-up and the comparison",
             place=place,
             hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or a shorter time",
@@ -291,9 +291,9 @@ def refuse_budget_beside_shares(
     beside = [places[name] for name in ("time_s", "workers") if name in given]
     if value is not None and beside:
         raise UsageError(
-            f"a budget divides workers and seconds itself, and {' and '.join(beside)} set them",
+            f"a budget sets workers and seconds itself, but {' and '.join(beside)} set them, too",
             place=place,
-            hint="Leave one of the two out; --ort-budget=none switches off a budget of an ini file",
+            hint="Leave one of the two out. --ort-budget=none switches off a budget of an ini file",
         )
 
 
@@ -313,7 +313,7 @@ def refuse_absent_libraries(libraries: Iterable[str], *, place: str) -> None:
     for library in libraries:
         if not exists(Path(library)):
             raise UsageError(
-                f"{library!r} does not exist",
+                f"the library {library!r} does not exist",
                 place=place,
                 hint="Name a library of custom operators (.so, .dll, .dylib), or a .py file",
             )

@@ -86,10 +86,12 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
             hint="Use letters, digits, '.', '_' and '-', and neither 'current' nor 'auto'",
         )
     if not isinstance(table, Mapping):
-        raise UsageError(f"it is {table!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(f"the entry is {table!r}, not a table", place=place, hint=_EXAMPLE)
     for key in table:
         if key not in _KEYS:
-            raise UsageError(f"unknown key {key!r}", place=place, hint=did_you_mean(key, _KEYS))
+            raise UsageError(
+                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, _KEYS)
+            )
     command = _strings(table, "command", place)
     program = PurePath(command[0]).stem.lower() if command else ""
     runtime = ConfiguredRuntime(
@@ -104,7 +106,9 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
     )
     if not (runtime.command or runtime.python or runtime.requirements):
         raise UsageError(
-            "it has neither a command to start nor packages to install", place=place, hint=_EXAMPLE
+            "the runtime has neither a command to start nor packages to install",
+            place=place,
+            hint=_EXAMPLE,
         )
     return runtime
 
@@ -116,13 +120,13 @@ def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ..
     value = table.get(key, ())
     if isinstance(value, str):
         raise UsageError(
-            f"{key} is one text, but a list is needed, since no shell splits it",
+            f"{key} is one string, not a list of strings",
             place=place,
             hint=f'Write {key} = ["…", "…"]',
         )
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise UsageError(
-            f"{key} is {value!r}, not a list of texts",
+            f"{key} is {value!r}, not a list of strings",
             place=place,
             hint=f'Write {key} = ["…", "…"]',
         )
@@ -144,11 +148,17 @@ def _requirements(table: Mapping[str, object], place: str) -> RequirementList | 
 def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
     value = table.get("environment", {})
     if not isinstance(value, Mapping):
-        raise UsageError(f"environment is {value!r}", place=place, hint="Write a table of strings")
+        raise UsageError(
+            f"environment is {value!r}, not a table",
+            place=place,
+            hint='Write e.g. environment = { OMP_NUM_THREADS = "1" }',
+        )
     for key, text in value.items():
         if not isinstance(text, str):
             raise UsageError(
-                f"environment.{key} is {text!r}", place=place, hint=f'Write {key} = "{text}"'
+                f"environment.{key} is {text!r}, not a string",
+                place=place,
+                hint=f'Write {key} = "{text}"',
             )
     return {str(key): str(text) for key, text in value.items()}
 
@@ -156,12 +166,14 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
 def _string(table: Mapping[str, object], key: str, place: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value):
-        raise UsageError(f"{key} is {value!r}", place=place, hint="Write a string")
+        raise UsageError(f"{key} is {value!r}, not a string", place=place, hint="Write a string")
     return value
 
 
 def _flag(table: Mapping[str, object], key: str, place: str, *, default: bool) -> bool:
     value = table.get(key, default)
     if not isinstance(value, bool):
-        raise UsageError(f"{key} is {value!r}", place=place, hint="Write true or false")
+        raise UsageError(
+            f"{key} is {value!r}, not a truth value", place=place, hint="Write true or false"
+        )
     return value

@@ -50,20 +50,26 @@ def configured_plugins(root: Path) -> tuple[ConfiguredPlugin, ...]:
 def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
     place = table.place(name)
     if not isinstance(entry, Mapping):
-        raise UsageError(f"it is {entry!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(f"the entry is {entry!r}, not a table", place=place, hint=_EXAMPLE)
     for key in entry:
         if key not in _KEYS:
-            raise UsageError(f"unknown key {key!r}", place=place, hint=did_you_mean(key, _KEYS))
+            raise UsageError(
+                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, _KEYS)
+            )
     kind = KINDS.get(name) or BY_NAME.get(name)
     provider = _string(entry, "provider", place) or (kind.name if kind is not None else name)
     library = _string(entry, "library", place)
     options = entry.get("options", ())
     if not isinstance(options, list | tuple) or not all(isinstance(key, str) for key in options):
         raise UsageError(
-            f"options is {options!r}", place=place, hint='Write a list: options = ["key"]'
+            f"options is {options!r}, not a list of strings",
+            place=place,
+            hint='Write e.g. options = ["key"]',
         )
     if not library and not options:
-        raise UsageError("it names neither a library nor options", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            "the plug-in has neither a library nor options", place=place, hint=_EXAMPLE
+        )
     return ConfiguredPlugin(
         alias=kind.alias if kind is not None else name,
         provider=provider,

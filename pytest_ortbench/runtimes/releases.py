@@ -39,9 +39,9 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     ]
     if len(versions) < 2:
         raise UsageError(
-            f"{len(versions)} releases that fit this Python lie in {text!r}",
+            f"the range {text!r} has {len(versions)} releases that fit this Python",
             place=place,
-            hint="Widen the range, or name the runtimes: A==1,A==2",
+            hint="Widen the range, or name the runtimes, e.g. NAME==1.20.1,NAME==1.24.1",
         )
     return [f"{match['name']}=={version}" for version in sorted(versions)]
 
@@ -67,12 +67,12 @@ def released(name: str, *, place: str) -> list[Version]:
         raise UsageError(
             f"pip can't be run, so the releases are not known: {error}",
             place=place,
-            hint="Name the releases one by one: NAME==1.20.1,NAME==1.24.1",
+            hint="Name the releases one by one, e.g. NAME==1.20.1,NAME==1.24.1",
         ) from error
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()
         reason = told[-1] if told else "it lists no version"
         hint = "Name the runtimes instead: A==1,A==2"
-        raise UsageError(f"pip index versions {name}: {reason}", place=place, hint=hint)
+        raise UsageError(f"'pip index versions {name}' failed: {reason}", place=place, hint=hint)
     return [Version(text.strip()) for text in match[1].split(",")]

@@ -130,7 +130,7 @@ def parse_requirements(
                 if piece
                 else f"{text!r} has an empty part",
                 place=place,
-                hint="Write e.g. onnxruntime==1.20.1, joined by + if there are several",
+                hint="Write e.g. onnxruntime==1.20.1, with + between several packages",
             ) from error
         name = canonicalize_name(requirement.name)
         if name in names:
@@ -188,7 +188,7 @@ def _not_onnxruntime(
     return UsageError(
         f"{text!r} contains no distribution of ONNX Runtime",
         place=place,
-        hint="Add one: onnxruntime, onnxruntime-gpu, onnxruntime-openvino, …",
+        hint="Add one, e.g. onnxruntime, onnxruntime-gpu or onnxruntime-openvino",
     )
 
 

@@ -232,7 +232,11 @@ def decode_lines(
         DocumentError: if there is no readable header, or a whole line is no case.
     """
     if not any(line.strip() for line in lines):
-        raise DocumentError("the journal is empty", place=place, hint="No case was finished")
+        raise DocumentError(
+            "the journal is empty, since no case was finished",
+            place=place,
+            hint="Run the cases again",
+        )
     header = _parse_object(lines[0], f"{place}, line 1")
     version = migrations.check(_version_of(header, place), place)
     cases: list[Plain] = []
@@ -293,11 +297,11 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     try:
         value = msgspec.json.decode(text)
     except RecursionError as error:
-        raise DocumentError("nested too deeply", place=place, hint=_EXPECTED) from error
+        raise DocumentError("the file is nested too deeply", place=place, hint=_EXPECTED) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error):
             raise DocumentError(
-                f"cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
+                f"the file is cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
             ) from error
         kind = _kind_of_error(data)
         fault = _fault_of_encoding(text)
@@ -307,7 +311,8 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
         raise kind(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
     if not isinstance(value, dict):
         raise ForeignDocumentError(
-            f"not a run document: its top level is {_json_name(value)}, not an object",
+            f"the file is not a run document, since its top level is {_json_name(value)}, not an "
+            "object",
             place=place,
             hint=_EXPECTED,
         )
@@ -338,13 +343,15 @@ def _version_of(document: PlainObject, place: str) -> Plain:
         return document["schema_version"]
     if "benchmarks" in document and "machine_info" in document:
         raise ForeignDocumentError(
-            "a pytest-benchmark file, not a run document",
+            "the file was written by pytest-benchmark, so it is not a run document",
             place=place,
-            hint="Compare it with pytest-benchmark compare; documents of pytest-ortbench are "
-            "results/…/run.json",
+            hint="Run 'pytest-benchmark compare' for this file. Run documents of "
+            "pytest-ortbench are results/…/run.json",
         )
     raise ForeignDocumentError(
-        f"not a run document: it has no {missing[0]}", place=place, hint=_EXPECTED
+        f"the file is not a run document, since {missing[0]} is missing",
+        place=place,
+        hint=_EXPECTED,
     )
 
 
@@ -353,9 +360,9 @@ def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:
         return msgspec.convert(plain, kind, strict=True)
     except msgspec.ValidationError as error:
         raise DocumentError(
-            f"not a valid run document: {_lower(str(error))}",
+            f"the file is not a valid run document: {_lower(str(error))}",
             place=place,
-            hint="It was changed by hand or by another program",
+            hint="Restore the file. It was changed by hand or by another program",
         ) from error
 
 

@@ -58,10 +58,10 @@ class NonsenseError(DocumentError):
         others = len(faults) - 1
         more = f" (and {others} more such value{'s' if others > 1 else ''})" if others else ""
         super().__init__(
-            f"is not consistent: {faults[0]}{more}",
+            f"the document contradicts itself: {faults[0]}{more}",
             place=place,
-            hint="It was changed by hand or by another program; ortbench schema FILE lists each "
-            "fault",
+            hint="Restore the file. It was changed by hand or by another program. 'ortbench schema "
+            "FILE' lists each fault",
         )
 
 

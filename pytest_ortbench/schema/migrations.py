@@ -55,20 +55,20 @@ class Migrations:
             raise DocumentError(
                 f"schema_version is {version!r}, not a whole number",
                 place=place,
-                hint="Only run documents that ortbench wrote can be read",
+                hint="Name a run document that ortbench wrote",
             )
         if version > self.target:
             raise DocumentError(
                 f"the document has schema version {version}, but this pytest-ortbench reads "
                 f"versions up to {self.target}",
                 place=place,
-                hint="Upgrade it: pip install --upgrade pytest-ortbench",
+                hint="Run: pip install --upgrade pytest-ortbench",
             )
         if version < self.oldest:
             raise DocumentError(
                 f"the document says schema version {version}, but the oldest is {self.oldest}",
                 place=place,
-                hint="It was changed by hand or damaged: take the file from where it was written",
+                hint="Copy the file again from where it was written",
             )
         return version
 

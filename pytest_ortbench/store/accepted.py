@@ -72,7 +72,7 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     if text is None:
         if must_exist:
             hint = "'ortbench accept CASE --reason=…' makes it"
-            raise UsageError("there is no such file", place=str(path), hint=hint)
+            raise UsageError("the file does not exist", place=str(path), hint=hint)
         return ()
     return _entries(text, path)
 
@@ -118,9 +118,9 @@ def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
 def _unsafe(path: Path) -> OrtbenchError:
     """The file is never written so that it would not read back as what is meant."""
     return OrtbenchError(
-        "the file is written in a way that an entry can't be added to without changing others",
+        "an entry can't be added to this file without changing others",
         place=str(path),
-        hint="Write each entry as a table [[accepted]] of its own, or edit it by hand",
+        hint="Write each entry as a table [[accepted]] of its own, or edit the file by hand",
     )
 
 
@@ -132,7 +132,7 @@ def _text(path: Path) -> str | None:
     try:
         if path.is_file() and path.stat().st_size > _MOST_BYTES:
             raise UsageError(
-                "the file is larger than 1 MiB", place=str(path), hint="Is it the right one?"
+                "the file is larger than 1 MiB", place=str(path), hint="Check the path"
             )
         data = path.read_bytes()
     except FileNotFoundError:
@@ -140,7 +140,9 @@ def _text(path: Path) -> str | None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         hint = f"{FILE_NAME} is a text file that 'ortbench accept' reads and writes"
-        raise UsageError(f"it can't be read: {reason}", place=_shown(path), hint=hint) from error
+        raise UsageError(
+            f"the file can't be read: {reason}", place=_shown(path), hint=hint
+        ) from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -162,10 +164,12 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
     except msgspec.DecodeError as error:
         # Names line and column.
         hint = "An entry begins with [[accepted]], and text stands in quotes"
-        raise UsageError(f"it is not valid TOML: {error}", place=str(path), hint=hint) from error
+        raise UsageError(
+            f"the file is not valid TOML: {error}", place=str(path), hint=hint
+        ) from error
     except RecursionError as error:
         hint = "An entry begins with [[accepted]]"
-        raise UsageError("it is nested too deeply", place=str(path), hint=hint) from error
+        raise UsageError("the file is nested too deeply", place=str(path), hint=hint) from error
     for key in document:
         if key != _TABLE:
             raise UsageError(
@@ -270,7 +274,7 @@ def _share(table: dict[str, object], place: str) -> float | None:
         return None
     if not isinstance(value, str):
         raise UsageError(
-            f"'worse_by' is {value!r}, not a text with a share",
+            f"'worse_by' is {value!r}, not a share in quotes",
             place=place,
             hint='Write worse_by = "8%"',
         )
@@ -297,9 +301,9 @@ def _digest(table: dict[str, object], place: str) -> str:
     digest = _word(table, "model", place)
     if digest and not re.fullmatch(f"[0-9a-f]{{{_LEAST_DIGEST},64}}", digest):
         raise UsageError(
-            f"'model' is {digest!r}, which is not a digest of a model",
+            f"'model' is {digest!r}, not the start of a digest",
             place=place,
-            hint=f"Write {_LEAST_DIGEST} or more of its hexadecimal digits, or leave it out",
+            hint=f"Write {_LEAST_DIGEST} or more hexadecimal digits of it, or leave 'model' out",
         )
     return digest
 
@@ -384,4 +388,6 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         hint = "Name another file with --file, or make this one writable"
         reason = error.strerror or str(error)
-        raise OrtbenchError(f"it can't be written: {reason}", place=str(path), hint=hint) from error
+        raise OrtbenchError(
+            f"the file can't be written: {reason}", place=str(path), hint=hint
+        ) from error

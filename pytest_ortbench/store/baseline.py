@@ -80,7 +80,7 @@ def _in_folder(folder: Path, place: str) -> Found:
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     if not newest.paths and others and not list_runs(folder):
         raise UsageError(
-            f"{folder} contains no run, but {others[0]}",
+            f"{folder} contains {others[0]}, but no run",
             place=place,
             hint="Name the folder that contains the runs, or an empty folder to start with",
         )
@@ -96,7 +96,7 @@ def _newest(folder: Path, place: str) -> Found:
             raise UsageError(
                 f"the newest run, {run.path}, can't be read: {run.problem}",
                 place=place,
-                hint="Move it away, or name the intended run",
+                hint="Move that file away, or name the intended run",
             )
         if run.state != "finished":
             continue
@@ -106,10 +106,10 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in {folder} can be the baseline: each failed its gate; the newest is "
-            f"{passed_over[0]}",
+            f"no run in {folder} can be the baseline, since each failed its gate. The newest "
+            f"is {passed_over[0]}",
             place=place,
-            hint="If its results are intended, name it, or run once without a baseline",
+            hint="If its results are intended, name that run. Else run once without a baseline",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

@@ -257,7 +257,7 @@ def _latest(root: Path) -> Loaded:
         hint = f"None of the finished runs can be read: {notes[0]}"
     elif runs:
         hint = f"The newest unfinished run: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
-    raise UsageError("there is no finished run", place=str(root), hint=hint)
+    raise UsageError("the folder contains no finished run", place=str(root), hint=hint)
 
 
 def _file_in(folder: Path) -> Path | None:

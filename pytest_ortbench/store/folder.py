@@ -85,7 +85,7 @@ class RunFolder:
             raise DocumentError(
                 f"the run is called {run.run_id!r}, which can't be the name of a folder",
                 place=str(root),
-                hint="Measure again; the name is made from the time and the machine",
+                hint="Measure again. The name is made from the time and the machine",
             )
         if path.exists():
             raise DocumentError(

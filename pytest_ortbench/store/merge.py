@@ -35,7 +35,7 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
     if not runs:
         raise DocumentError(
             "there is no run to merge",
-            hint="Name at least one: ortbench merge RUN RUN --output=FILE",
+            hint="Write 'ortbench merge RUN RUN --output=FILE'",
         )
     ordered = sorted(runs, key=lambda run: run.started_at)
     newest = ordered[-1]

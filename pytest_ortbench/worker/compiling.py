@@ -74,9 +74,9 @@ def _require_proof(case: Case) -> None:
         doubt = "it does not know the entry"
     if doubt:
         raise case_error(
-            f"ONNX Runtime {load()[0].__version__} can't be told by {NO_COMPILE} to compile nothing"
-            f" in a session ({doubt}), so nothing would prove that the compiled file is used",
-            "Measure it in a newer ONNX Runtime (--ort-runtimes), or without --ort-compiled",
+            f"ONNX Runtime {load()[0].__version__} does not obey {NO_COMPILE} ({doubt}), so "
+            "nothing would prove that the compiled file is used",
+            "Use a newer ONNX Runtime (--ort-runtimes), or leave --ort-compiled out",
             phase="compile",
         )
 
@@ -125,8 +125,8 @@ def record_of(case: Case, target: Path, *, way: str, compile_ns: int) -> Compila
         wrote = f"the {len(nodes)} nodes of the file hold no compiled part" if nodes else "no file"
         raise case_error(
             f"{case.provider.name} compiled nothing ahead: {wrote}",
-            "Measure it without --ort-compiled; 'ortbench models inspect MODEL --providers="
-            f"{case.provider.label}' says which nodes the provider takes",
+            "Leave --ort-compiled out. 'ortbench models inspect MODEL --providers="
+            f"{case.provider.label}' shows which nodes the provider takes",
             phase="compile",
         )
     folder = target.parent

@@ -293,7 +293,7 @@ def _kind_of(case: Case) -> EngineKind:
     if kind is None:
         raise case_error(
             reason,
-            f"Install the package that provides it in runtime {case.runtime.label!r}, too",
+            f"Install the package that provides the engine in runtime {case.runtime.label!r}, too",
             kind="unavailable",
             phase="import",
         )

@@ -204,7 +204,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             packages = (*kind.distributions, *kind.exporter_distributions)
             raise case_error(
                 f"{text} can't be exported: {error}",
-                f"pip install {' '.join(packages)}" if packages else "",
+                f"Run: pip install {' '.join(packages)}" if packages else "",
                 kind="unavailable",
                 phase="export",
             ) from error

@@ -49,7 +49,7 @@ def read_input(spec: InputSpec) -> object:
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
     raise case_error(
         f"input {spec.name!r} has the type {spec.type!r}, which can't be read from a file",
-        hint="Leave it out of --ort-inputs: random values are fed to it",
+        hint=f"Leave {spec.name!r} out of --ort-inputs. Random values are then fed",
     )
 
 
@@ -69,7 +69,7 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
             f"the input file {path} can't be read without pickle: {error}",
-            hint="Write it with numpy.save or numpy.savez; text as a '<U' array, not as objects",
+            hint="Write the file with numpy.save or numpy.savez, and text as a '<U' array",
         ) from error
 
 
@@ -85,7 +85,7 @@ def _loaded(stream: BinaryIO, path: Path, member: str) -> NDArray[Any]:
         if member not in names:
             raise input_error(
                 f"the input file {path} has no array {member!r}",
-                hint="It holds: " + (", ".join(names) or "nothing"),
+                hint="The file has " + (", ".join(names) or "nothing"),
             )
         array: NDArray[Any] = loaded[member]
         return array
@@ -114,15 +114,15 @@ def _fitting(
     if array.dtype != np.dtype(name):
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains {dtype}",
-            hint=f"Convert it to {'text' if name == 'object' else name} first",
+            hint=f"Convert the array to {'text' if name == 'object' else name}",
         )
     if shape is not None and array.shape != shape:
         differs_in_batch = bool(shape) and array.shape[1:] == shape[1:]
         raise input_error(
             f"input {spec.name!r} needs the shape {list(shape)}, but {place} has "
             f"{list(array.shape)}",
-            hint=f"Write --ort-batch-sizes={array.shape[0]}, or keep as many examples as the "
-            f"batch has: numpy.save(FILE, array[:{shape[0]}])"
+            hint=f"Write --ort-batch-sizes={array.shape[0]}, or keep fewer examples: "
+            f"numpy.save(FILE, array[:{shape[0]}])"
             if differs_in_batch
             else "Set --ort-batch-sizes and --ort-dims to the sizes in the file",
         )
@@ -145,7 +145,7 @@ def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) ->
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains numbers that {element} "
             "can't represent",
-            hint=f"Round them to {element} first: values are never rounded silently",
+            hint=f"Round them to {element}. Values are never rounded silently",
         )
     return held
 

@@ -302,7 +302,7 @@ def _whole(value: object) -> int:
 def _unreadable(path: Path, why: str) -> WorkerError:
     return case_error(
         f"the profile {path} can't be used: {why}",
-        "Without it, placement can't be proven; check whether the temporary folder is full",
+        "Check whether the temporary folder is full. Placement can't be proven without the profile",
         kind="error",
         phase="profile",
     )

@@ -36,7 +36,7 @@ def list_operators(question: ListOperators, state: WorkerState) -> RequiredOpera
     except ImportError as error:
         raise case_error(
             f"ONNX Runtime {load()[0].__version__} can't list operators: {class_and_line(error)}",
-            "Use a runtime of version 1.16 or newer, with the package flatbuffers",
+            "Use ONNX Runtime 1.16 or newer, with the package flatbuffers",
             kind="unavailable",
             phase="import",
         ) from error

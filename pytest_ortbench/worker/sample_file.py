@@ -281,7 +281,7 @@ def _decode(coded: Mapping[str, Any], arrays: Mapping[str, Any]) -> object:
 def _damaged(path: Path, error: Exception) -> WorkerError:
     return case_error(
         f"the reference outputs in {path} can't be read: {error}",
-        "Remove the file; it is made again",
+        "Remove the file. The next run makes it again",
         kind="error",
         phase="accuracy",
     )

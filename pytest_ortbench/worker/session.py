@@ -212,16 +212,16 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
         return case_error(
             f"{case.provider.label} in ONNX Runtime {version} does not load what it compiled: "
             f"{native}",
-            "Measure it without --ort-compiled, or with another version of the provider "
-            f"(--ort-runtimes). To compile it again, delete {Path(case.variant.path).parent}",
+            "Leave --ort-compiled out, or use another version of the provider (--ort-runtimes). "
+            f"To compile again, delete {Path(case.variant.path).parent}",
             phase="session",
         )
     told = ", ".join(part.text for part in case.model.compiled)
     return case_error(
         f"{case.provider.label} in ONNX Runtime {version} does not load the file, which is "
         f"compiled for {told}: {native}",
-        "Compile it again with this version of the provider, or measure it in the version that "
-        "compiled it (--ort-runtimes)",
+        "Compile the model again with this version, or use the version that compiled the file "
+        "(--ort-runtimes)",
         phase="session",
     )
 
@@ -283,7 +283,7 @@ def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
         if still:
             raise case_error(
                 f"the session leaves {still[0]!r} of the input {declared.name!r} open, although "
-                f"it was told its size, {config.fixed_dims[still[0]]}",
+                f"the size {config.fixed_dims[still[0]]} was set",
                 "Use --ort-fix-dims=off, or another version of ONNX Runtime",
                 phase="session",
             )

@@ -158,7 +158,7 @@ def _refused(name: str) -> WorkerError:
 def _damaged(name: str, how: str) -> WorkerError:
     return case_error(
         f"{name} arrived damaged: {how}",
-        "Something between host and runtime changes the data that is sent",
+        "Run again. If this happens twice, something between host and runtime changes data",
         kind="error",
         phase="files",
     )

@@ -95,7 +95,7 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         names = [str(name) for name in columns]
         if loaded.names is not None and loaded.names != names:
             raise EngineRefusal(
-                "the columns of its example rows are the names of its inputs",
+                "'names' is given, but the columns of the example rows already name the inputs",
                 kind="error",
                 hint="Leave 'names' out",
             )
@@ -108,13 +108,13 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         return TableForm(kind=TEXTS, types=types)
     if array.ndim != 2:
         raise EngineRefusal(
-            f"its example rows have {array.ndim} axes, but a table has 2",
+            f"the example rows have {array.ndim} axes, but a table has 2",
             kind="error",
-            hint="Return rows as the model's predict takes them",
+            hint="Return rows in the form that predict of the model takes",
         )
     if matrix and types[name] == "string":
         raise EngineRefusal(
-            "its example rows contain values that are not numbers, which its converter can't "
+            "the example rows contain values that are not numbers, which the converter can't "
             "handle",
             hint="Encode such columns as numbers before the model",
         )
@@ -125,10 +125,10 @@ def _without_rows(loaded: LoadedSource) -> TableForm:
     width = getattr(loaded.model, "n_features_in_", None)
     if not isinstance(width, int) or hasattr(loaded.model, "feature_names_in_"):
         raise EngineRefusal(
-            "it returned a model without example rows, but their columns and types determine the "
-            "inputs",
+            "the function returned a model without example rows, whose columns and types determine "
+            "the inputs",
             kind="error",
-            hint="Return (model, rows) with rows that its predict accepts",
+            hint="End the function with 'return model, rows'",
         )
     (name,) = loaded.names or [INPUT]
     return TableForm(kind=MATRIX, types=_chosen({name: "float"}, loaded), width=width)
@@ -142,7 +142,7 @@ def _chosen(types: dict[str, str], loaded: LoadedSource) -> dict[str, str]:
     for name, kind in dict(loaded.settings.get("types", {})).items():
         if name not in types:
             raise EngineRefusal(
-                f"'types' of the source names {name!r}, which is no input of the model",
+                f"'types', which the function returns, names {name!r}, which is not an input",
                 kind="error",
                 hint=did_you_mean(str(name), types),
             )

@@ -169,6 +169,6 @@ def _content(path: Path) -> bytes:
 
 def _no_tensor(path: Path, error: Exception) -> WorkerError:
     return input_error(
-        f"the input file {path} holds no tensor that can be fed: {error}",
-        hint="Expected is a TensorProto, as in an ONNX test_data_set; or use .npy or .npz",
+        f"the input file {path} contains no tensor that can be fed: {error}",
+        hint="Write a TensorProto, as in an ONNX test_data_set, or use .npy or .npz",
     )

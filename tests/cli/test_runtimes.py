@@ -81,8 +81,8 @@ def test_what_can_not_be_made_is_said(tool, installer):
     ("words", "message"),
     [
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
-        (["remove"], "neither labels nor --all was given, or both were"),
-        (["remove", "x", "--all"], "neither labels nor --all was given, or both were"),
+        (["remove"], "give either labels or --all"),
+        (["remove", "x", "--all"], "give either labels or --all"),
         (["remove", "onnxruntime-1"], "LABEL: the environment 'onnxruntime-1' does not exist"),
         (["creat"], "No such command 'creat'"),
     ],

@@ -79,10 +79,25 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             "/cache/.1/m can't be written: ",
             "Free ",
         ),
-        (errno.EACCES, ["/models/w"], "/models/w can't be used: ", "The model and its external"),
-        (errno.ENOENT, ["/models/m.onnx"], "/models/m.onnx can't be used: ", "The model and "),
-        (errno.EIO, ["/data/set0.npz"], "/data/set0.npz can't be used: ", "Check that it exists"),
-        (errno.EMFILE, [], "a file can't be used: ", "Check that it exists"),
+        (
+            errno.EACCES,
+            ["/models/w"],
+            "/models/w can't be used: ",
+            "Run again. The model and its external",
+        ),
+        (
+            errno.ENOENT,
+            ["/models/m.onnx"],
+            "/models/m.onnx can't be used: ",
+            "Run again. The model and ",
+        ),
+        (
+            errno.EIO,
+            ["/data/set0.npz"],
+            "/data/set0.npz can't be used: ",
+            "Check that the file exists",
+        ),
+        (errno.EMFILE, [], "a file can't be used: ", "Check that the file exists"),
     ],
 )
 def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(

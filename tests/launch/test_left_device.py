@@ -21,7 +21,7 @@ _WARNING = (
     "[W:onnxruntime:Default, basic_backend.cc:1 BasicBackend] Model compilation failed at OV NPU."
     "Falling back to OV CPU for execution\n"
 )
-_MESSAGE = "OpenVINO could not compile the model for NPU and runs it on its CPU instead"
+_MESSAGE = "OpenVINO could not compile the model for NPU and runs the model on the CPU instead"
 
 
 @pytest.fixture

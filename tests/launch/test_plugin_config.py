@@ -50,13 +50,16 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[plugins]\nacme = 3\n", "it is 3, not a table"),
-        ("[plugins.acme]\nlibary = 'x'\n", "unknown key 'libary'. Did you mean 'library'?"),
-        ("[plugins.acme]\nprovider = 'x'\n", "it names neither a library nor options"),
+        ("[plugins]\nacme = 3\n", "the entry is 3, not a table"),
+        (
+            "[plugins.acme]\nlibary = 'x'\n",
+            "the key 'libary' is not known. Did you mean 'library'?",
+        ),
+        ("[plugins.acme]\nprovider = 'x'\n", "the plug-in has neither a library nor options"),
         ("[plugins.acme]\nlibrary = ''\n", "library is ''"),
-        ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed'. Write a list"),
+        ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed', not a list"),
         ("plugins = 3\n", "plugins is a single value"),
-        ("[plugins\n", "it can't be read"),
+        ("[plugins\n", "the file can't be read"),
     ],
 )
 def test_a_wrong_table_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:

@@ -286,32 +286,35 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n[tool", "pyproject.toml: it can't be read: "),
+        ("x = 1\n[tool", "pyproject.toml: the file can't be read: "),
         ("tool.ortbench.runtimes = 1", "tool.ortbench.runtimes is a single value"),
-        ("[tool.ortbench.runtimes]\nx = 1", "[tool.ortbench.runtimes.x]: it is 1, not a table"),
-        ("[tool.ortbench.runtimes.x]", "it has neither a command to start nor packages to install"),
+        (
+            "[tool.ortbench.runtimes]\nx = 1",
+            "[tool.ortbench.runtimes.x]: the entry is 1, not a table",
+        ),
+        ("[tool.ortbench.runtimes.x]", "the runtime has neither a command to start nor"),
         ("[tool.ortbench.runtimes.current]\npython='x'", "'current' can't be the name"),
         ("[tool.ortbench.runtimes.'a b']\npython='x'", "'a b' can't be the name"),
         (
             "[tool.ortbench.runtimes.x]\ncomand=['a']",
-            "unknown key 'comand'. Did you mean 'command'?",
+            "the key 'comand' is not known. Did you mean 'command'?",
         ),
         (
             "[tool.ortbench.runtimes.x]\ncommand='ssh h'",
-            "command is one text, but a list is needed",
+            "command is one string, not a list",
         ),
-        ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of texts"),
+        ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of strings"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),
-        ("[tool.ortbench.runtimes.x]\npython=3.11", "python is 3.11. Write a string"),
+        ("[tool.ortbench.runtimes.x]\npython=3.11", "python is 3.11, not a string"),
         ("[tool.ortbench.runtimes.x]\nrequirements='torch'", "x] requirements: 'torch' is neither"),
         ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment='a'", "environment is 'a'"),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nenvironment={A=1}",
-            'environment.A is 1. Write A = "1"',
+            'environment.A is 1, not a string. Write A = "1"',
         ),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nshares_files='no'",
-            "shares_files is 'no'. Write true or false",
+            "shares_files is 'no', not a truth value. Write true",
         ),
     ],
 )

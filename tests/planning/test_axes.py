@@ -114,7 +114,7 @@ def test_dims(texts: str | tuple[str, ...], dims: dict[str, tuple[int, ...]]) ->
 
 @pytest.mark.parametrize("text", ["seq", "seq:", ":128", "seq:x", "seq:128:x", "128", "seq=128"])
 def test_dims_without_name_or_size_are_refused(text: str) -> None:
-    with refused(UsageError, repr(text), place=PLACE, hint="NAME:SIZE"):
+    with refused(UsageError, repr(text), place=PLACE, hint="seq:128"):
         parse_dims(text, place=PLACE)
 
 

@@ -162,7 +162,7 @@ def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("cpu:0", "'cpu' does not take a device, but got '0'"),
+        ("cpu:0", "'cpu' takes no device, but '0' is given"),
         (
             "cuda:x",
             "'x' is not a device of 'cuda', which takes an index or a UUID (GPU-…, MIG-…). "
@@ -367,7 +367,7 @@ def test_devices_by_uuid_and_by_hardware(spec: str, label: str, options: dict[st
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("qnn:saver", "qnn:saver does not compute anything; it only writes down the computation"),
+        ("qnn:saver", "qnn:saver computes nothing and only records the graph"),
         ("qnn:npu", "'qnn' has no device 'npu'. Known: qnn:htp, qnn:cpu, qnn:gpu"),
         ("webgpu:vulkan", "'webgpu' has no device 'vulkan'. Write webgpu:gpu"),
     ],

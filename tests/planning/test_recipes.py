@@ -72,11 +72,11 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[tool.ortbench.precisions]\nx = 3", "it is 3, not a table"),
+        ("[tool.ortbench.precisions]\nx = 3", "the entry is 3, not a table"),
         ("[tool.ortbench.precisions.x]", "base is None"),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8"',
-            "base is 'int8'. Did you mean 'int8-dynamic' or 'int8-static'?",
+            "which is not a precision to start from. Did you mean 'int8-dynamic' or 'int8-static'?",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nblok_list = []',
@@ -104,7 +104,7 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\npercentile = 0.99',
-            "percentile is 0.99. Write 99.99",
+            "percentile is 0.99, which is out of range",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\nper_channel = "yes"',
@@ -120,11 +120,11 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = nan',
-            "sqnr_floor is nan. Write a finite number",
+            "sqnr_floor is nan, not a finite number",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nsqnr_floor = -inf',
-            "sqnr_floor is -inf. Write a finite number",
+            "sqnr_floor is -inf, not a finite number",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\n'

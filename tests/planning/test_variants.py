@@ -327,10 +327,10 @@ class TestFamilies:
     @pytest.mark.parametrize(
         ("variants", "says"),
         [
-            ('variants.fp16 = "b.onnx"', "'fp16' is the name of a precision"),
+            ('variants.fp16 = "b.onnx"', "'fp16' is already the name"),
             ("variants.q = { file = 3 }", "file is 3"),
             ("variants.q = { sqnr_floor = 3 }", "it has no file"),
-            ('variants.q = { file = "b", floor = 3 }', "unknown key 'floor'"),
+            ('variants.q = { file = "b", floor = 3 }', "the key 'floor' is not known"),
             ("variants.q = 3", "wrong type"),
             ('variants = ["b.onnx"]', "wrong type"),
         ],
@@ -348,13 +348,16 @@ class TestFamilies:
     @pytest.mark.parametrize(
         ("text", "says"),
         [
-            ("[tool.ortbench.models]\nx = 1", "it is 1, not a table"),
+            ("[tool.ortbench.models]\nx = 1", "the entry is 1, not a table"),
             ("[tool.ortbench.models.x]", "it has no file"),
-            ('[tool.ortbench.models.x]\nfle = "a"', "unknown key 'fle'. Did you mean 'file'?"),
+            (
+                '[tool.ortbench.models.x]\nfle = "a"',
+                "the key 'fle' is not known. Did you mean 'file'?",
+            ),
             ("[tool.ortbench.models.x]\nfile = 3", "file is 3"),
             (
                 '[tool.ortbench.models.x]\nfile = "a"\nvariants.fp16 = "b"',
-                "'fp16' is the name of a precision",
+                "'fp16' is already the name",
             ),
             ('[tool.ortbench.models.x]\nfile = "a"\nvariants = ["b"]', "variants is ['b']"),
             (

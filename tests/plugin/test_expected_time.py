@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,17 +11,20 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Sampling
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.planning.estimate import Costs
+from pytest_ortbench.core.recipe import Conversion, Recipe
+from pytest_ortbench.planning.compilations import COMPILED_FOLDER, compilation_key
+from pytest_ortbench.planning.estimate import Costs, compilation_takes_s, conversion_takes_s
 from pytest_ortbench.planning.matrix import Planned
 from pytest_ortbench.plugin import expected_time
 from pytest_ortbench.plugin.countdown import Countdown
 from pytest_ortbench.plugin.expected_time import (
+    making_takes_s,
     refuse_endless,
     time_words,
     to_measure,
 )
 from tests.refused import refused
-from tests.results_factory import make_case, make_failure, make_result
+from tests.results_factory import make_case, make_failure, make_result, make_runtime_info
 
 
 def _cases(count: int, **sampling: Any) -> list[Case]:
@@ -150,3 +154,68 @@ def test_starts_are_expected_to_take_as_long_as_beside_the_load_of_the_machine(
     assert busy.start_s["current"] == pytest.approx(2 * quiet.start_s["current"])
     assert busy.usual_start_s == pytest.approx(4 * quiet.usual_start_s)
     assert busy.expected(case).total_s > quiet.expected(case).total_s + 2.0
+
+
+@pytest.mark.parametrize(("waits", "factor"), [(0.0, 1.0), (2.0, 3.0)])
+def test_a_load_counts_as_far_as_a_process_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, waits: float, factor: float
+) -> None:
+    # Each look at the clock of the thread computes a millisecond, and waits a multiple of it.
+    now = {"computed": 0.0, "wall": 50.0}
+
+    def thread_time() -> float:
+        now["computed"] += 0.001
+        now["wall"] += 0.001 * (1 + waits)
+        return now["computed"]
+
+    clock = SimpleNamespace(monotonic=lambda: now["wall"], thread_time=thread_time)
+    monkeypatch.setattr(expected_time, "time", clock)
+    assert expected_time.load_factor() == pytest.approx(factor, rel=0.05)
+
+
+def _making_bench(entries: list[Planned], folder: Path, *, kept: bool = False) -> Any:
+    session = SimpleNamespace(
+        variants=SimpleNamespace(keeps=lambda _: kept, folder=folder / "variants"),
+        launcher=SimpleNamespace(inspect=lambda _: make_runtime_info()),
+    )
+    planned = {entry.case.key: entry for entry in entries}
+    return SimpleNamespace(planned=planned, resumable=None, session=session)
+
+
+def _converted() -> Conversion:
+    recipe = Recipe(name="int8-dynamic", base="int8-dynamic")
+    return Conversion(
+        recipe=recipe, source="net.onnx", digest="d", size_bytes=1, own_precision="fp32", inputs=()
+    )
+
+
+def test_a_file_that_several_cases_need_is_made_once(tmp_path: Path) -> None:
+    first, second = _cases(2)
+    entries = [Planned(case=case, conversion=_converted()) for case in (first, second)]
+    costs = Costs(start_s={"current": 1.0})
+    takes_s = making_takes_s(_making_bench(entries, tmp_path), costs)
+    assert takes_s == {first.key: conversion_takes_s(first, costs)}
+    assert takes_s[first.key] > 1.0
+    assert making_takes_s(_making_bench(entries, tmp_path, kept=True), costs) == {}
+
+
+def test_compiling_ahead_takes_time_unless_the_file_is_kept(tmp_path: Path) -> None:
+    plain, compiled = (
+        replace(case, compiled=made) for case, made in zip(_cases(2), (False, True), strict=True)
+    )
+    bench = _making_bench([Planned(case=case) for case in (plain, compiled)], tmp_path)
+    costs = Costs(start_s={"current": 1.0})
+    expected = {compiled.key: compilation_takes_s(compiled, costs)}
+    assert making_takes_s(bench, costs) == expected
+    assert expected[compiled.key] > 1.0
+    (tmp_path / COMPILED_FOLDER / compilation_key(compiled, make_runtime_info())).mkdir(
+        parents=True
+    )
+    assert making_takes_s(bench, costs) == {}
+
+
+def test_a_countdown_knows_what_is_made_first(tmp_path: Path) -> None:
+    (case,) = _cases(1)
+    costs = Costs()
+    besides = Countdown(costs, [(case, ())], besides_s={case.key: 7.0})
+    assert besides.left_s == pytest.approx(Countdown(costs, [(case, ())]).left_s + 7.0)

@@ -116,7 +116,7 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
             "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. Cases: "
             "one/native/cpu/b1, two/native/cpu/b1",
         ),
-        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models contains no run, but net.txt*"),
+        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models contains net.txt, but no run*"),
     ],
 )
 @pytest.mark.usefixtures("two")

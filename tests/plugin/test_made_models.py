@@ -188,7 +188,7 @@ def test_no_model(ortbench, tmp_path):
     ("call", "message"),
     [
         ("measure(network()); ortbench.measure(network())", "already measured another model"),
-        ("measure(network(), models='m.onnx')", "Leave out models"),
+        ("measure(network(), models='m.onnx')", "Leave models= out"),
         ("measure(network(), batches=1)", "has no keyword 'batches'"),
         ("measure(3)", "type int"),
         ("measure('absent.onnx')", "absent.onnx' is not a file"),

@@ -446,7 +446,7 @@ def test_a_fixture_asked_for_at_run_time_says_what_to_do(pytester: pytest.Pytest
     pytester.makepyfile("def test_it(request): request.getfixturevalue('ortbench')")
     result = pytester.runpytest()
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*must be an argument of the test function itself*"])
+    result.stdout.fnmatch_lines(["*Add 'ortbench' to the arguments of the test function*"])
 
 
 def test_the_hook_hears_of_every_result(pytester: pytest.Pytester, model_file: ModelFile) -> None:

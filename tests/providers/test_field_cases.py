@@ -201,7 +201,7 @@ def test_p5_a_case_there_fails_in_one_line(
     failure = failure_of(measure(cases.mlp(tmp_path / "m.onnx"), "cpu", gutted.runtime))
     assert failure.kind == "unavailable"
     assert (
-        "another distribution of ONNX Runtime was installed over it or removed" in failure.message
+        "another distribution of ONNX Runtime was installed over it, or removed" in failure.message
     )
     assert "Uninstall " in failure.hint
 

@@ -183,7 +183,7 @@ def test_the_legend_explains_the_flags_that_appear_gravest_first() -> None:
     text = plain(200)
     flags = re.findall(r"^([A-Z-]+) +1 case: ", text, re.MULTILINE)
     assert flags == ["EMULATED", "INACCURATE", "PARTIAL", "SPREAD"]
-    assert "Rely on the interval, not on the value; more --ort-workers narrow it." in text
+    assert "Rely on the interval, not on the value. More --ort-workers narrow the interval." in text
     assert "UNSTEADY" not in text
 
 

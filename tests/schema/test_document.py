@@ -243,19 +243,19 @@ WHOLE = encode_run(RUN)
         (b'{"expected": 1e999}', "not JSON: number out of range"),
         (WHOLE + WHOLE, "not JSON: trailing characters"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"[1, 2]", "not a run document: its top level is an array, not an object"),
+        (b"[1, 2]", "is not a run document, since its top level is an array, not an object"),
         (b"null", "its top level is null"),
         (b"3", "its top level is a number"),
         (b'"x"', "its top level is a string"),
-        (b"{}", "not a run document: it has no schema_version"),
-        (b'{"schema_version": 2}', "not a run document: it has no run_id"),
-        (b'{"machine_info": {}, "benchmarks": []}', "a pytest-benchmark file, not a run document"),
+        (b"{}", "since schema_version is missing"),
+        (b'{"schema_version": 2}', "since run_id is missing"),
+        (b'{"machine_info": {}, "benchmarks": []}', "the file was written by pytest-benchmark"),
         (b'{"schema_version": "1", "run_id": "r"}', "schema_version is '1', not a whole number"),
         (b'{"schema_version": true, "run_id": "r"}', "schema_version is True, not a whole number"),
         (
             b'{"schema_version": 99, "run_id": "r"}',
             "the document has schema version 99, but this pytest-ortbench reads versions up to "
-            f"{SCHEMA_VERSION}. Upgrade it: pip install".encode(),
+            f"{SCHEMA_VERSION}. Run: pip install".encode(),
         ),
         (
             b'{"schema_version": 0, "run_id": "r"}',
@@ -409,9 +409,9 @@ def test_later_headers_replace_earlier_ones():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "j: the journal is empty. No case was finished"),
+        (b"", "j: the journal is empty, since no case was finished"),
         (b"\n\n", "j: the journal is empty"),
-        (b'{"schema_ver', "j, line 1: cut off after 12 bytes"),
+        (b'{"schema_ver', "j, line 1: the file is cut off after 12 bytes"),
         (b'{"schema_version": 9, "run_id": "r"}', "j: the document has schema version 9"),
     ],
 )

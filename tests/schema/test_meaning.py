@@ -303,8 +303,8 @@ def test_every_fault_is_named_and_the_first_stands_in_the_message() -> None:
         decode_run(_changed(changes), "run.json")
     assert [fault.path for fault in caught.value.faults] == [_said(path) for path in changes]
     assert caught.value.message == (
-        f"is not consistent: {_said(f'{_SAMPLES}.sum_ns')} is -1, and must lie between 0 and 2^53 "
-        "(and 2 more such values)"
+        f"the document contradicts itself: {_said(f'{_SAMPLES}.sum_ns')} is -1, and must lie "
+        "between 0 and 2^53 (and 2 more such values)"
     )
 
 

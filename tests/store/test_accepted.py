@@ -159,7 +159,7 @@ HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
 @pytest.mark.parametrize(
     ("text", "message", "hint", "line"),
     [
-        ("[[accepted]\n", "it is not valid TOML", "[[accepted]]", ""),
+        ("[[accepted]\n", "the file is not valid TOML", "[[accepted]]", ""),
         ("[accepted]\n", "'accepted' is not a list of tables", "double brackets", ""),
         ("accepted = 3\n", "'accepted' is not a list of tables", "double brackets", ""),
         ("accepted = [1, 2]\n", "'accepted' is not a list of tables", "double brackets", ""),
@@ -177,9 +177,9 @@ HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
         (HEAD + "worse_by = 8\n", "'worse_by' is 8", 'worse_by = "8%"', "line 1"),
         (HEAD + 'worse_by = "8"\n', "'8' is not a share", "e.g. 8%", "line 1"),
         (HEAD + 'worse_by = "-8%"\n', "'-8%' is out of range", "e.g. 8%", "line 1"),
-        (HEAD + 'model = "xyz"\n', "not a digest of a model", "hexadecimal", "line 1"),
+        (HEAD + 'model = "xyz"\n', "not the start of a digest", "hexadecimal", "line 1"),
         (HEAD + HEAD, "a already has an entry, line 1", "Delete one", "line 4"),
-        (HEAD + "until = 2026-02-30\n", "it is not valid TOML", "", ""),
+        (HEAD + "until = 2026-02-30\n", "the file is not valid TOML", "", ""),
         ("a = " + "[" * 5000, "", "[[accepted]]", ""),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_file_that_is_not_utf_8_a_folder_and_one_that_is_not_there(path: Path)
     for call in (lambda: read_accepted(path), lambda: accept(path, [ONE])):
         with pytest.raises(UsageError, match="read"):
             call()
-    with pytest.raises(UsageError, match="no such"):
+    with pytest.raises(UsageError, match="does not exist"):
         read_accepted(path / "none.toml", must_exist=True)
 
 

@@ -99,7 +99,7 @@ def test_a_newest_run_that_can_not_be_read_is_neither_a_first_run_nor_passed_ove
         path.write_bytes(content)
         with refused(UsageError, "run.json") as told:
             found("latest", root)
-        assert "Move it away" in str(told.value)
+        assert "Move that file away" in str(told.value)
         assert path.read_bytes() == content
     path.write_bytes(whole)
     older = root / stored(root, 3).run_id / "run.json"

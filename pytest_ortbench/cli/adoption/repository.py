@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,20 +72,25 @@ def look_at(folder: Path) -> Repository:
 def _root(folder: Path) -> Path:
     """The folder, if it is the root of a repository."""
     if not folder.is_dir():
-        raise UsageError(f"{str(folder)!r} is no folder", place="init", hint="Name a repository")
+        raise UsageError(
+            f"{str(folder)!r} is not a folder",
+            place="init",
+            hint="Name the folder of a repository: 'ortbench init FOLDER'",
+        )
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
         raise UsageError(
-            f"{str(folder)!r} is in no repository of git",
+            f"{str(folder)!r} is not in a Git repository",
             place="init",
-            hint="Run 'git init' first: a gate compares with what is in git",
+            hint="Run 'git init' first. A gate compares with what Git has stored",
         )
     root = Path(top.rstrip("\n"))
     if root.resolve() != folder.resolve():
         raise UsageError(
             f"{str(folder)!r} is a folder inside the repository {str(root)!r}",
             place="init",
-            hint="Run it on the repository: CI files belong into its root",
+            hint="CI files belong in the root of a repository. Run "
+            f"'ortbench init {shlex.quote(str(root))}'",
         )
     return folder
 

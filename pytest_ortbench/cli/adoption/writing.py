@@ -79,7 +79,8 @@ def _refused(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
         place="init",
-        hint="Move it away, or write the files by hand: without --yes they are printed",
+        hint="Move that file away, or write the files by hand. Without --yes, 'ortbench init' "
+        "prints them",
     )
 
 

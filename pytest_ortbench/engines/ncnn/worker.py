@@ -83,7 +83,7 @@ class Ncnn(Engine):
         require_types(replace(self.task, inputs=()), "ncnn", _OUTPUTS)
         empty = next((item for item in self.task.inputs if 0 in (item.shape or ())), None)
         if empty is not None:
-            raise EngineRefusal(f"ncnn takes no empty values, and {empty.name!r} is one")
+            raise EngineRefusal(f"ncnn takes no empty inputs, and {empty.name!r} is empty")
         place = self._place()
         if not (place / _NETWORK).is_file():
             self._convert(place)
@@ -103,7 +103,7 @@ class Ncnn(Engine):
         kinds = operators_of(network.read_text(encoding="utf-8"))
         refuse_lacking(kind for kind in kinds if self._ncnn.layer_to_index(kind) < 0)
         if net.load_param(str(network)) or net.load_model(str(self._folder / _WEIGHTS)):
-            raise EngineRefusal("ncnn does not load the network that pnnx made of the file")
+            raise EngineRefusal("ncnn can't load the network that pnnx made of the ONNX file")
         return self._inference(net)
 
     def in_force(self) -> dict[str, str]:
@@ -160,7 +160,9 @@ class Ncnn(Engine):
             )
             if joined.returncode:
                 last = (joined.stdout.strip() or "nothing").splitlines()[-1][:200]
-                raise EngineRefusal(f"pnnx takes one file of at most 2 GB; onnx says: {last}")
+                raise EngineRefusal(
+                    f"pnnx takes one file of at most 2 GB, and onnx can't write one: {last}"
+                )
             arguments = converter_arguments(self.task)
             done = _run([str(self._converter), file.name, *arguments], folder)
             if done.returncode or not (folder / _NETWORK).is_file():
@@ -255,7 +257,7 @@ def shapes_of_outputs(sizes: str, outputs: Sequence[EngineTensor]) -> list[tuple
     shapes = [match[1] if match else "" for match in map(_SHAPE.search, lines)]
     for place, output in enumerate(outputs):
         if not shapes[place : place + 1] or not shapes[place]:
-            raise EngineRefusal(f"pnnx does not tell the sizes of the output {output.name!r}")
+            raise EngineRefusal(f"pnnx did not report the sizes of the output {output.name!r}")
     return [tuple(map(int, shape.rstrip(",").split(","))) for shape in shapes]
 
 

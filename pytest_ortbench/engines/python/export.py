@@ -30,8 +30,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     read: tuple[Path, ...] = ()
     if onnx is None:
         raise EngineRefusal(
-            f"it returned a callable of {type(loaded.model).__qualname__}, which nothing can "
-            "export, and names no ONNX file that does the same",
+            f"the function returned a callable of {type(loaded.model).__qualname__}, which "
+            "nothing can export, and named no ONNX file that does the same",
             kind="error",
             hint=_SHAPE,
         )
@@ -41,15 +41,15 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         named = (loaded.path.parent / Path(onnx)).absolute()
         if not named.is_file():
             raise EngineRefusal(
-                f"it names the ONNX file {str(onnx)!r}, which does not exist",
+                f"the function names the ONNX file {str(onnx)!r}, which does not exist",
                 kind="error",
-                hint=f"Paths start at {loaded.path.parent}",
+                hint=f"Correct the path. It starts at {loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)
     if loaded.example is not None and not isinstance(loaded.example, Mapping):
         raise EngineRefusal(
-            f"its example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
+            f"the example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
             kind="error",
             hint=_SHAPE,
         )

@@ -42,12 +42,13 @@ def export_estimator(loaded: LoadedSource, path: Path, _settings: Mapping[str, s
         raise EngineRefusal(
             f"{type(model).__name__} is not fitted",
             kind="error",
-            hint="Fit it before the function returns",
+            hint="Call fit before the function returns the model",
         ) from error
     except (MissingConverter, MissingShapeCalculator) as error:
         raise EngineRefusal(
             f"skl2onnx has no converter for {_lacking(error, model)}",
-            hint="Register one in the entry function, as the documentation of skl2onnx shows",
+            hint="Register a converter in the function that returns the model, as the "
+            "documentation of skl2onnx shows",
         ) from error
     path.write_bytes(made.SerializeToString())
     return Made(

@@ -36,7 +36,7 @@ def export_tensorflow(loaded: LoadedSource, path: Path, _settings: Mapping[str, 
         graph = _converted(tensorflow, function)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
+            f"tf2onnx {tf2onnx.__version__} can't convert the model: {first_sentence(error)}"
         ) from error
     write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made(_feeds(tensorflow, loaded, function))

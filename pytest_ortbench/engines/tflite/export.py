@@ -53,7 +53,7 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
         )
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"tf2onnx {tf2onnx.__version__} can't convert it: {first_sentence(error)}"
+            f"tf2onnx {tf2onnx.__version__} can't convert the file: {first_sentence(error)}"
         ) from error
     write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made({})

@@ -125,7 +125,7 @@ def _index(details: Sequence[Mapping[str, Any]], names: Mapping[str, str], wante
             return int(detail["index"])
     raise EngineRefusal(
         f"the TensorFlow Lite file does not contain the tensor {wanted!r} of the export",
-        hint="The file was changed since the export: delete the exported ONNX file and run again",
+        hint="The file has changed since the export. Delete the exported ONNX file and run again",
     )
 
 

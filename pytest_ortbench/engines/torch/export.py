@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import near_and_known
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.program import Program, program_of
@@ -63,9 +64,9 @@ def _opset(settings: Mapping[str, str]) -> int | None:
     asked = settings.get("opset", "")
     if asked and not asked.isdecimal():
         raise EngineRefusal(
-            f"the option opset is {asked!r}, not a whole number",
+            f"opset={asked} is not a whole number",
             kind="error",
-            hint="Write opset=18",
+            hint="Write e.g. --ort-exporter=opset=18",
         )
     return int(asked) if asked else None
 
@@ -78,14 +79,14 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     asked = settings.get("exporter", "")
     if asked and asked not in EXPORTERS:
         raise EngineRefusal(
-            f"PyTorch has no exporter {asked!r}",
+            f"--ort-exporter={asked} names no exporter of PyTorch",
             kind="error",
-            hint=f"Write one of {', '.join(EXPORTERS)}",
+            hint=near_and_known(asked, EXPORTERS),
         )
     if program.is_exported and asked == "torchscript":
         raise EngineRefusal(
             "the TorchScript exporter does not accept an exported program (.pt2)",
-            hint="Leave out the exporter, or use a function that returns the module",
+            hint="Leave out torchscript, or use a function that returns the module",
         )
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
@@ -98,10 +99,10 @@ def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
     if program.has_examples:
         return program
     raise EngineRefusal(
-        "it has no example inputs, which an export needs",
+        "the model has no example inputs, which an export needs",
         kind="error",
-        hint="Set the size of each input, such as --ort-exporter=inputs=1x3x224x224, or use a "
-        "function that returns the model and example inputs",
+        hint="Set the size of each input, e.g. --ort-exporter=inputs=1x3x224x224, or use a "
+        "function that returns the model and its example inputs",
     )
 
 
@@ -114,9 +115,10 @@ def _zeros(text: str) -> Any:
     parts = [part for part in sizes.split("x") if part]
     if not isinstance(dtype, torch.dtype) or not all(part.isdecimal() for part in parts):
         raise EngineRefusal(
-            f"inputs={text!r} is no size of a tensor",
+            f"inputs={text} is not the size of a tensor",
             kind="error",
-            hint="Write 1x3x224x224 or 1x16:int64, several with ; between them",
+            hint="Write e.g. inputs=1x3x224x224, with a type inputs=1x16:int64, and ';' between "
+            "several inputs",
         )
     return torch.zeros([int(part) for part in parts], dtype=dtype)
 
@@ -154,7 +156,7 @@ def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -
     if written != opset:
         raise EngineRefusal(
             f"torch.onnx wrote opset {written} instead of {opset}",
-            hint="The other exporter writes older opsets: "
+            hint="The TorchScript exporter writes older opsets. Use "
             f"--ort-exporter=torchscript,opset={opset}",
         )
     made.save(path)

@@ -50,7 +50,7 @@ class Scripted(Eager):
         method = self.task.options.get("method", "trace")
         if method not in ("trace", "script"):
             raise EngineRefusal(
-                f"the option method is {method!r}, which TorchScript does not have",
+                f"method={method} is not a method of TorchScript",
                 kind="error",
                 hint="Write method=trace or method=script",
             )

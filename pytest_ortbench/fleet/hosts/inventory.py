@@ -63,7 +63,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     """
     if not path.exists():
         raise UsageError(
-            f"the file {str(path)!r} is not there",
+            f"the file {str(path)!r} does not exist",
             place="--inventory",
             hint="Write an inventory of Ansible, or name another file",
         )
@@ -80,13 +80,16 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         raise UsageError(
-            f"ansible-inventory can't read it: {' '.join(lines[-3:]) or 'it prints no inventory'}",
+            f"ansible-inventory can't read the file: "
+            f"{' '.join(lines[-3:]) or 'no inventory was printed'}",
             place=str(path),
-            hint="Try: ansible-inventory -i FILE --list",
+            hint=f"Run 'ansible-inventory -i {path} --list' to see why",
         ) from error
     if not hosts:
         raise UsageError(
-            f"no machine of it matches {pattern!r}", place=str(path), hint="Add one, or --limit=all"
+            f"no machine of this inventory matches {pattern!r}",
+            place=str(path),
+            hint="Add the machine to the file, or write --limit=all",
         )
     return hosts
 
@@ -138,14 +141,16 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
         packages = packages.split()
     if not isinstance(packages, list) or not all(isinstance(text, str) for text in packages):
         raise UsageError(
-            f"{PREFIX}packages is {packages!r}",
+            f"{PREFIX}packages is {packages!r}, not a list",
             place=place,
-            hint=f"Write a list: {PREFIX}packages: [numpy<2]",
+            hint=f"Write e.g. '{PREFIX}packages: [numpy<2]'",
         )
     for key, value in own.items():
         if not isinstance(value, str):
             raise UsageError(
-                f"{PREFIX}{key} is {value!r}, which is no text", place=place, hint="Quote it"
+                f"{PREFIX}{key} is {value!r}, which is not text",
+                place=place,
+                hint="Put the value in quotes",
             )
     host = Host(name=name, packages=tuple(packages), **own)
     _check(host, place)
@@ -160,13 +165,13 @@ def _check(host: Host, place: str) -> None:
     ):
         if not form.match(value):
             raise UsageError(
-                f"{PREFIX}{key} is {value!r}, which is none",
+                f"{PREFIX}{key} is {value!r}, which can't be one",
                 place=place,
-                hint="A folder is /data/ortbench or ~/ortbench, a Python python3.12, an extra gpu",
+                hint="Write e.g. /data/ortbench (folder), python3.12 (Python) or gpu (extra)",
             )
     if host.machine and not NAME.match(host.machine):
         raise UsageError(
-            f"{PREFIX}machine is {host.machine!r}, which is no name",
+            f"{PREFIX}machine is {host.machine!r}, which can't be a name",
             place=place,
             hint="Use letters, digits, dots and dashes",
         )
@@ -176,7 +181,7 @@ def _check(host: Host, place: str) -> None:
                 Requirement(text)
         except InvalidRequirement as error:
             raise UsageError(
-                f"{text!r} is no requirement: {str(error).splitlines()[0]}",
+                f"{text!r} is not a requirement: {str(error).splitlines()[0]}",
                 place=place,
-                hint=f"E.g. {PREFIX}runtime: onnxruntime==1.20.1",
+                hint=f"Write e.g. '{PREFIX}runtime: onnxruntime==1.20.1'",
             ) from error

@@ -162,14 +162,16 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
     asked = [root / path for path in further]
     absent = [path for path in asked if not path.exists()]
     if absent:
-        raise UsageError(f"{str(absent[0])!r} is not there", place="--send")
+        raise UsageError(
+            f"{str(absent[0])!r} does not exist", place="--send", hint="Correct the path"
+        )
     paths = set(_of_git(root) or _below(root))
     for path in (*asked, *(path for path in named if path.exists())):
         if not path.resolve().is_relative_to(root.resolve()):
             raise UsageError(
-                f"{str(path)!r} lies outside of {str(root)!r}",
+                f"{str(path)!r} is outside the current folder, {str(root)!r}",
                 place="ortbench fleet run",
-                hint="Only what is below the current folder is sent: copy it there",
+                hint="Copy it there. Only the current folder is sent to the machines",
             )
         paths.update(_below(path) if path.is_dir() else [path])
     return [sent_file(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
@@ -191,9 +193,9 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
         housed = sorted(wheelhouse.glob("*.whl"))
         if not housed:
             raise UsageError(
-                f"{str(wheelhouse)!r} holds no wheel",
+                f"{str(wheelhouse)!r} contains no wheel",
                 place="--wheelhouse",
-                hint=f"Fill it: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
+                hint=f"Run: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
             )
         paths += [path for path in housed if not path.name.startswith("pytest_ortbench-")]
     return {path.name: sent_file(path, "") for path in paths}
@@ -247,7 +249,9 @@ def sent_file(path: Path, name: str) -> SentFile:
         )
     except OSError as error:
         raise UsageError(
-            f"the file can't be read: {error.strerror}", place=str(path), hint="Mend or remove it"
+            f"the file can't be read: {error.strerror}",
+            place=str(path),
+            hint="Correct or remove the file",
         ) from error
 
 

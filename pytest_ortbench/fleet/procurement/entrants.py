@@ -85,17 +85,17 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
                 "entry",
                 place="--machines",
                 hint=f"If they are one machine, rename the entry to [machines.{near}], or name the "
-                f"run: {machine.host}=RUN",
+                f"machine of the run, 'ortbench compare {machine.host}=RUN'",
             )
     if not set(names.values()) & set(by_host):
         known = ", ".join(by_host)
         first = next(iter(by_host))
         raise UsageError(
-            "no run comes from a machine of the table: the runs come from "
-            f"{', '.join(dict.fromkeys(names.values()))}, and the table has {known}",
+            "no run comes from a machine of the table. The runs come from "
+            f"{', '.join(dict.fromkeys(names.values()))}. The table has {known}",
             place="--machines",
-            hint=f"Say which machine a run is of: ortbench compare {first}=RUN …; or write its "
-            "host name into the entry: host = …",
+            hint=f"Say which machine a run comes from, e.g. 'ortbench compare {first}=RUN', or add "
+            "'host = HOST NAME' to the entry of the machine",
         )
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 
@@ -151,8 +151,8 @@ def _refuse_shared_names(
                 f"{len(kinds)} different machines are called {host!r}: "
                 f"{_difference(first, second)}",
                 place="--machines",
-                hint="Give each a name of its own, with an entry in the table: "
-                f"ortbench compare {by_host[host].name}=RUN OTHER=RUN",
+                hint="Give each a name of its own with an entry in the table, then write '"
+                f"ortbench compare {by_host[host].name}=RUN OTHER=RUN'",
             )
 
 

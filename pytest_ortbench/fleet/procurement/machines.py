@@ -134,17 +134,21 @@ def parse_machines(text: str, place: str) -> Terms:
     try:
         document = msgspec.toml.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, ValueError, RecursionError) as error:  # thousands of digits
-        raise UsageError(f"not TOML: {error}", place=place, hint=_EXAMPLE) from error
+        raise UsageError(
+            f"the file is not valid TOML: {error}", place=place, hint=_EXAMPLE
+        ) from error
     _known(document, _TOP, place)
     tables = document.get("machines")
     if not isinstance(tables, dict) or not tables:
-        raise UsageError("it has no table of machines", place=place, hint=_EXAMPLE)
+        raise UsageError("the file has no table of machines", place=place, hint=_EXAMPLE)
     years = _number(document, "years", place)
     if years == 0:
-        raise UsageError("years is 0", place=place, hint="Give a number of years above 0")
+        raise UsageError(
+            "years is 0", place=place, hint="Write a number of years above 0, e.g. years = 3"
+        )
     currency = document.get("currency", "units of money")
     if not isinstance(currency, str) or not currency.strip():
-        raise UsageError(f"currency is {currency!r}, not a text", place=place, hint=_EXAMPLE)
+        raise UsageError(f"currency is {currency!r}, not text", place=place, hint=_EXAMPLE)
     common = _number(document, "power_price", place)
     mix = _mix(document, place)
     machines = tuple(
@@ -170,8 +174,8 @@ def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
             raise UsageError(
                 f"machines.{other} and machines.{machine.name} both have the host {machine.host!r}",
                 place=place,
-                hint="A run can come from one of them only. Give one another host, or name the "
-                f"runs: ortbench compare {other}=RUN {machine.name}=RUN",
+                hint="Give one of them another host, or say which run is whose: "
+                f"'ortbench compare {other}=RUN {machine.name}=RUN'",
             )
 
 
@@ -183,13 +187,13 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
         raise UsageError(
             f"mix is {written!r}, not text",
             place=place,
-            hint='Write e.g.: mix = "det:40/s,rec:120/s"',
+            hint='Write e.g. mix = "det:40/s,rec:120/s"',
         )
     if "rate" in document:
         raise UsageError(
             "both mix and rate are given",
             place=place,
-            hint="Leave out rate: that of a mix is the sum of its models' rates",
+            hint="Leave rate out. The rate of a mix is the sum of its models' rates",
         )
     return parse_mix(written, f"{place}, mix")
 
@@ -201,7 +205,7 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     host = table.get("host", name)
     if not isinstance(host, str):
         raise UsageError(
-            f"host is {host!r}, not a text", place=place, hint='Write host = "NAME" in quotes'
+            f"host is {host!r}, not text", place=place, hint='Write host = "NAME" in quotes'
         )
     owned = _whole(table, "units_owned", place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
@@ -213,20 +217,20 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             "neither price nor price_per_hour is given",
             place=place,
-            hint="A machine that costs nothing has price = 0",
+            hint="Write one of them. A machine that costs nothing has price = 0",
         )
     idle, load = numbers["idle_power_w"], numbers["load_power_w"]
     if load == 0:
         raise UsageError(
             "load_power is 0, but every machine needs power",
             place=place,
-            hint="Leave it out if it was not read from a meter",
+            hint="Write what a meter showed, or leave load_power out",
         )
     if idle is not None and load is not None and load < idle:
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",
             place=place,
-            hint="Both are the power of the whole machine, at the wall socket",
+            hint="Write the power of the whole machine for both, read at the wall socket",
         )
     return PricedMachine(
         name=name,
@@ -315,7 +319,7 @@ def _rate(table: Mapping[str, object], place: str) -> float | None:
         else _number(table, "rate", place)
     )
     if rate == 0:
-        raise UsageError("rate is 0", place=place, hint="Leave it out for no target")
+        raise UsageError("rate is 0", place=place, hint="Leave rate out if there is no target")
     return rate
 
 
@@ -326,6 +330,6 @@ def _duration(table: Mapping[str, object], place: str) -> float | None:
         return None
     if not isinstance(value, str):
         raise UsageError(
-            f"p99 is {value!r}, without a unit", place=place, hint='Write e.g.: p99 = "50 ms"'
+            f"p99 is {value!r}, without a unit", place=place, hint='Write e.g. p99 = "50 ms"'
         )
     return parse_duration(value, place=f"{place}, p99")

@@ -22,7 +22,7 @@ _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 #: Beyond any rate.
 _MOST = 1e12
-_EXAMPLE = 'Write e.g.: "det:40/s,rec:120/s"'
+_EXAMPLE = 'Write e.g. "det:40/s,rec:120/s"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def _refuse_other_separators(text: str, place: str) -> None:
         raise UsageError(
             f"the models in {text!r} are not separated by commas",
             place=place,
-            hint=f'Write: "{mended}"',
+            hint=f'Write "{mended}"',
         )
 
 
@@ -107,9 +107,9 @@ def _rate(written: str, place: str, *, of: str) -> float:
         raise UsageError(f"{of} is {written}, without a unit", place=place, hint=_EXAMPLE)
     if not 0 < value <= _MOST:
         raise UsageError(
-            f"{of} is {written}, and must be above 0 and at most {_MOST:,.0f}",
+            f"{of} is {written}, which is not above 0 and at most {_MOST:,.0f}",
             place=place,
-            hint="Leave out what gets no requests",
+            hint="Leave a model out that gets no requests",
         )
     return value / seconds
 

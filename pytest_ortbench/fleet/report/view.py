@@ -180,7 +180,7 @@ def build_view(
         raise UsageError(
             f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
             place="compare",
-            hint=f"Name more runs, or compare by something else (--by: {others})",
+            hint=f"Name more runs, or compare by something else: --by={others}",
         )
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):

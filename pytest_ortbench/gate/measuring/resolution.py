@@ -35,9 +35,9 @@ def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
     if least is not None and wanted[case_id] < least:
         wish, seen = amounts_apart(wanted[case_id], least, "ratio")
         raise UsageError(
-            f"{case_id}: a margin of {wish} is below what this "
-            f"machine can resolve, {seen} in its self-test ({log.path})",
+            f"{case_id} has a margin of {wish}, but this machine can resolve no less than "
+            f"{seen}, as its self-test showed ({log.path})",
             place=place,
-            hint=f"Use a margin of {seen} or more, or remove that file and run ortbench gate "
-            "--self-test when the machine is quieter",
+            hint=f"Use a margin of {seen} or more. On a quieter machine, remove that file and run "
+            "'ortbench gate --self-test' again",
         )

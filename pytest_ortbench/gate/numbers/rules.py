@@ -148,7 +148,7 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 f"{rule.text!r} compares times, which vary between runs, so both sides must be "
                 "measured in one run",
                 place=place,
-                hint="Measure both sides: --ort-against=SIDE; or limit it, "
+                hint="Measure both sides (--ort-against=SIDE), or set an absolute limit, "
                 + _as_limit(rule.metric),
             )
         if rule.metric in SIDE_METRICS:
@@ -156,7 +156,7 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 f"{rule.text!r} compares the outputs of two sides, and a stored run contains no "
                 "outputs",
                 place=place,
-                hint="Measure both sides: --ort-against=SIDE; or limit accuracy_sqnr instead",
+                hint="Measure both sides (--ort-against=SIDE), or limit accuracy_sqnr instead",
             )
 
 
@@ -237,7 +237,7 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric} in {text!r} can't be gated by how much worse it got",
             place=place,
-            hint=f"Gate latency:3%, or set an absolute limit, {_as_limit(metric)}",
+            hint=f"Gate the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 
@@ -269,12 +269,12 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             amount = parse_amount(part, known, place=place)
     if share < 0 or amount < 0 or share >= 10:
         raise UsageError(
-            f"the margin {text!r} is out of range, which is 0 to 1000 %", place=place, hint=_EXAMPLE
+            f"the margin {text!r} is not between 0 and 1000 %", place=place, hint=_EXAMPLE
         )
     if metric == LATENCY and not share:
         raise UsageError(
             f"{text!r} leaves no margin",
             place=place,
-            hint="A margin must be above 0: no machine measures two times exactly equal",
+            hint="Write a margin above 0, e.g. 3%. No machine measures two times exactly equal",
         )
     return Allowance(share=share, amount=amount, chosen=True)

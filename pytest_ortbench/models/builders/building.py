@@ -45,7 +45,7 @@ def build(name: str, folder: Path) -> Path:
         _build_locked(info, target)
     except OSError as error:
         raise ModelError(
-            f"can't write the built model: {error.strerror or error}",
+            f"the built model can't be written: {error.strerror or error}",
             place=str(target),
             hint="Free space there, or set another folder with ORTBENCH_CACHE",
         ) from error
@@ -91,7 +91,7 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
             if digest != info.digest:
                 raise ModelError(
                     f"the model built here has SHA-256 {digest[:16]}…, but version {info.version} "
-                    f"of it has {info.digest[:16]}…, so results would not be comparable",
+                    f"of it has {info.digest[:16]}…, so results could not be compared",
                     place=f"builtin:{info.name}",
                     hint="Please report it with the versions of numpy, onnx and protobuf",
                 )

@@ -44,7 +44,7 @@ PASS = Pass(
                 "WRONG-EXPORT",
                 "bars",
                 "the exported file answers something else than the source it was made from",
-                "Its speed is that of another model; mend the export, which the last lines name.",
+                "Its speed is that of another model. Fix the export, which the last lines name.",
             ),
         ),
     ),

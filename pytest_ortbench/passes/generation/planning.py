@@ -101,9 +101,9 @@ def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
     ]
     if not decoders or request.generate == "off":
         raise UsageError(
-            "no model of this run generates text, so it has no use",
+            "no model of this run generates text, so the option has no effect",
             place=_TEXT,
-            hint="Leave it out",
+            hint="Leave the option out",
         )
     for model, decoder in decoders:
         windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
@@ -122,11 +122,12 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
         if name in options.typed and getattr(options, name):
             raise UsageError(
-                f"no case of this run is a request of a language model, so {options.given[name]} "
-                "has no use",
+                f"no case of this run is a request of a language model, so "
+                f"{options.given[name]} has no effect",
                 place=options.place_of(name),
-                hint="Requests of a decoder are measured unless its inputs or their sizes are "
-                "given, or --ort-generate=off; --ort-generate=only says why a model has none",
+                hint="Leave the option out. Requests of a language model are measured unless its "
+                "inputs or their sizes are given, or --ort-generate=off. --ort-generate=only says "
+                "why a model has none",
             )
 
 
@@ -144,7 +145,9 @@ def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[in
     """
     ids = _encoded(text, model)[:TEXT_TOKENS]
     if len(ids) < 2:
-        raise UsageError(f"{str(text)!r} has fewer than two tokens", place=_TEXT)
+        raise UsageError(
+            f"{str(text)!r} has fewer than two tokens", place=_TEXT, hint="Name a longer text"
+        )
     if max(ids) >= decoder.vocabulary:
         raise UsageError(
             f"the {TOKENIZER} beside {model.name} gives the token {max(ids)}, but the model has "

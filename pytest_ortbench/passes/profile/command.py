@@ -117,8 +117,9 @@ def command(
     """
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
-            f"--trace={trace}: there is no folder {trace.absolute().parent}",
-            hint="Create it first, or name a file in a folder that exists",
+            f"the folder {str(trace.absolute().parent)!r} does not exist",
+            place=f"--trace={trace}",
+            hint="Create the folder, or name a file in another one",
         )
     given = TrustedOptions(
         model=model,
@@ -137,7 +138,9 @@ def command(
             planned = _planned_again(stored, given, session)
         elif model:
             raise UsageError(
-                f"--model={model}: {what} is a model already", hint="Leave one of the two out"
+                f"{what} already names a model",
+                place=f"--model={model}",
+                hint="Leave one of the two out",
             )
         else:
             request = PlanRequest(
@@ -182,7 +185,7 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
     case = cases.get(named)
     if case is None and _is_case_id(named):
         raise UsageError(
-            f"the run {run} has no case {named!r}",
+            f"run {run} has no case {named!r}",
             hint=did_you_mean(named, cases, "Or choose another run: --run=RUN"),
         )
     return case

@@ -64,7 +64,7 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
                 f"{other.path} and {file.path} both apply to {cases}, but a case has only one "
                 "file of stages",
                 place=place,
-                hint=f"Leave one out, or say which cases each is for: PATTERN@{name}",
+                hint=f"Leave one out, or write PATTERN@{name} to say which cases a file is for",
             )
     return files
 
@@ -117,13 +117,13 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
-                f"no case matches {file.pattern!r} of {file.pattern}@{file.path}",
+                f"no case matches the pattern {file.pattern!r}",
                 place=place,
                 hint=f"The first case is {cases[0].case_id}" if cases else "",
             )
     if files and all(case.runtime.label != "current" for case in cases):
         raise UsageError(
-            "stages run in the runtime 'current' only, where what they import is installed",
+            "stages run only in the runtime 'current', which has the packages that they import",
             place=place,
             hint="Add current to --ort-runtimes, or leave the option out",
         )
@@ -150,7 +150,9 @@ def _read(text: str, base: Path, place: str) -> StageFile:
         line = getattr(error, "lineno", None)
         if isinstance(error, SyntaxError) and line:
             raise UsageError(
-                f"{path}:{line}: {error.msg}", place=place, hint="Correct the file"
+                f"{path}, line {line}, is not valid Python: {error.msg}",
+                place=place,
+                hint="Correct the file",
             ) from error
         raise UsageError(
             f"{str(path)!r} can't be read as a Python file: {error}",

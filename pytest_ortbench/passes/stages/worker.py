@@ -164,25 +164,24 @@ class UserStages:
 
     def _check_feeds(self, number: int, feeds: object) -> None:
         maker = "preprocess" if self._preprocess is not None else "frames"
-        place = f"{maker} of {self._path.name}, frame {number}"
+        place = f"frame {number}, which {maker} of {self._path.name} returned"
         wanted = {spec.name: spec for spec in self._specs}
         if not isinstance(feeds, Mapping):
             raise stage_error(
-                f"{place}: it returned a {type(feeds).__name__}, not the inputs by name",
+                f"{place}, is a {type(feeds).__name__}, not the inputs by name",
                 f"Return a dictionary with {', '.join(wanted)}",
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{place}: it returned {_listed(feeds)}, but the model takes {_listed(wanted)}",
+                f"{place}, has {_listed(feeds)}, but the model takes {_listed(wanted)}",
                 "Return every input of the model by its name, and nothing else",
             )
         for name, spec in wanted.items():
             made, asked = _described(feeds[name]), _asked(spec)
             if asked and made != asked:
                 raise stage_error(
-                    f"{place}: it returned {name} as {made}, but the case has {asked}",
-                    "Return what the case is measured with, or set the case's sizes with "
-                    "--ort-dims and --ort-batch-sizes",
+                    f"{place}, has {name!r} as {made}, but the case has {asked}",
+                    "Return these sizes, or set other sizes with --ort-dims and --ort-batch-sizes",
                 )
 
     def sequential(self, count: int) -> FrameBlock:

@@ -56,7 +56,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
         raise UsageError(
             f"{text!r} does not name a function",
             place=place,
-            hint=f"Write {file}:FUNCTION; it has {known}",
+            hint=f"Write {file}:FUNCTION. The file has {known}",
         )
     else:
         _check_function(path, function, place)
@@ -105,14 +105,15 @@ def _check_npz(path: Path, place: str) -> None:
         raise UsageError(
             f"{str(path)!r} can't be read as an .npz file ({error})",
             place=place,
-            hint="Write it with numpy.savez",
+            hint="Write the file with numpy.savez",
         ) from None
     if not any(name == _LABELS or name.startswith(f"{_LABELS}:") for name in names):
         held = ", ".join(names) or "none"
         raise UsageError(
-            f"{str(path)!r} has no array named {_LABELS!r}; its arrays: {held}",
+            f"{str(path)!r} has no array named {_LABELS!r}, only {held}",
             place=place,
-            hint=f"Name the labels {_LABELS!r}, or '{_LABELS}:OUTPUT' for one output of several",
+            hint=f"Call the array of the labels {_LABELS!r}, or '{_LABELS}:OUTPUT' for one of "
+            "several outputs",
         )
 
 

@@ -118,15 +118,15 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
             same = Path(earlier).absolute() == Path(spec).absolute()
             if same or any(is_called(own, earlier) and is_called(own, spec) for own in models):
                 raise UsageError(
-                    f"{earlier} and {spec} are the same model",
+                    f"{earlier!r} and {spec!r} are the same model",
                     place=PLACE,
-                    hint="A model beside itself is measured by --ort-sessions and --ort-processes",
+                    hint="Use --ort-sessions or --ort-processes to run a model beside itself",
                 )
     if len(specs) < 2:
         raise UsageError(
-            f"{specs[0]} is named alone, and nothing would run beside it",
+            f"{specs[0]!r} is named alone, so nothing would run beside it",
             place=PLACE,
-            hint=f"Name two models: {PLACE}=det.onnx,rec.onnx",
+            hint=f"Name two models, e.g. {PLACE}=det.onnx,rec.onnx",
         )
 
 
@@ -149,9 +149,9 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
     for spec in wanted:
         if not any(is_called(model, spec) for model in models):
             raise UsageError(
-                f"{spec} is no model of this run",
+                f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint="Add it to --ort-models, or name its file as an argument",
+                hint="Add the model to --ort-models, or name its file as an argument",
             )
 
 

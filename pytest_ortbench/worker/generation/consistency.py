@@ -56,11 +56,11 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         return
     ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
-        "its logits token by token differ from those of one run over all tokens: "
+        "the logits token by token differ from those of one run over all tokens: "
         f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "
-        f"{seen.least_db:g} dB; so its inputs are wrong, or it computes wrongly with a "
+        f"{seen.least_db:g} dB. The inputs are wrong, or the model computes wrongly with a "
         "cache",
-        "Check what the file expects of mask, positions and cache; --ort-generate=off "
+        "Check what the file expects of mask, positions and cache. --ort-generate=off "
         "measures single inferences",
         kind="error",
         phase="first",

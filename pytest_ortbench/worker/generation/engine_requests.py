@@ -165,8 +165,8 @@ class EngineRequestCase(RequestCase, EngineCase):
             chosen = written[:, place : place + 1]
             if is_another(scores, choice.likeliest(scores)[:, None], chosen):
                 raise EngineRefusal(
-                    f"the token that it writes {place + 1} tokens after a prompt is not the "
-                    "likeliest by its own scores",
+                    f"token {place + 1} after the prompt is not the likeliest one by "
+                    "the scores of the engine",
                     kind="error",
                 )
             scores = scorer.follow(chosen)

@@ -66,9 +66,9 @@ class GenaiEngine(LastWritten):
         """
         if self._batch > 1:
             raise case_error(
-                f"{PACKAGE} reads the tokens of {self._batch} sequences once, so there "
-                "is no prompt behind others",
-                "Measure --ort-depth at batch 1, or under --ort-engines=session",
+                f"{PACKAGE} reads the tokens of {self._batch} sequences once, so no "
+                "prompt can follow earlier tokens",
+                "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
                 phase="first",
             )
         self._before, self._depth = ids, ids.shape[1]

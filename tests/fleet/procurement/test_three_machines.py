@@ -383,7 +383,7 @@ def test_warnings_name_the_single_unit_and_the_model_of_the_queue() -> None:
 
 
 def test_runs_of_other_machines_are_refused_with_the_names() -> None:
-    with pytest.raises(UsageError, match="the runs come from attic"):
+    with pytest.raises(UsageError, match="The runs come from attic"):
         tenders([replace(RUNS[0], host="attic")], TERMS)
 
 

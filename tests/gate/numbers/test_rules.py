@@ -85,11 +85,11 @@ def test_a_pattern_wins_and_else_the_later_one():
         ("lattency:3%", "Did you mean 'latency'"),
         ("latency:3ms", "is not a share"),
         ("latency:0%", "leaves no margin"),
-        ("latency:-3%", "out of range"),
+        ("latency:-3%", "not between 0 and 1000 %"),
         ("latency_p99:5%", "can't be gated by how much worse it got"),
         ("throughput:5%", "can't be gated by how much worse it got"),
-        ("peak_rss:2%+1lightyear", "which this value can't have"),
-        ("placement:>=95 MB", "which this value can't have"),
+        ("peak_rss:2%+1lightyear", "has the unit 'lightyear'"),
+        ("placement:>=95 MB", "which placement can't have. Write 95 %"),
     ],
 )
 def test_wrong_ones_name_value_place_and_rule(text: str, message: str):

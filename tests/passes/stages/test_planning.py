@@ -53,7 +53,7 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
     [
         ("none.py", "the file '{}/none.py'"),
         ("det@", "the file '{}'"),
-        ("bad.py", "{}/bad.py:2: invalid syntax"),
+        ("bad.py", "{}/bad.py, line 2, is not valid Python"),
         ("null.py", "'{}/null.py' can't be read as a Python file"),
     ],
 )
@@ -68,7 +68,9 @@ def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> Non
 def test_a_file_that_no_case_goes_with_is_refused() -> None:
     case = make_case()
     refuse_unused_stages((StageFile(path="/a.py"),), [case], place=PLACE)
-    with pytest.raises(UsageError, match=r"no case matches 'det\*'.*The first case is "):
+    with pytest.raises(
+        UsageError, match=r"no case matches the pattern 'det\*'.*The first case is "
+    ):
         refuse_unused_stages((StageFile(pattern="det*", path="/a.py"),), [case], place=PLACE)
 
 
@@ -76,7 +78,7 @@ def test_stages_need_the_current_runtime() -> None:
     case = make_case()
     other = replace(case, runtime=Runtime(label="onnxruntime-1.30.0"))
     refuse_unused_stages((StageFile(path="/a.py"),), [other, case], place=PLACE)
-    with pytest.raises(UsageError, match="stages run in the runtime 'current' only"):
+    with pytest.raises(UsageError, match="stages run only in the runtime 'current'"):
         refuse_unused_stages((StageFile(path="/a.py"),), [other], place=PLACE)
 
 
@@ -88,7 +90,7 @@ def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str
     what = "every case" if "det" not in texts[0] else "the cases that match 'det*'"
     assert str(caught.value) == (
         f"{PLACE}: {folder}/a.py and {folder}/b.py both apply to {what}, but a case has only one "
-        "file of stages. Leave one out, or say which cases each is for: PATTERN@b.py"
+        "file of stages. Leave one out, or write PATTERN@b.py to say which cases a file is for"
     )
 
 

@@ -195,20 +195,20 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return frame['x']",
-            "preprocess of own_stages.py, frame 0: it returned a ndarray, not the inputs by name",
+            "frame 0, which preprocess of own_stages.py returned, is a ndarray, not the inputs",
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "preprocess of own_stages.py, frame 0: it returned image, but the model takes x",
+            "frame 0, which preprocess of own_stages.py returned, has image, but the model takes x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
-            "preprocess of own_stages.py, frame 0: it returned x as float64 [1, 4], but the case "
-            "has float32 [1, 4]",
+            "frame 0, which preprocess of own_stages.py returned, has 'x' as float64 [1, 4], but "
+            "the case has float32 [1, 4]",
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
-            "frames of own_stages.py, frame 0: it returned a int, not the inputs by name",
+            "frame 0, which frames of own_stages.py returned, is a int, not the inputs by name",
         ),
     ],
 )

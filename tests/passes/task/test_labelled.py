@@ -88,8 +88,8 @@ def test_an_entry_point_does_not_and_says_so(
     result = scored(replace(case, runtime=ELSEWHERE, dataset=dataset), launcher)
     assert result.task is not None
     assert result.task.reason == (
-        "the runtime 'elsewhere' can't read the files of data.py:give. Store the samples and "
-        "labels in an .npz file, which is sent there"
+        "the runtime 'elsewhere' can't read the files of data.py:give. Store samples and labels "
+        "in an .npz file. Such a file is sent to the runtime"
     )
 
 

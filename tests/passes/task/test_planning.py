@@ -59,12 +59,12 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
         ("missing.py:f", "does not exist"),
         (
             "text.npz",
-            "can't be read as an .npz file (File is not a zip file). Write it with numpy.savez",
+            "can't be read as an .npz file (File is not a zip file). Write the file with",
         ),
-        ("bare.npz", "has no array named 'labels'; its arrays: x, y. Name the labels 'labels'"),
+        ("bare.npz", "has no array named 'labels', only x, y. Call the array of"),
         (
             "data.py",
-            "'data.py' does not name a function. Write data.py:FUNCTION; it has first, second",
+            "'data.py' does not name a function. Write data.py:FUNCTION. The file has first",
         ),
         ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
         ("broken.py:f", "can't be read as a Python file: invalid syntax in line 2"),

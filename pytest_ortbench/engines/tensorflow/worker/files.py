@@ -36,17 +36,19 @@ def load_saved(path: Path) -> LoadedSource:
         try:
             return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
         except (OSError, ValueError, tensorflow.errors.OpError) as error:
-            raise EngineRefusal(f"TensorFlow can't load it: {first_sentence(error)}") from error
+            raise EngineRefusal(
+                f"TensorFlow can't load the file: {first_sentence(error)}"
+            ) from error
     import keras
 
     try:
         model = keras.saving.load_model(path, safe_mode=True, compile=False)
     except (OSError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"Keras can't load it: {first_sentence(error)}",
-            hint="A Keras file is read in safe mode, without the classes of your project: for a "
-            "model with Lambda layers or custom classes, name a function that returns it, "
-            "such as net.py:build",
+            f"Keras can't load the file: {first_sentence(error)}",
+            hint="Keras files are read in safe mode, without the classes of your project. For a "
+            "model with Lambda layers or custom classes, measure a function that returns the "
+            "model, e.g. net.py:build",
         ) from error
     return LoadedSource(path=path, model=model)
 

@@ -70,7 +70,8 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(
             f"TensorFlow can't trace the model: {first_sentence(error)}",
-            hint="Call the model once in a plain script, and mend the error that it raises",
+            hint="Call the model once under tf.function in a plain script, and fix the error that "
+            "this raises",
         ) from error
 
 
@@ -84,10 +85,10 @@ def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> S
         chosen = next(iter(signatures.values()))
     if chosen is None:
         raise EngineRefusal(
-            f"the SavedModel has no signature {name!r}, only: "
+            f"the SavedModel has no signature {name!r}. Its signatures are "
             f"{', '.join(sorted(signatures)) or 'none'}",
-            hint="Write a function that chooses one, such as build in net.py, and measure "
-            "net.py:build: return tensorflow.saved_model.load(FOLDER), None, {'signature': NAME}",
+            hint="Choose one in the function that you measure, e.g. net.py:build. End the function "
+            "with 'return tensorflow.saved_model.load(FOLDER), None, {\"signature\": NAME}'",
         )
     return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
 
@@ -201,7 +202,8 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     if loaded.example is None:
         raise EngineRefusal(
             "the model does not describe its inputs",
-            hint="Use a function that returns it with example inputs: return model, (array,)",
+            hint="Measure a function that ends with 'return model, (array,)': the model and its "
+            "example inputs",
         )
     structure = loaded.example
     if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:

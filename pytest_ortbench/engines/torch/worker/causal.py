@@ -80,7 +80,7 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"a language model of transformers does not take {unused[0]}",
                 kind="error",
-                hint="Leave it out; torch.dtype is the type of its weights",
+                hint=f"Leave {unused[0]} out. torch.dtype sets the type of the weights",
             )
         self._require_device()
         self.called = self._told(self._loaded).to(self.device).eval()
@@ -141,7 +141,7 @@ class CausalModel(Eager):
         if decoder is not None and scores not in (None, decoder.vocabulary):
             raise EngineRefusal(
                 f"{self._folder.name} has {scores} tokens and the ONNX "
-                f"file {decoder.vocabulary}, so it is another model",
+                f"file {decoder.vocabulary}, so they are different models",
                 kind="error",
                 hint="Name the folder that the file was exported from: --ort-source=FOLDER",
             )
@@ -205,7 +205,8 @@ class CausalModel(Eager):
         kernel = str(getattr(config, "_attn_implementation", "") or "")
         if "/" in kernel:
             raise EngineRefusal(
-                f"its configuration names the kernel {kernel!r}, which is code of others",
+                f"config.json names the attention kernel {kernel!r}, which is downloaded code and "
+                "never run",
                 hint="Remove attn_implementation from config.json",
             )
         model, told = AutoModelForCausalLM.from_pretrained(
@@ -219,7 +220,7 @@ class CausalModel(Eager):
         missing = sorted({*map(str, told["missing_keys"]), *map(str, told["mismatched_keys"])})
         if missing:
             raise EngineRefusal(
-                f"its weights lack {missing[0]}"
+                f"the weights lack {missing[0]}"
                 + (f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""),
                 kind="error",
             )
@@ -234,7 +235,7 @@ class CausalModel(Eager):
             return asked
         if asked and asked not in _TYPES:
             raise EngineRefusal(
-                f"dtype={asked!r} is not known",
+                f"dtype={asked} is not a type of weights",
                 kind="error",
                 hint=f"Write one of {', '.join((*_TYPES, 'auto'))}",
             )
@@ -253,17 +254,18 @@ class CausalModel(Eager):
             raise
         except ImportError as error:
             raise EngineRefusal(
-                f"transformers needs a package that is not installed: {first_line(error)}",
+                f"transformers needs a package that is not installed ({first_line(error)})",
                 kind="unavailable",
-                hint="Install it where transformers is installed",
+                hint=f"Run 'pip install {error.name or 'PACKAGE'}' where transformers is installed",
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
             if self._names_code():
                 raise EngineRefusal(
-                    f"transformers {self._library} does not have the architecture of "
-                    f"{self._folder.name}: it is code of the folder (auto_map), which is never run",
-                    hint="Use a release of transformers that has it",
+                    f"transformers {self._library} does not know the architecture of "
+                    f"{self._folder.name}. The folder brings code for it (auto_map), which is "
+                    "never run",
+                    hint="Use a release of transformers that knows the architecture",
                 ) from error
             raise EngineRefusal(
                 f"transformers {self._library} can't load "
@@ -324,7 +326,7 @@ def roles(
     incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
     if incomplete or not ids:
         raise EngineRefusal(
-            "the names of its inputs do not say which are keys and which are values of the cache"
+            "the input names of the ONNX file do not say which are keys and which are values"
         )
     fed = {layer: (names["keys"], names["values"]) for layer, names in pasts.items()}
     given = [layer_of(name) for name in outputs]

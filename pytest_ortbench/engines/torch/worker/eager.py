@@ -136,7 +136,7 @@ class Eager(Engine):
         dtype = getattr(torch, name, None)
         if dtype not in (torch.bfloat16, torch.float16):
             raise EngineRefusal(
-                f"the option autocast is {name!r}, not a type that PyTorch casts to",
+                f"autocast={name} is not a type that PyTorch casts to",
                 kind="error",
                 hint="Write autocast=bfloat16 or autocast=float16",
             )
@@ -162,7 +162,7 @@ class Eager(Engine):
         if program.is_scripted:
             raise EngineRefusal(
                 "a TorchScript program can't be run operator by operator",
-                hint="Measure it with torch-script",
+                hint="Measure the program with --ort-providers=torch-script",
             )
         return program
 

@@ -109,9 +109,9 @@ def load_program_file(path: Path) -> LoadedSource:
         raise EngineRefusal(
             f"{path.name} holds no {kind}: {first_line(error)}",
             kind="error",
-            hint="Weights alone are not a model: write a function that builds the module, loads "
-            "them with torch.load(…, weights_only=True) and returns it with example inputs, "
-            "and name it, such as net.py:build",
+            hint="Weights alone are not a model. Write a function that builds the module, loads "
+            "the weights with torch.load(…, weights_only=True) and returns the module with "
+            "example inputs. Then measure that function, e.g. net.py:build",
         ) from error
     return LoadedSource(path=path, model=model)
 

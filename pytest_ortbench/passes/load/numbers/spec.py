@@ -124,10 +124,10 @@ def _of_tokens(
         if name.lower() not in TOKEN_LIMITS or name.lower() in bounds:
             is_known = name.lower() in TOKEN_LIMITS
             raise UsageError(
-                f"{limit!r} in {text!r} {'is there twice' if is_known else 'is no limit'}",
+                f"{limit!r} in {text!r} {'is given twice' if is_known else 'is not a limit'}",
                 place=place,
-                hint="Write each once: ttft=2s for the time to first token, tpot=200ms for that "
-                "per output token",
+                hint="Write ttft=2s for the time to the first token, tpot=200ms for the time per "
+                "output token, each once",
             )
         bounds[name.lower()] = _latency(amount, text, place)
     return LoadSpec(
@@ -173,6 +173,6 @@ def _rate(part: str, text: str, place: str) -> float:
         raise UsageError(
             f"the rate {part!r} in {text!r} is out of range",
             place=place,
-            hint="Write requests a second above 0, at most 1000000, e.g. 100",
+            hint="Write requests a second, above 0 and at most 1000000, e.g. 100",
         )
     return value

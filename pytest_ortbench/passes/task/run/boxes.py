@@ -103,16 +103,18 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     if other is None:
         return scored
     if other.digests != case.digests:
-        raise _unfit(f"{dataset.label} returned other pictures for the case than for its reference")
+        raise _unfit(
+            f"{dataset.label} returned other pictures for the case than for its reference",
+            "Use the same pictures in the same order each time",
+        )
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
         raise _unfit(
             f"no box that the reference ({other.label}) detects overlaps a labelled box of its "
             f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be compared "
             "with it",
-            "Classes may be numbered differently, boxes may have another form "
-            "(coco:FILE.json:FORM), or pictures may not be scaled as in training "
-            "(--ort-preprocess)",
+            "Check the numbers of the classes, the form of the boxes (coco:FILE.json:FORM), and "
+            "whether pictures are scaled as in training (--ort-preprocess)",
         )
     return replace(
         scored,

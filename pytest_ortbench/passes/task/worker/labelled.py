@@ -113,11 +113,11 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
         found = len(array) if array.ndim else 0
         if found != len(labels):
             raise bad_data(
-                f"{path.name} holds {len(labels)} labels and {found} samples of {name!r}",
-                "The first axis of every array counts the samples",
+                f"{path.name} has {len(labels)} labels, but {found} samples of {name!r}",
+                "Give every array one sample a label, along its first axis",
             )
     if not len(labels):
-        raise bad_data(f"{path.name} holds no samples")
+        raise bad_data(f"{path.name} has no samples", "Put at least one labelled sample there")
     return Labelled(
         batches=_pieces(fed, shared, labels, batch),
         metric=LabelScores(output),
@@ -159,7 +159,7 @@ def _fed(
     if missing:
         held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
         raise bad_data(
-            f"{path.name} has no array for the input {missing[0]!r}; its arrays: {held}",
+            f"{path.name} has no array for the input {missing[0]!r}, only {held}",
             did_you_mean(missing[0], list(arrays)),
         )
     return {name: arrays[name] for name in inputs}
@@ -194,7 +194,7 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     ) as error:
         raise bad_data(
             f"{path} can't be read as an .npz file without pickle: {error}",
-            "Write it with numpy.savez; text as a '<U' array, not as objects",
+            "Write the file with numpy.savez, and text as a '<U' array",
         ) from error
 
 
@@ -204,14 +204,18 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
     if len(names) != 1:
         held = ", ".join(arrays) or "none"
         raise bad_data(
-            f"{path.name} has no array named {LABELS!r}; its arrays: {held}"
+            f"{path.name} has no array named {LABELS!r}, only {held}"
             if not names
             else f"{path.name} has {len(names)} arrays of labels: {', '.join(names)}",
-            f"Name the labels {LABELS!r}, or '{LABELS}:OUTPUT' for one output of several",
+            f"Call the array of the labels {LABELS!r}, or '{LABELS}:OUTPUT' for one of several "
+            "outputs",
         )
     labels = arrays[names[0]]
     if not labels.ndim:
-        raise bad_data(f"{path.name} holds a single label without an axis for samples")
+        raise bad_data(
+            f"{path.name} has one label without an axis for samples",
+            "Write the labels as an array with one entry a sample",
+        )
     return labels, names[0].partition(":")[2]
 
 
@@ -341,7 +345,10 @@ class LabelScores:
             np.asarray(right).reshape(rows) & counted.reshape(rows),
         )
         if not counted.any(axis=1).all():
-            raise bad_data(f"a sample has only the label {IGNORED}, so it can't be scored")
+            raise bad_data(
+                f"a sample has only the label {IGNORED}, so the sample can't be scored",
+                "Leave the sample out",
+            )
         shares: NDArray[Any] = right.sum(axis=1) / counted.sum(axis=1)
         return shares
 
@@ -353,8 +360,8 @@ class LabelScores:
 
         if self._output and self._output not in outputs:
             raise bad_data(
-                f"{LABELS}:{self._output} does not name an output of the model; its outputs: "
-                f"{', '.join(outputs)}"
+                f"'{LABELS}:{self._output}' does not name an output of the model",
+                did_you_mean(self._output, list(outputs)),
             )
         names = [self._output] if self._output else list(outputs)
         tensors = {name: value for name in names if isinstance(value := outputs[name], np.ndarray)}
@@ -381,5 +388,5 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
         raise bad_data(
             f"the label {bad} is not a class of {name!r}, which has {classes} classes (0 to "
             f"{classes - 1})",
-            f"Number classes from 0; {IGNORED} marks samples that are not counted",
+            f"Number classes from 0. {IGNORED} marks samples that are not counted",
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import did_you_mean, first_line
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 from pytest_ortbench.passes.task.worker.boxes import BoxReader
@@ -123,7 +123,7 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     if broken:
         raise bad_data(
             f"the input {broken[0]!r} of {dataset.label} holds only NaN and infinity",
-            "Check how it was written: a mean or a scale of 0 divides by zero",
+            "Check how the values were made. A standard deviation of 0 divides by zero",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(
@@ -196,15 +196,15 @@ def hold_against_reference(
         raise bad_data(
             f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
             f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
-            "Labels may be shifted (classes are numbered from 0) or in another order than the "
-            "samples, or inputs may not be scaled as in training; a metric whose best score "
-            "is 0 needs an offset",
+            "Check that classes are numbered from 0, that labels have the order of the samples, "
+            "and that inputs are scaled as in training. A metric whose best score is 0 needs an "
+            "offset",
         )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
         raise bad_data(
             f"{dataset.label} returned other data for the case than for its reference{counts}",
-            "It must return the same samples in the same order each time: use a fixed seed",
+            "Use a fixed seed, so that the same samples come in the same order each time",
         )
     difference = values - before
     return replace(
@@ -223,12 +223,15 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
     unknown = [name for name in batch.feeds if name not in known]
     if unknown:
         raise bad_data(
-            f"{dataset.label} returns {unknown[0]!r}, which is not an input of the model; its "
-            f"inputs: {', '.join(known)}"
+            f"{dataset.label} returns {unknown[0]!r}, which is not an input of the model",
+            did_you_mean(unknown[0], known),
         )
     feeds, missing = fitting(session, batch.feeds)
     if missing:
-        raise bad_data(f"{dataset.label} returns no value for the input {missing!r}")
+        raise bad_data(
+            f"{dataset.label} returns no value for the input {missing!r}",
+            "Return every input of the model",
+        )
     try:
         return session.run(None, feeds)
     except Exception as error:
@@ -236,7 +239,7 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         fed = ", ".join(f"{name}: {array_words(value)}" for name, value in feeds.items())
         raise bad_data(
             f"the batch at sample {first} of {dataset.label} does not run: {first_line(error)}",
-            f"Fed were {fed}",
+            f"The batch was {fed}",
         ) from error
 
 
