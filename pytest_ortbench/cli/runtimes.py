@@ -82,7 +82,11 @@ def create(specs: tuple[str, ...]) -> int:
 def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
     if everything == bool(labels):
-        raise UsageError("give either labels or --all", hint="'ortbench runtimes' lists the labels")
+        raise UsageError(
+            "labels and --all are both given" if labels else "no label is given",
+            hint="Write 'ortbench runtimes remove LABEL' or 'ortbench runtimes remove --all'. "
+            "'ortbench runtimes' lists the labels",
+        )
     environments = _environments()
     made = environments.all()
     names = {environment.manifest.label for environment in made}

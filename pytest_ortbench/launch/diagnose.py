@@ -159,14 +159,15 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
             return failure_of(
                 evidence,
                 "error",
-                f"{libraries} does not export RegisterCustomOps: {readable(text)}",
-                "Pass a custom operator library to --ort-custom-ops, not another shared library",
+                f"{libraries} is not a library of custom operators, since RegisterCustomOps is "
+                "missing in it",
+                "Name the library of the custom operators with --ort-custom-ops",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return failure_of(
                 evidence,
                 "error",
-                f"a file is missing: {readable(text)}",
+                f"a library that {libraries} needs is missing: {readable(text)}",
                 "Pass --ort-custom-ops an absolute path to a library whose own dependencies are "
                 "installed",
             )

@@ -41,7 +41,9 @@ def read_endpoint(written: OptionText) -> str:
     path = written.base / address.file
     if not path.is_file():
         raise UsageError(
-            f"{address.file!r} is not a file", place=written.place, hint="Name a file that is there"
+            f"the file {address.file!r} does not exist",
+            place=written.place,
+            hint="Correct the path",
         )
     return f"custom:{path.resolve()}:{address.function}"
 
@@ -59,9 +61,9 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
     """
     if holds_secrets(text):
         raise UsageError(
-            "the address holds a name, a password or a query, which a document would keep",
+            "the address contains a name, a password or a query, which results would keep",
             place=place,
-            hint="Write the address alone; a header goes into the environment variable "
+            hint="Write the address alone, and put a header into the environment variable "
             "ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
     address = address_of(text)
@@ -90,7 +92,9 @@ def read_encodings(written: OptionText) -> tuple[str, ...]:
 def refuse_without_endpoint(*, value: tuple[str, ...], place: str, endpoint: str) -> None:
     """Refuse encodings for no endpoint."""
     if value and not endpoint:
-        raise UsageError("no endpoint is named", place=place, hint=f"Add {PLACE}=URL")
+        raise UsageError(
+            "the address of the endpoint is missing", place=place, hint=f"Add {PLACE}=URL"
+        )
 
 
 def with_endpoint(request: PlanRequest) -> PlanRequest:
@@ -154,7 +158,7 @@ def endpoint_refusal(case: Case) -> Failure | None:
     """Return why an endpoint can't be asked for a case; ``None`` if it can."""
     if not case.provider.options.get(URL):
         return case_failure(
-            "no endpoint is named", f"Name its address: {PLACE}=URL", kind="unavailable"
+            "the address of the endpoint is missing", f"Add {PLACE}=URL", kind="unavailable"
         )
     if writes_texts(case.provider) and case.generation is None:
         return case_failure(
@@ -177,7 +181,7 @@ def endpoint_refusal(case: Case) -> Failure | None:
         )
     if case.session.intra_op_num_threads is not None:
         return case_failure(
-            "an endpoint has threads of its own, so it has no --ort-threads",
-            f"Measure {PLACE} in a run without it",
+            "--ort-threads has no effect on an endpoint, which sets its own threads",
+            f"Measure {PLACE} in a run without --ort-threads",
         )
     return None

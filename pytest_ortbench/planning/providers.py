@@ -334,9 +334,9 @@ def parse_provider_options(
         word, dot, option = key.partition(".")
         if not dot or not option:
             raise UsageError(
-                f"{key}={value!r} does not name a provider",
+                f"'{key}={value}' does not say which provider has the option",
                 place=place,
-                hint="Write ALIAS.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
+                hint="Write PROVIDER.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
             )
         kind = known_kind(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):

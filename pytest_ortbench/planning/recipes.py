@@ -88,7 +88,7 @@ def check_precisions(
                 f"{name!r} is not a known precision",
                 place=place,
                 hint=f"{_near_and_known(name, everything)}. "
-                "More are made with [tool.ortbench.precisions.NAME]",
+                "Further ones are defined in [tool.ortbench.precisions.NAME]",
             )
 
 

@@ -54,7 +54,11 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
             raise UsageError(
                 f"{key!r} is not a session option that can be set",
                 place=_PLACE,
-                hint=did_you_mean(key, known, "Config entries have a dot in their name"),
+                hint=did_you_mean(
+                    key,
+                    known,
+                    "Other entries are written in full, e.g. session.intra_op.allow_spinning=0",
+                ),
             )
     made = replace(config, entries=entries, **fields)
     _check_arena(made)

@@ -103,7 +103,7 @@ def own_tokenizer(
     file = file_beside(model, TOKENIZER)
     if file is None:
         raise UsageError(
-            f"{model.name} takes token ids, but there is no {TOKENIZER} beside it",
+            f"{model.name} takes token ids, but there is no {TOKENIZER} beside the model",
             place=place,
             hint=hint,
         )

@@ -124,9 +124,8 @@ def parse_requirements(
         try:
             requirement = Requirement(piece)
         except InvalidRequirement as error:
-            reason = str(error).splitlines()[0]
             raise UsageError(
-                f"{piece!r} is not a requirement ({reason})"
+                f"{piece!r} is not a requirement of pip"
                 if piece
                 else f"{text!r} has an empty part",
                 place=place,

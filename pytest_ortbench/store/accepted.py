@@ -132,7 +132,9 @@ def _text(path: Path) -> str | None:
     try:
         if path.is_file() and path.stat().st_size > _MOST_BYTES:
             raise UsageError(
-                "the file is larger than 1 MiB", place=str(path), hint="Check the path"
+                "the file is larger than 1 MiB, the most that a list of accepted changes may have",
+                place=str(path),
+                hint="Move the file away, or name the right one",
             )
         data = path.read_bytes()
     except FileNotFoundError:

@@ -39,7 +39,7 @@ __all__ = [
     "write_document",
 ]
 
-_MEASURE = "Measure something first, e.g.: pytest MODEL.onnx --ort-providers=all"
+_MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
 
 
 #: Endings of documents and journals.

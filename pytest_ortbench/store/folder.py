@@ -223,7 +223,7 @@ def check_writable(root: Path) -> None:
         leads = f"{nearest} is a link to {nearest.readlink()}, which does not exist"
         raise DocumentError(leads, place=str(root), hint=_ELSEWHERE)
     if not nearest.is_dir():
-        raise DocumentError(f"{nearest} is not a folder", place=str(root), hint=_ELSEWHERE)
+        raise DocumentError(f"{nearest} is a file, not a folder", place=str(root), hint=_ELSEWHERE)
     try:
         Path(tempfile.mkdtemp(prefix=".ortbench-", dir=nearest)).rmdir()
     except OSError as error:

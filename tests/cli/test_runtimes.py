@@ -81,8 +81,8 @@ def test_what_can_not_be_made_is_said(tool, installer):
     ("words", "message"),
     [
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
-        (["remove"], "give either labels or --all"),
-        (["remove", "x", "--all"], "give either labels or --all"),
+        (["remove"], "no label is given"),
+        (["remove", "x", "--all"], "labels and --all are both given"),
         (["remove", "onnxruntime-1"], "LABEL: the environment 'onnxruntime-1' does not exist"),
         (["creat"], "No such command 'creat'"),
     ],

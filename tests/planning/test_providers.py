@@ -277,8 +277,11 @@ def test_provider_options_by_alias() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("device_id=1", "device_id='1' does not name a provider. Write ALIAS.KEY=VALUE"),
-        ("cuda.=1", "does not name a provider"),
+        (
+            "device_id=1",
+            "'device_id=1' does not say which provider has the option. Write PROVIDER.KEY=VALUE",
+        ),
+        ("cuda.=1", "does not say which provider"),
         ("cdua.device_id=1", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),
         ("cuda.device_id", "is not a setting"),
         ("cuda.a=1,CUDAExecutionProvider.a=2", "cuda.a has two values, '1' and '2'"),

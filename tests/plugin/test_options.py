@@ -542,7 +542,10 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-graph-opt=ful", "'ful' is not a known optimisation level"),
         ("--ort-io=gpu", "'gpu' is not a known mode"),
         ("--ort-session-option=x", "'x' is not a setting. Write KEY=VALUE"),
-        ("--ort-provider-option=x=1", "does not name a provider. Write ALIAS.KEY=VALUE"),
+        (
+            "--ort-provider-option=x=1",
+            "does not say which provider has the option. Write PROVIDER.KEY",
+        ),
         ("--ort-time=fast", "'fast' is not a number with a unit"),
         ("--ort-time=0", "'0' is out of range. Write seconds above 0"),
         ("--ort-time=-1", "'-1' is out of range"),

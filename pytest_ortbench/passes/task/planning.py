@@ -12,7 +12,10 @@ from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
-_FORMS = "Name an .npz file with an array 'labels', FILE.py:FUNCTION, or coco:FILE.json"
+_FORMS = (
+    "Name an .npz file with an array 'labels', a function (FILE.py:FUNCTION) or boxes "
+    "(coco:FILE.json). With --ort-labels=labels.csv, name the folder of the photos"
+)
 _LABELS = "labels"
 #: A file of boxes, and how outputs become boxes.
 _COCO = re.compile(r"coco:(?P<file>.*?\.json)(?::(?P<how>.+))?", re.IGNORECASE | re.DOTALL)
@@ -46,7 +49,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
     if suffix not in (".npz", ".py"):
-        raise UsageError(f"{text!r} is neither .npz nor FILE.py:FUNCTION", place=place, hint=_FORMS)
+        raise UsageError(f"{text!r} does not name labelled data", place=place, hint=_FORMS)
     if not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if suffix == ".npz":

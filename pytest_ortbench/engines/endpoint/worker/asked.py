@@ -177,7 +177,9 @@ class Endpoint(Engine):
     def _address(self) -> EndpointAddress:
         address = address_of(self.task.options.get("url", ""))
         if address is None:
-            raise EngineRefusal("no endpoint is named", hint="Add --ort-endpoint=URL")
+            raise EngineRefusal(
+                "the address of the endpoint is missing", hint="Add --ort-endpoint=URL"
+            )
         return address
 
 
@@ -221,7 +223,7 @@ def exchanged(step: Callable[[], T]) -> T:
     except ExchangeError as error:
         kind = "unavailable" if error.status in _NOT_NOW else _KINDS.get(error.kind, "error")
         raise EngineRefusal(
-            f"the endpoint gave no answer: {error}",
+            f"the endpoint gave no answer ({error})",
             kind=kind,
             hint="Start the service, or correct --ort-endpoint" if kind == "unavailable" else "",
         ) from error
