@@ -47,11 +47,11 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
         ("3 dB", "1", "Write 3 alone"),
         ("3.5x", "1", "Write 3.5 alone"),
         ("three", "1", "Write e.g. '1'"),
-        ("3 dB", "ratio", "Write one of %"),
+        ("3 dB", "ratio", "Write 3 %"),
         ("much", "ratio", "Write e.g. '1 %'"),
         ("much", "bytes", "Write e.g. '1 B'"),
         ("fast", "s", "Write e.g. '1 s'"),
-        ("3 ms", "dB", "Write one of dB"),
+        ("3 ms", "dB", "Write 3 dB"),
     ],
 )
 def test_a_wrong_unit_names_those_that_fit(text: str, unit: str, hint: str) -> None:

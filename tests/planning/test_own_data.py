@@ -401,7 +401,7 @@ class TestText:
     def test_without_a_tokenizer_it_says_where_one_belongs(self, tmp_path: Path) -> None:
         (tmp_path / "lines.txt").write_text("good\n")
         found = model(tmp_path, ["batch", 4], kind=TensorProto.INT64, name="input_ids")
-        with pytest.raises(UsageError, match=r"no tokenizer\.json beside it"):
+        with pytest.raises(UsageError, match=r"no tokenizer\.json beside the model"):
             prepared(found, tmp_path / "lines.txt")
 
 
