@@ -61,7 +61,7 @@ def _without_rival(answer: ModelAnswer, advice: Advice, time: str) -> Told:
         return Told(f"{time} {as_asked(answer)}{next_words(answer)}")
     barred = next((bar for group in answer.bars for bar in group.bars if bar.reason), None)
     why = "" if barred is None else f" ({barred.label}: {barred.reason})"
-    return Told("only ", advice.variant, f" could be ranked: {time}; no comparison{why}")
+    return Told("only ", advice.variant, f" could be ranked: {time}{why}")
 
 
 def _time(answer: ModelAnswer, advice: Advice) -> str:

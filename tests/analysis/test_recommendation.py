@@ -355,7 +355,7 @@ def test_one_that_is_left_by_elimination_is_no_recommendation() -> None:
     assert certainty_of(answer) is Certainty.ALONE
     assert answer.asked == 2
     assert headline(answer).winner == "fp16/cpu"
-    assert headline(answer).endswith("; no comparison (fp32/cpu: UNJUDGED)")
+    assert headline(answer).endswith("] (fp32/cpu: UNJUDGED)")
 
 
 def test_an_unlabelled_precision_that_is_left_by_elimination_is_withheld() -> None:
