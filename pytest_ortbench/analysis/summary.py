@@ -40,6 +40,14 @@ _ABSENT = {
 }
 _PERCENTILES = {"latency_p90": 90.0, "latency_p95": 95.0, "latency_p99": 99.0}
 
+#: Metrics of the memory of a worker, and the field of ``Memory`` that each is read from.
+MEMORY_FIELDS = {
+    "peak_rss": "peak_bytes",
+    "process_peak_rss": "whole_process_bytes",
+    "session_rss": "session_bytes",
+    "device_memory": "device_bytes",
+}
+
 #: Metrics that a process reads of itself.
 _OF_THE_PROCESS = (
     "cpu_per_inference",
@@ -362,12 +370,8 @@ def _add_startup(collector: Collector, case: Case, measurements: Sequence[Measur
 def _add_memory(collector: Collector, measurements: Sequence[Measurement]) -> None:
     """The largest of the workers: a peak is what has to fit."""
     memories = [measurement.memory for measurement in measurements]
-    for name, values in {
-        "peak_rss": [memory.peak_bytes for memory in memories],
-        "process_peak_rss": [memory.whole_process_bytes for memory in memories],
-        "session_rss": [memory.session_bytes for memory in memories],
-        "device_memory": [memory.device_bytes for memory in memories],
-    }.items():
+    for name, source_field in MEMORY_FIELDS.items():
+        values = (getattr(memory, source_field) for memory in memories)
         known = [value for value in values if value is not None]
         source = memories[0].device_source if name == "device_memory" else memories[0].source
         collector.add(

@@ -53,9 +53,6 @@ from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
-    from pytest_ortbench.gate.measuring.pair import Pair
-    from pytest_ortbench.gate.measuring.self_test import SelfTest
-    from pytest_ortbench.gate.measuring.trial_log import TrialLog
     from pytest_ortbench.gate.numbers.self_test import Trial
     from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
 

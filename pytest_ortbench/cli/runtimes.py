@@ -18,7 +18,7 @@ from pytest_ortbench.runtimes.installed import installed
 from pytest_ortbench.runtimes.resolve import RUNTIMES_FOLDER, choose_runtimes
 
 if TYPE_CHECKING:
-    from pytest_ortbench.runtimes.environments import Environment, Environments
+    from pytest_ortbench.runtimes.environments import Environment
 
 
 @click.group(

@@ -44,15 +44,14 @@ def conversion_failure(message: str, hint: str = "", *, kind: str = "unsupported
     return case_failure(message, hint, kind=kind, phase="convert")
 
 
-def unconverted(message: str, hint: str = "", *, kind: str = "unsupported") -> WorkerError:
-    """Return the error that carries such a failure.
+def unconverted(message: str, hint: str = "") -> WorkerError:
+    """Return the error that carries a failure of kind ``unsupported``.
 
     Args:
         message: One line in plain words.
         hint: The next step, empty where none is known.
-        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
     """
-    return case_error(message, hint, kind=kind, phase="convert")
+    return case_error(message, hint, phase="convert")
 
 
 def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None:

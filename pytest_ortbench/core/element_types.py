@@ -74,3 +74,8 @@ NUMPY_NAMES: dict[str, str] = {
 STAND_INS: dict[str, str] = {
     element.name: element.stand_in for element in _TYPES if element.stand_in
 }
+
+
+def element_of(type_name: str) -> str:
+    """Return the element type of a tensor, or of the tensors in a sequence: ``bfloat16``."""
+    return type_name.rsplit("(", 1)[-1].rstrip(")")

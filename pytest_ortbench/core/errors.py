@@ -85,12 +85,20 @@ class ForeignDocumentError(DocumentError):
     """A file where a run document is expected was written by something else."""
 
 
-class WorkerError(OrtbenchError):
-    """The measured process failed; ``failure`` says how and in which phase."""
+class CarriedFailure(OrtbenchError):
+    """A case can't be measured.
+
+    Args:
+        failure: How and in which phase it failed.
+    """
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
         super().__init__(failure.message, hint=failure.hint)
+
+
+class WorkerError(CarriedFailure):
+    """The measured process failed."""
 
 
 def first_line(error: BaseException) -> str:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 #: What carries a generation out with an ONNX file: the package's own loop on a session, or
 #: onnxruntime-genai.
 FILE_ENGINES = ("session", "genai")
-#: What does in the framework that it was exported from: ``generate`` of transformers, or the
-#: package's own loop on the model's forward pass.
-FRAMEWORK_ENGINES = ("generate", "forward")
+#: The function of transformers that does.
+GENERATE = "generate"
+#: What does in the framework that it was exported from: that function, or the package's own loop on
+#: the model's forward pass.
+FRAMEWORK_ENGINES = (GENERATE, "forward")
 ENGINES = (*FILE_ENGINES, *FRAMEWORK_ENGINES)
 #: Tokens that are read at a time to fill the cache before a request.
 MOST_AT_ONCE = 512

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.provider_kinds import CPU, ON_CPUS, OPENVINO
 
 #: What runs a model: a session of ONNX Runtime on an execution provider; another engine, on the
 #: same file; the framework that it was exported from, on its source; a service, whatever runs in
@@ -141,6 +141,13 @@ class Provider:
         if self.is_execution_provider:
             return all(link.name == CPU for link in self.links)
         return self.device.lower() in ("", "cpu")
+
+    @property
+    def works_on_cpus(self) -> bool:
+        """Whether the CPUs of the machine compute, under whichever name; asked of one link."""
+        device = self.options.get("device_type", self.device).upper()
+        is_told = self.name == OPENVINO and device == "CPU"
+        return self.computes_on_host or self.name in ON_CPUS or is_told
 
     @property
     def label(self) -> str:

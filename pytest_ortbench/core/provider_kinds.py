@@ -43,6 +43,12 @@ class ProviderKind:
 #: The provider that every runtime has.
 CPU = "CPUExecutionProvider"
 
+#: OpenVINO, which computes on what its device says.
+OPENVINO = "OpenVINOExecutionProvider"
+
+#: Providers that compute on the CPUs of the machine, whatever their options say.
+ON_CPUS = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
+
 #: The provider that computes through WebGPU: on Vulkan, Metal or Direct3D.
 WEBGPU = "WebGpuExecutionProvider"
 
@@ -77,7 +83,7 @@ _KINDS: tuple[ProviderKind, ...] = (
     ),
     ProviderKind(
         alias="openvino",
-        name="OpenVINOExecutionProvider",
+        name=OPENVINO,
         distributions=("onnxruntime-openvino", "onnxruntime-ep-openvino"),
         device="openvino",
     ),

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from pytest_ortbench.core.case import Case, Key, Sampling
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.planning.estimate import Costs, Expected
+from pytest_ortbench.planning.estimate import Costs, Expected, pace_of
 
 #: The first kinds of parts; the others are called like their pass.
 STANDARD, GATE = "standard", "gate"
@@ -56,8 +56,6 @@ _MOST_FACTOR = 2.0
 _INSTANT_S = 0.01
 #: A case whose median is so many times that of a rival is no contender.
 _OUTRUN = 1.5
-#: Parts that are over say that much at most of how much longer, or shorter, others take.
-_PACES = (0.3, 10.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,9 +320,7 @@ class Budget:
                 taken = others
         if not taken and part.name in (STANDARD, GATE):
             taken = self._guessed
-        expected_s = sum(expected for _, expected in taken)
-        factor = sum(own for own, _ in taken) / expected_s if expected_s else 1.0
-        return min(_PACES[1], max(_PACES[0], factor))
+        return pace_of(sum(own for own, _ in taken), sum(expected for _, expected in taken))
 
     def part(self, case: Case, name: str = STANDARD) -> BudgetPart:
         """Return a part of a case as it was expected; one that nobody expected decides nothing."""

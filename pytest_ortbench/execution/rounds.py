@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import median
 from typing import TypeVar
 
 from pytest_ortbench.analysis.stopping import MAX_ITERATIONS
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.outcome import Block, WarmUp
+from pytest_ortbench.core.outcome import WarmUp
 
 #: Rounds: as few as have an interval of the median, and no more than these.
 FEWEST_ROUNDS, MOST_ROUNDS = 8, 40
@@ -54,10 +54,9 @@ def iterations_for(warmed: WarmUp, target_ns: int) -> int:
         target_ns: How long they are to last.
     """
     last = warmed.durations_ns[-_LAST_OF_WARM_UP:]
-    typical_ns = max(1, round(median(last))) if last else target_ns
-    return min(MAX_ITERATIONS, max(1, target_ns // typical_ns))
+    return min(MAX_ITERATIONS, max(1, target_ns // (typical_ns(last) if last else target_ns)))
 
 
-def block_ns(block: Block) -> int:
-    """Return the median inference of a block, 1 at least."""
-    return max(1, round(median(block.durations_ns)))
+def typical_ns(durations_ns: Sequence[int]) -> int:
+    """Return the median of durations, 1 at least."""
+    return max(1, round(median(durations_ns)))

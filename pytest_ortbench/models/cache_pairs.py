@@ -15,8 +15,9 @@ _PARTS = re.compile(r"\d+|key_value|key|value|self|cross|encoder|decoder|(?<![a-
 _OF_ENCODER = re.compile(r"(?<![a-z])(encoder|cross)(?![a-z])")
 _PRESENT = re.compile(r"present|updated|new|next|out")
 _SHORT = {"k": "key", "v": "value"}
-_IDS = re.compile(r"(decoder_)?input_ids\Z")
-_MASK = re.compile(r"(decoder_)?attention_mask\Z")
+#: Inputs of the tokens that are read, and of those that count.
+IDS = re.compile(r"(decoder_)?input_ids\Z")
+MASK = re.compile(r"(decoder_)?attention_mask\Z")
 _OF_TOKENS = re.compile(r"(decoder_)?(input_ids|attention_mask|position_ids)\Z")
 #: By number of axes, where the length stands unless something says otherwise.
 _LENGTH_AXES = {3: 1, 4: 2, 5: 3}
@@ -209,7 +210,7 @@ def with_named_axes(
         named: As for :func:`cache_pairs`.
     """
     pairs = cache_pairs(inputs, outputs, named)
-    ids = next((info for info in inputs if _IDS.match(info.name.lower())), None)
+    ids = next((info for info in inputs if IDS.match(info.name.lower())), None)
     if isinstance(pairs, str) or not pairs or ids is None or len(ids.shape or ()) != 2:
         return tuple(inputs)
     batch, tokens = ids.shape or (None, None)
@@ -230,7 +231,7 @@ def with_named_axes(
     total = "total_sequence_length"
     for info in inputs:
         if info.shape is not None and len(info.shape) == 2 and _OF_TOKENS.match(info.name.lower()):
-            length = total if _MASK.match(info.name.lower()) else tokens or "sequence_length"
+            length = total if MASK.match(info.name.lower()) else tokens or "sequence_length"
             names[info.name] = (usual["batch"], length)
     return tuple(
         replace(info, shape=_filled(info.shape, names[info.name]))

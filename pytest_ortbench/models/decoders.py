@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pytest_ortbench.core.generation import CacheTensor, Decoder
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache_pairs import (
+    IDS,
+    MASK,
     CachePair,
     cache_axes,
     cache_pairs,
@@ -26,8 +28,6 @@ from pytest_ortbench.models.hints import default_hint
 from pytest_ortbench.models.language_config import LanguageConfig
 from pytest_ortbench.models.well_known import is_first_flag, is_flag, is_past
 
-_IDS = re.compile(r"(decoder_)?input_ids\Z")
-_MASK = re.compile(r"(decoder_)?attention_mask\Z")
 _POSITIONS = re.compile(r"(decoder_)?position_ids\Z|(cache|input)_pos(ition)?\Z")
 _LOGITS = re.compile(r"(lm_)?logits\Z")
 _INTEGERS = ("tensor(int64)", "tensor(int32)")
@@ -186,7 +186,7 @@ def _parts(
     is_later: bool,
 ) -> _Parts | str:
     """Return what each input and output means, or why that can't be told."""
-    ids = _named(inputs, _IDS, told, "input_ids")
+    ids = _named(inputs, IDS, told, "input_ids")
     logits = _named(outputs, _LOGITS, told, "logits")
     if ids is None:
         return "no input is called input_ids"
@@ -207,7 +207,7 @@ def _parts(
             f"no single output gives in each step what input {pairs!r} takes in the next one. "
             f"{_HOW_TO_NAME}"
         )
-    mask = _named(inputs, _MASK, told, "attention_mask")
+    mask = _named(inputs, MASK, told, "attention_mask")
     positions = _named(inputs, _POSITIONS, told, "position_ids")
     for info, most in ((mask, 2), (positions, 2)):
         if info is not None and (info.type not in _INTEGERS or len(info.shape or (0,)) > most):

@@ -10,6 +10,7 @@ import pytest_ortbench.models.categories
 import pytest_ortbench.models.image_inputs
 import pytest_ortbench.models.numeric_ranges
 import pytest_ortbench.models.shape_inputs  # noqa: F401  # all of them register their rules
+from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.model import AxisRole, TensorInfo, ValueHint
 from pytest_ortbench.models.attention import cache_facts
 from pytest_ortbench.models.categories import WORDS
@@ -76,7 +77,7 @@ def hint_inputs(
     found: list[tuple[TensorInfo, ValueHint | None, bool]] = []
     for info, shape in zip(inputs, shapes, strict=True):
         rank = None if shape is None else len(shape)
-        uses = list(flow.uses(info.name, rank, element=_element(info.type)))
+        uses = list(flow.uses(info.name, rank, element=element_of(info.type)))
         findings = _findings(uses, flow)
         facts = list(axis_facts(uses, flow))
         if is_past(info.name) or info.name in pasts:
@@ -142,7 +143,7 @@ def _mask_hint(info: TensorInfo, found: ValueHint | None, flow: Dataflow) -> Val
 
 def default_hint(type_name: str) -> ValueHint:
     """The hint of an input that nothing is known about, by its type."""
-    element = _element(type_name)
+    element = element_of(type_name)
     if element == "bool":
         return ValueHint(kind="integers", low=0, high=1, why="any truth value")
     if element == "string":
@@ -155,11 +156,6 @@ def default_hint(type_name: str) -> ValueHint:
     if element == "float8e8m0":
         return ValueHint(kind="uniform", low=0.5, high=2.0, why="a type of powers of two")
     return ValueHint(kind="normal", why="mean 0, deviation 1")
-
-
-def _element(type_name: str) -> str:
-    """Element type of a tensor, or of the tensors in a sequence: ``int64``."""
-    return type_name.rsplit("(", 1)[-1].rstrip(")")
 
 
 def _findings(uses: Sequence[Use], flow: Dataflow) -> list[ConsumerFinding]:

@@ -127,7 +127,6 @@ class Pass:
         why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
             can; then no worker is started for it. Empty where nothing says so beforehand.
         questions: What it asks a worker: the class of each question, and the function that answers.
-        takes_argument: Whether a test may ask for it as ``NAME:ARGUMENT``.
         shipped_test: Name of the shipped test of a pass that takes long; it is collected only where
             something asks for the pass; that of a pass with a unit, for cases that time it, and
             only for these. Empty where there is none, or it is always collected.
@@ -211,7 +210,6 @@ class Pass:
     is_over: str = ""
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()
-    takes_argument: bool = False
     shipped_test: str = ""
     own_cases: str = ""
     looks_at_failed: bool = False

@@ -11,6 +11,7 @@ from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import (
     FILE_ENGINES,
     FRAMEWORK_ENGINES,
+    GENERATE,
     MOST_AT_ONCE,
     Decoder,
     Generation,
@@ -20,13 +21,12 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.engines.registry import engine_kind
+from pytest_ortbench.models.attention import GROUPED
 from pytest_ortbench.planning.endpoints import endpoint_refusal, writes_texts
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.transformers_sources import why_no_folder
 
 SESSION, GENAI = FILE_ENGINES
-GENERATE = FRAMEWORK_ENGINES[0]
-_GROUPED = "com.microsoft::GroupQueryAttention"
 #: The distribution, and what the names of those for other hardware begin with.
 _PACKAGE = "onnxruntime-genai"
 
@@ -198,7 +198,7 @@ def provider_refusal(case: Case) -> Failure | None:
         )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
-    if _GROUPED not in case.model.op_types or (
+    if GROUPED not in case.model.op_types or (
         asked.prompt_tokens == 1 and asked.depth <= MOST_AT_ONCE
     ):
         return None

@@ -41,6 +41,9 @@ _STARTS_OF_REFERENCE = 1.5
 #: Starts of a process that the first worker takes for its profiled session.
 _STARTS_OF_FIRST = 0.4
 
+#: What is over says that much at most of how much longer, or shorter, the rest takes than expected.
+_PACES = (0.3, 10.0)
+
 #: Inferences of a worker that nobody times: the first one, and those whose outputs are looked at.
 _LOOKED_AT = 4
 
@@ -329,6 +332,16 @@ def _warm_up_s(case: Case, seen: _Seen) -> float:
     runs = _LONG_RUNS if inference_s >= _LONG_S else _WARM_UP_RUNS
     wanted_s = max(least_seconds(case.provider), runs * inference_s)
     return min(wanted_s, most_s)
+
+
+def pace_of(taken_s: float, expected_s: float) -> float:
+    """Return by which factor what is over took longer than expected, as far as it says so."""
+    return min(_PACES[1], max(_PACES[0], taken_s / expected_s)) if expected_s else 1.0
+
+
+def standard_takes_s(case: Case, worker_s: float) -> float:
+    """Return how long a pass takes that has as many workers and timed seconds as inferences."""
+    return case.sampling.workers * worker_s + case.sampling.time_s
 
 
 def _pass_s(name: str, case: Case, worker_s: float) -> float:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.core.errors import ModelError, WorkerError
+from pytest_ortbench.core.errors import CarriedFailure, ModelError, WorkerError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -38,16 +38,8 @@ _LEFT_S = 86400.0
 _CURRENT = Runtime()
 
 
-class ExportError(ModelError):
-    """A source can't be exported.
-
-    Args:
-        failure: How and in which phase.
-    """
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(failure.message, hint=failure.hint)
+class ExportError(CarriedFailure, ModelError):
+    """A source can't be exported."""
 
 
 @dataclass(frozen=True, slots=True)

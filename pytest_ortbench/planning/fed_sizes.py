@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.decoders import is_cache_of
 from pytest_ortbench.planning.sizes import Sizes, refusal
@@ -84,7 +85,7 @@ def check_size(
                 "nothing to time",
                 hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
             )
-    element = info.type.rsplit("(", 1)[-1].rstrip(")")
+    element = element_of(info.type)
     count = element_count(fed)
     total = None if count is None else count * _ITEM_BYTES.get(element, 2)
     if total is None or total > _MOST_BYTES:

@@ -68,7 +68,7 @@ def check_options(
         _check_value(alias, key, value, table[name], place)
 
 
-def with_options(provider: Provider, options: Mapping[str, str], *, place: str = PLACE) -> Provider:
+def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
     """Return the provider with further options, switches written as it takes them.
 
     Raises:
@@ -81,7 +81,7 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
             raise UsageError(
                 f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
                 f"{key}={fixed!r}",
-                place=place,
+                place=PLACE,
                 hint=f"Keep one of them, e.g. {provider.alias} alone",
             )
     if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
@@ -90,7 +90,7 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
     }:
         raise UsageError(
             "qnn takes backend_path or backend_type, not both",
-            place=place,
+            place=PLACE,
             hint=f"{provider.label} already sets one of them; write qnn alone"
             if provider.device
             else "Keep one of them",
@@ -98,15 +98,12 @@ def with_options(provider: Provider, options: Mapping[str, str], *, place: str =
     return replace(provider, options={**provider.options, **options})
 
 
-def with_options_of_links(
-    provider: Provider, options: Mapping[str, Mapping[str, str]], *, place: str = PLACE
-) -> Provider:
+def with_options_of_links(provider: Provider, options: Mapping[str, Mapping[str, str]]) -> Provider:
     """Return the provider, each link of a chain too, with the options of its own.
 
     Args:
         provider: As it was asked for.
         options: By alias or full name.
-        place: Where they were written.
 
     Raises:
         UsageError: as :func:`with_options` does.
@@ -114,7 +111,7 @@ def with_options_of_links(
 
     def changed(link: Provider) -> Provider:
         own = {**options.get(link.alias, {}), **options.get(link.name, {})}
-        return with_options(link, own, place=place) if own else link
+        return with_options(link, own) if own else link
 
     return provider.of_links(changed)
 

@@ -247,7 +247,6 @@ def expand(
     offer: RuntimeOffer,
     *,
     runtime: str = "",
-    place: str = _PLACE,
     platform: str = sys.platform,
 ) -> tuple[list[Provider], list[Skip]]:
     """Turn specifications into providers, and say what ``all`` left out.
@@ -257,7 +256,6 @@ def expand(
             of one provider apart where it has several.
         offer: What the runtime says it has: a claim, not a proof.
         runtime: Label of the runtime, for the skips.
-        place: Where the specifications were written.
         platform: ``sys.platform`` of the machine that measures.
 
     Returns:
@@ -273,14 +271,12 @@ def expand(
 
     def parse(spec: str) -> Provider:
         known = (*offer.available, *offer.problems)
-        provider = parse_provider(
-            spec, available=known, aliases=offer.aliases, place=place, platform=platform
-        )
+        provider = parse_provider(spec, available=known, aliases=offer.aliases, platform=platform)
         return provider.of_links(
             lambda link: replace(link, library=offer.libraries.get(link.name, ""))
         )
 
-    split = split_specs(specs, place=place)
+    split = split_specs(specs)
     named = {spec: parse(spec) for spec in split if spec != ALL}
     named_aliases = {provider.alias for provider in named.values() if not provider.then}
     for spec in split:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pytest_ortbench.core.case import SymbolSize
-from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.core.errors import CarriedFailure, OrtbenchError, UsageError
+from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import CacheTensor
 from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.symbols import free_symbols, named_shapes
 from pytest_ortbench.models.well_known import is_past, past_symbol
 from pytest_ortbench.planning.batch_axis import BatchAxis, find_batch
@@ -22,19 +22,13 @@ from pytest_ortbench.planning.graph_counts import companion_sizes, graph_counts
 from pytest_ortbench.planning.real_inputs import StoredInput
 
 
-class RefusedCombination(OrtbenchError):
+class RefusedCombination(CarriedFailure):
     """A combination that can't run as it was asked; it becomes a row, and the others go on."""
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        super().__init__(failure.message, hint=failure.hint)
 
 
 def refusal(message: str, *, hint: str = "") -> RefusedCombination:
     """Make one of kind ``unsupported`` about the inputs."""
-    return RefusedCombination(
-        Failure(kind="unsupported", phase="inputs", message=message, hint=hint)
-    )
+    return RefusedCombination(case_failure(message, hint))
 
 
 #: How an origin that needs no further word is told.

@@ -6,13 +6,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.planning.estimate import pace_of
+
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Key
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.planning.estimate import Costs
-
-#: Up to here the pace of the cases that are over may differ from what was expected of them.
-_PACES = (0.3, 10.0)
 
 #: Cases are counted anew when so small a share of them waits as at the last time; few, after each.
 _RECOUNTED, _FEW = 0.99, 100
@@ -79,10 +78,7 @@ class Countdown:
         """Seconds until the end of the run, from now on."""
         if self._began_s is None:
             return self._waiting_s + self._end_s if self._waiting else 0.0
-        pace = 1.0
-        if self._done_s:
-            taken_s = self._case_began_s - self._began_s
-            pace = min(_PACES[1], max(_PACES[0], taken_s / self._done_s))
+        pace = pace_of(self._case_began_s - self._began_s, self._done_s)
         running_s = time.monotonic() - self._case_began_s
         return max(0.0, pace * self._waiting_s - running_s) + self._end_s
 

@@ -29,7 +29,7 @@ from pytest_ortbench.plugin.stored_baseline import StoredBaseline
 from pytest_ortbench.store.accepted import load_acceptances
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.gate import GateResult, UnnamedModel
+    from pytest_ortbench.core.gate import UnnamedModel
     from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.gate.numbers.acceptance import Acceptances
     from pytest_ortbench.gate.numbers.removals import Removal

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_ortbench.analysis.limits import LimitOutcome
-    from pytest_ortbench.core.judgement import Judgement
     from pytest_ortbench.core.limits import CaseLimit, Limit
     from pytest_ortbench.core.outcome import CaseResult
     from pytest_ortbench.planning.matrix import Planned

@@ -47,17 +47,6 @@ def verdict_words(line: CheckLine) -> str:
     return LINE_VERDICTS[line.verdict]
 
 
-def certificate_lines(certificate: Certificate, *, encoding: str = "utf-8") -> list[str]:
-    """Return a certificate in full: a title, a line for each check, and how many came to what."""
-    width = max((len(line.check) for line in certificate.lines), default=0)
-    lines = [
-        _title(certificate),
-        *(check_line(line, width) for line in certificate.lines),
-        f"  {counts(certificate)}",
-    ]
-    return [encodable(text, encoding) for text in lines]
-
-
 def check_line(line: CheckLine, width: int) -> str:
     """Return a line with its name in a column of so many characters."""
     verdicts = max(map(len, LINE_VERDICTS.values()))

@@ -138,7 +138,7 @@ def decode_run(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) 
     return run
 
 
-def faults_in(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> list[Fault]:
+def faults_in(data: bytes, place: str) -> list[Fault]:
     """Return everything that is wrong with the values of a run document, in its order.
 
     Wrong types hide what else may be wrong: without any, values that can't be are returned.
@@ -146,14 +146,13 @@ def faults_in(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -
     Args:
         data: The whole file, of any readable version.
         place: Where it lies, for messages.
-        migrations: The way from older versions.
 
     Raises:
         DocumentError: if it is no run document at all, see :func:`decode_run`.
     """
     document = _parse_object(data, place)
-    version = migrations.check(_version_of(document, place), place)
-    document = migrations.apply(document, version)
+    version = MIGRATIONS.check(_version_of(document, place), place)
+    document = MIGRATIONS.apply(document, version)
     faults = list(islice(wrong_types(document), MOST_FAULTS))
     return faults or list(islice(faults_of(_convert(document, Run, place)), MOST_FAULTS))
 
@@ -180,7 +179,7 @@ def _decode_present(data: bytes, migrations: Migrations) -> Run | None:
         return None
 
 
-def decode_head(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS) -> RunHead:
+def decode_head(data: bytes, place: str) -> RunHead:
     """Read what a listing needs of a run document of any readable version.
 
     Raises:
@@ -190,9 +189,9 @@ def decode_head(data: bytes, place: str, *, migrations: Migrations = MIGRATIONS)
         head = msgspec.json.decode(data.removeprefix(_BYTE_ORDER_MARK), type=RunHead)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # The long way tells best what is wrong.
-        decode_run(data, place, migrations=migrations)
+        decode_run(data, place)
         raise
-    version = migrations.check(head.schema_version, place)
+    version = MIGRATIONS.check(head.schema_version, place)
     gate = tuple(
         replace(verdict, has_baseline=verdict.has_baseline and had_baseline(verdict.baseline))
         if version == 1

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.certificate import Amount
 from pytest_ortbench.core.outcome import CaseResult, Failure
+from pytest_ortbench.core.provider_kinds import OPENVINO
 from pytest_ortbench.launch.seam import Launcher, Worker
 
 F = TypeVar("F")
@@ -146,3 +147,11 @@ def failed_to_run(failure: Failure) -> LineFinding:
 def ran(result: CaseResult) -> LineFinding | None:
     """Return what the failure of a measured case comes to; ``None`` if it has none."""
     return None if result.failure is None else failed_to_run(result.failure)
+
+
+def works_on_cpus(provider: Provider) -> bool:
+    """Return whether the CPUs compute; for OpenVINO they do where no device is named."""
+    is_usual = provider.name == OPENVINO and not provider.options.get(
+        "device_type", provider.device
+    )
+    return provider.works_on_cpus or is_usual

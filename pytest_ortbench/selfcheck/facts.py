@@ -114,7 +114,6 @@ class SeenDevice:
         chosen: UUID of the device that is read for memory and energy; empty if none is.
         computing: UUID of the device that CUDA gives that number, without its kind (``GPU-``).
         seen_on: UUIDs of the devices on which NVML sees this process compute.
-        sees_processes: Whether NVML tells processes of any device.
         visible: Devices that CUDA shows this process.
         in_force: Options of the provider that name a device, as the session reads them back.
         settings: Variables of the environment that choose devices, as far as they are set.
@@ -125,7 +124,6 @@ class SeenDevice:
     chosen: str = ""
     computing: str = ""
     seen_on: tuple[str, ...] = ()
-    sees_processes: bool = False
     visible: int = 0
     in_force: dict[str, str] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)

@@ -207,20 +207,17 @@ def decode_request(
     )
 
 
-def decode_response(
-    body: bytes, header_length: int | None = None, *, loads: Callable[[bytes], object] = strict_json
-) -> InferResponse:
+def decode_response(body: bytes, header_length: int | None = None) -> InferResponse:
     """Read the response to an inference.
 
     Args:
         body: The body of the message.
         header_length: What the header :data:`HEADER_LENGTH` says; ``None`` where there is none.
-        loads: Reads JSON, and raises :class:`ValueError` for what is none.
 
     Raises:
         ProtocolError: for the first field that breaks a rule.
     """
-    fields, blobs = _parts(body, header_length, loads)
+    fields, blobs = _parts(body, header_length, strict_json)
     return InferResponse(
         model_name=fields.text("model_name"),
         outputs=_tensors(fields, "outputs", blobs),
@@ -229,19 +226,13 @@ def decode_response(
     )
 
 
-def decode_metadata(
-    body: bytes, *, loads: Callable[[bytes], object] = strict_json
-) -> ModelMetadata:
+def decode_metadata(body: bytes) -> ModelMetadata:
     """Read what a server says of a model.
-
-    Args:
-        body: The body of the message.
-        loads: Reads JSON, and raises :class:`ValueError` for what is none.
 
     Raises:
         ProtocolError: for the first field that breaks a rule.
     """
-    fields, _ = _parts(body, None, loads)
+    fields, _ = _parts(body, None, strict_json)
     return ModelMetadata(
         name=fields.text("name"),
         versions=fields.texts("versions"),
@@ -357,15 +348,12 @@ def _wanted(fields: Fields) -> list[WantedOutput]:
 # -- encoding --------------------------------------------------------------------------------------
 
 
-def encode_request(
-    request: InferRequest, *, binary: bool, dumps: Callable[[object], bytes] = compact_json
-) -> WireMessage:
+def encode_request(request: InferRequest, *, binary: bool) -> WireMessage:
     """Write a request for an inference.
 
     Args:
         request: What is asked.
         binary: Whether its inputs go as bytes.
-        dumps: Writes JSON.
 
     Raises:
         ProtocolError: if an input has no form in JSON (NaN, infinity).
@@ -376,7 +364,7 @@ def encode_request(
         fields["parameters"] = {"binary_data_output": True}
     if request.wanted:
         fields["outputs"] = [_wanted_fields(output) for output in request.wanted]
-    return _message(fields, "inputs", request.inputs, names, dumps)
+    return _message(fields, "inputs", request.inputs, names, compact_json)
 
 
 def encode_response(

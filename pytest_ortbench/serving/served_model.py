@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.errors import UsageError, class_and_line, near_and_known
 from pytest_ortbench.serving.protocol import (
     DeclaredTensor,
@@ -16,7 +17,6 @@ from pytest_ortbench.serving.protocol import (
 )
 from pytest_ortbench.serving.tensor_values import DATATYPE_OF, ProtocolError
 from pytest_ortbench.worker.inputs import make_feeds
-from pytest_ortbench.worker.ort_values import element_of
 from pytest_ortbench.worker.runtime import allowed
 from pytest_ortbench.worker.session import create, session_options
 

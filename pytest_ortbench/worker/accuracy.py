@@ -80,7 +80,6 @@ def write_reference(
     specs: Sequence[InputSpec],
     seed: int,
     magnitudes: Sequence[float] = MAGNITUDES,
-    samples: int = SAMPLES,
     label: str = "",
 ) -> None:
     """Run input sets through the reference and store inputs and outputs together.
@@ -95,7 +94,6 @@ def write_reference(
         specs: The inputs, every size resolved.
         seed: Seed of the random inputs.
         magnitudes: Factors on drawn float inputs.
-        samples: Input sets over all magnitudes.
         label: What the reference is, for people; by default its first provider.
 
     Raises:
@@ -109,7 +107,7 @@ def write_reference(
     with SampleWriter(path, label or _label(session), names) as writer:
         stored = max((spec.sets for spec in specs), default=1)
         drawn = any(spec.is_drawn for spec in specs)
-        for number in range(max(samples, stored) if drawn else stored):
+        for number in range(max(SAMPLES, stored) if drawn else stored):
             factor = factors[number % len(factors)]
             feeds = make_feeds(specs, seed=seed, magnitude=factor, sample=number)
             try:
@@ -134,7 +132,6 @@ def compare(
     path: Path,
     *,
     run: Run | None = None,
-    reason: str = "",
     magnitudes: Sequence[float] | None = None,
     budget_s: float = math.inf,
 ) -> Accuracy:
@@ -144,7 +141,6 @@ def compare(
         session: The session under test.
         path: File of :func:`write_reference`.
         run: How to run it, instead of ``session.run(None, feeds)``.
-        reason: Why outputs can't be compared (operators that draw random numbers); then nothing is.
         magnitudes: Only sets of these magnitudes are compared; ``None`` for all.
         budget_s: Seconds after which no further set is begun, once there is one.
 
@@ -155,8 +151,6 @@ def compare(
         WorkerError: if the file can't be read.
     """
     stored = open_samples(path)
-    if reason:
-        return Accuracy(reference=stored.reference, reason=reason)
     order, order_note = _output_order(session, stored.names)
     if order is None:
         return Accuracy(reference=stored.reference, reason=order_note)

@@ -377,7 +377,12 @@ def _sqnr_db(samples: Sequence[Difference]) -> Iterable[float]:
             continue
         own = sample.signal or (signal / pairs * sample.pairs if pairs else sample.noise)
         ratio = own / sample.noise
-        yield max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB
+        yield decibels(ratio)
+
+
+def decibels(ratio: float) -> float:
+    """Return a ratio of signal to noise in decibels, as far down as any differ."""
+    return max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB
 
 
 def _unfit_db(samples: Sequence[Difference]) -> Iterable[float]:

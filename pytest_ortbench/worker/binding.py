@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.core.element_types import STAND_INS, element_of
 from pytest_ortbench.worker.device_wait import device_wait, waits_by_copy
-from pytest_ortbench.worker.ort_values import element_of, numpy_has_it, value_of
+from pytest_ortbench.worker.ort_values import numpy_has_it, value_of
 from pytest_ortbench.worker.runtime import load
 from pytest_ortbench.worker.session import options_for
 

@@ -243,6 +243,6 @@ def exported_by(
     return with_place(import_named(kind.exporter), loaded, path, settings)
 
 
-def export_error(message: str, hint: str = "", kind: str = "error") -> WorkerError:
+def export_error(message: str, hint: str = "") -> WorkerError:
     """Return the failure of an export."""
-    return case_error(message, hint, kind=kind, phase="export")
+    return case_error(message, hint, kind="error", phase="export")

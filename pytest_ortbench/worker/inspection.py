@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.provider_kinds import OPENVINO
 from pytest_ortbench.schema.runtime_questions import Inspect
 from pytest_ortbench.worker.gpus import visible_gpus
 from pytest_ortbench.worker.plugins import (
@@ -26,7 +27,6 @@ from pytest_ortbench.worker.state import WorkerState
 
 CUDA = "CUDAExecutionProvider"
 QNN = "QNNExecutionProvider"
-OPENVINO = "OpenVINOExecutionProvider"
 #: Providers that number NVIDIA GPUs as CUDA does.
 _CUDA = (CUDA, "TensorrtExecutionProvider")
 

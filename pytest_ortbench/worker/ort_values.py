@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.element_types import ELEMENT_TYPES, NUMPY_NAMES, STAND_INS
+from pytest_ortbench.core.element_types import ELEMENT_TYPES, NUMPY_NAMES, STAND_INS, element_of
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, to_bits
 
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 
 #: Runs all outputs, or those that are named, on what is fed.
 PlainRun = Callable[[Any, Mapping[str, Any]], Sequence[object]]
-
-
-def element_of(type_name: str) -> str:
-    """Return the element type of a tensor, of its elements in a sequence: ``bfloat16``."""
-    return type_name.rsplit("(", 1)[-1].rstrip(")")
 
 
 def take_stand_ins(ort: ModuleType, session: InferenceSession) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.accuracy import SliceAccuracy
+from pytest_ortbench.worker.agreement import decibels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +39,6 @@ _MOST_VALUES = 8 * 1024**2
 #: Distinct values that are counted, and the values among which they are looked for.
 MOST_DISTINCT = 32
 _MOST_LOOKED_AT = 65_536
-
-_WORST_DB = -200.0
 
 
 @dataclass(slots=True)
@@ -166,7 +165,7 @@ def _small_slices(axis: int, sums: _AxisSums) -> SliceAccuracy | None:
         last=members[-1],
         count=len(members),
         size=len(sums.peaks),
-        sqnr_db=max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB,
+        sqnr_db=decibels(ratio),
         largest=peaks[first],
         others_largest=peaks[0],
         distinct=_counted(sums.distinct),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.provider_kinds import CPU
+from pytest_ortbench.core.case import Case
 from pytest_ortbench.launch.process import can_stop_processes
 from pytest_ortbench.schema.case_questions import Opened
 
@@ -23,9 +22,6 @@ START_S = 0.3
 #: a CPU in 0.2 to 0.4 ms, so it would be all data of the model five times over.
 MIXED_FROM_NS = 2_000_000
 
-#: Providers that compute on the CPUs of the machine, whatever their options say.
-_ON_HOST = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
-
 
 def absence_of(case: Case, opened: Opened) -> str:
     """Return why a worker takes no turns, a key of ``ABSENCES``; empty if it does.
@@ -41,7 +37,7 @@ def on_own_cpus(case: Case, opened: Opened) -> bool:
     """Return whether it is the CPUs of this machine that compute, as far as is known."""
     runtime = case.runtime
     is_remote = _is_elsewhere(opened) or not runtime.shares_files or runtime.through_shell
-    return not is_remote and _computes_on_host(case.provider)
+    return not is_remote and case.provider.works_on_cpus
 
 
 def expected_absence(case: Case) -> str:
@@ -51,7 +47,7 @@ def expected_absence(case: Case) -> str:
         "off": sampling.yardstick == "off",
         "requests": case.generation is not None,
         "callers": case.callers > 1,
-        "device": not all(map(_computes_on_host, case.provider.links)),
+        "device": not all(link.works_on_cpus for link in case.provider.links),
         "remote": not runtime.shares_files or runtime.through_shell,
         "suspension": not can_stop_processes(),
         "short": sampling.time_s < LEAST_TIMED_S * max(1, sampling.workers),
@@ -97,9 +93,3 @@ def yardstick_threads(name: str, *, threads: int, cpus: int) -> int:
 def _is_elsewhere(opened: Opened) -> bool:
     """Whether a worker names another machine: a container has a name of its own, too."""
     return opened.info.host not in ("", platform.node())
-
-
-def _computes_on_host(provider: Provider) -> bool:
-    device = provider.options.get("device_type", provider.device)
-    is_openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
-    return provider.computes_on_host or provider.name in _ON_HOST or is_openvino_on_cpu

@@ -449,7 +449,6 @@ SEEN = SeenDevice(
     chosen="GPU-AB12",
     computing="ab12",
     seen_on=("GPU-AB12",),
-    sees_processes=True,
     visible=2,
 )
 

@@ -10,7 +10,7 @@ from statistics import median
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.limits import OF_PROVIDERS, LimitOutcome, check_limits
-from pytest_ortbench.analysis.summary import Summary, summarise
+from pytest_ortbench.analysis.summary import MEMORY_FIELDS, Summary, summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.flags import FLAGS
@@ -21,14 +21,6 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import amounts_apart, decimals_apart, format_amount
 from pytest_ortbench.gate.numbers.rules import Allowance, CaseRules
 from pytest_ortbench.passes.registry import PASSES, owner_of
-
-#: Read from every worker, so that one worker's accident decides nothing.
-_BY_WORKER = {
-    "peak_rss": "peak_bytes",
-    "process_peak_rss": "whole_process_bytes",
-    "session_rss": "session_bytes",
-    "device_memory": "device_bytes",
-}
 
 #: Flags under which a number is never gated, since the case does not do what was asked. What could
 #: not be judged is asked of the judgements, one by one.
@@ -72,9 +64,10 @@ class MetricSide:
         """Return one number a worker, or one of the case; nothing if it was not measured."""
         if metric in self.by_worker:
             return self.by_worker[metric]
-        if metric in _BY_WORKER:
+        # Read from every worker, so that one worker's accident decides nothing.
+        if metric in MEMORY_FIELDS:
             readings = (
-                getattr(measurement.memory, _BY_WORKER[metric])
+                getattr(measurement.memory, MEMORY_FIELDS[metric])
                 for measurement in self.result.measurements
             )
             return tuple(float(value) for value in readings if value is not None)

@@ -338,9 +338,8 @@ def _projected(
     *,
     name: str,
     variance: Fraction = Fraction(1),
-    whole_name: str = "",
 ) -> str:
     """Add ``MatMul`` over the last axis; ``variance`` is that of the result for one of 1."""
     with writer.scope(name):
         weight = writer.drawn("weight", (inputs, outputs), variance / inputs)
-        return writer.node("MatMul", source, weight, whole_name=whole_name)
+        return writer.node("MatMul", source, weight)

@@ -200,8 +200,7 @@ def unet(writer: GraphWriter) -> None:
 def _pair(writer: GraphWriter, source: FeatureMap, width: int) -> FeatureMap:
     """Two convolutions of kernel 3, each normalised and rectified."""
     for name in ("conv1", "conv2"):
-        normalised = convolution(writer, source, width, name=name, kernel=3, moments=RAISED)
-        source = normalised.like(writer.node("Relu", normalised.name), RECTIFIED)
+        source = _rectified(writer, source, width, name=name, kernel=3)
     return source
 
 

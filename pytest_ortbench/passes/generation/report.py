@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.generation import EXACT_DB, FILE_ENGINES, FRAMEWORK_ENGINES
+from pytest_ortbench.core.generation import EXACT_DB, FILE_ENGINES, GENERATE
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.placing import Place
 from pytest_ortbench.core.units import significant
@@ -15,7 +15,6 @@ from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry
 
 #: Engines whose steps include the choice of a token.
-GENERATE = FRAMEWORK_ENGINES[0]
 _CHOOSING = (FILE_ENGINES[1], GENERATE)
 #: What was asked of a request.
 _ASKED = (

@@ -87,7 +87,6 @@ PASS = Pass(
     announce=".run:announcements",
     phase=Phase(name="load", doing="putting it under load", rank=40),
     shipped_test="test_load",
-    takes_argument=True,
     offers=(
         (Place(after="memory", rank=30), ".fixture:load"),
         (Place(after="memory", rank=30), ".fixture:loads"),

@@ -30,7 +30,6 @@ from pytest_ortbench.session import Session
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case
     from pytest_ortbench.planning.matrix import Planned
-    from pytest_ortbench.planning.planned_again import TrustedOptions
 
 
 @click.command(

@@ -16,6 +16,7 @@ import psutil
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.cpus import allowance
+from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
@@ -25,7 +26,6 @@ from pytest_ortbench.planning.served_apps import APP
 from pytest_ortbench.serving.protocol import InferRequest, WireMessage, WireTensor, encode_request
 from pytest_ortbench.serving.tensor_values import DATATYPE_OF
 from pytest_ortbench.worker.inputs import make_feeds
-from pytest_ortbench.worker.ort_values import element_of
 
 _WARM_UP, _REQUESTS = 20, 500
 _TIMEOUT_S = 60.0

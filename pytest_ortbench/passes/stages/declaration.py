@@ -51,7 +51,7 @@ PASS = Pass(
     result_field="stages",
     measure=".run:measure",
     lacking=".run:lacking",
-    takes=".planning:stages_take_s",
+    takes="pytest_ortbench.planning.estimate:standard_takes_s",
     lacking_takes_result=True,
     questions=(
         (".questions:LoadStages", ".worker:load_stages"),

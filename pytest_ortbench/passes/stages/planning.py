@@ -192,8 +192,3 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield child.id
         if not isinstance(child, ast.Lambda):
             yield from _bound(child)
-
-
-def stages_take_s(case: Case, worker_s: float) -> float:
-    """Return about how long it takes to time frames: as many workers and seconds as inferences."""
-    return case.sampling.workers * worker_s + case.sampling.time_s

@@ -124,9 +124,9 @@ class Scale:
         return value / self.factor
 
 
-def figure(height_in: float, *, width_in: float = WIDTH_IN) -> Figure:
+def figure(height_in: float) -> Figure:
     """Return an empty figure whose parts make room for each other."""
-    made = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained", facecolor="white")
+    made = Figure(figsize=(WIDTH_IN, height_in), dpi=DPI, layout="constrained", facecolor="white")
     engine = made.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
     engine.set(w_pad=0.08, h_pad=0.06)

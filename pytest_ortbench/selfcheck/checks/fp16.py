@@ -15,6 +15,7 @@ from pytest_ortbench.selfcheck.check import (
     passed,
     ran,
     unchecked,
+    works_on_cpus,
     wrong,
 )
 from pytest_ortbench.selfcheck.facts import Evaluated
@@ -22,9 +23,6 @@ from pytest_ortbench.selfcheck.questions import Evaluate
 
 #: What the model ``half`` gives where the product in its middle was kept wider than float16.
 _KEPT_WIDE = 0.5
-#: Providers without arithmetic in float16 on the processors of most machines: their cases in fp16
-#: carry the flag EMULATED.
-_WITHOUT = ("CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +53,6 @@ def kept_wide(seen: Evaluated | None) -> bool | None:
     return True if all(abs(value - 1) < _KEPT_WIDE for value in seen.values) else None
 
 
-def _has_none(provider: Provider) -> bool:
-    device = provider.options.get("device_type", provider.device).upper()
-    return provider.name in _WITHOUT or (
-        provider.name == "OpenVINOExecutionProvider" and device in ("", "CPU")
-    )
-
-
 def _judge(facts: _Halves, provider: Provider) -> LineFinding:
     failure = ran(facts.result)
     if failure is not None:
@@ -86,7 +77,7 @@ def _judge(facts: _Halves, provider: Provider) -> LineFinding:
             "profile disagrees", "the profile tells float16, and values are kept wider", **words
         )
     if executed is not None and executed != "float16":
-        if _has_none(provider):
+        if works_on_cpus(provider):  # most processors lack it
             return unchecked(
                 "no float16",
                 "this provider has no arithmetic in float16 here: such cases are flagged EMULATED",

@@ -10,7 +10,15 @@ from pytest_ortbench.core.outcome import Memory
 from pytest_ortbench.core.provider_kinds import NVIDIA
 from pytest_ortbench.models.builders.check_models import WEIGHTS_BYTES
 from pytest_ortbench.schema.case_questions import ReadMemory
-from pytest_ortbench.selfcheck.check import Check, CheckBench, LineFinding, passed, unchecked, wrong
+from pytest_ortbench.selfcheck.check import (
+    Check,
+    CheckBench,
+    LineFinding,
+    passed,
+    unchecked,
+    works_on_cpus,
+    wrong,
+)
 from pytest_ortbench.selfcheck.facts import MeteredMemory
 from pytest_ortbench.selfcheck.questions import TakeMemory
 
@@ -20,9 +28,6 @@ TAKEN_BYTES = 64 << 20
 NEAR = 0.06
 #: A session holds its weights once at least. How many copies a provider keeps is its own affair.
 LEAST_COPIES = 0.9
-
-#: Providers whose weights lie in memory of the host, where nothing else is asked for.
-_ON_HOST = ("CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +42,6 @@ def _look(bench: CheckBench) -> _Memories:
     with bench.opened(bench.case(bench.model("weights"))) as worker:
         session = worker.ask(ReadMemory())
         return _Memories(session=session, metered=worker.ask(TakeMemory(bytes_taken=TAKEN_BYTES)))
-
-
-def _is_on_host(provider: Provider) -> bool:
-    device = provider.options.get("device_type", provider.device).upper()
-    return provider.name in _ON_HOST or (
-        provider.name == "OpenVINOExecutionProvider" and device in ("", "CPU")
-    )
 
 
 def _judge(facts: _Memories, provider: Provider) -> LineFinding:
@@ -67,7 +65,7 @@ def _judge(facts: _Memories, provider: Provider) -> LineFinding:
         Amount(name="weights", value=float(WEIGHTS_BYTES), unit="bytes"),
         Amount(name="session", value=float(held), unit="bytes"),
     ]
-    if provider.name not in NVIDIA and not _is_on_host(provider):
+    if provider.name not in NVIDIA and not works_on_cpus(provider):
         return unchecked(
             "no meter of the device",
             "nothing tells the memory of this device; that of the host is told rightly",

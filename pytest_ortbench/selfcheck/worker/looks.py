@@ -148,13 +148,11 @@ def see_device(question: SeeDevice, measured: MeasuredCase) -> SeenDevice:
     asked = next((provider.options[key] for key in _DEVICE_OPTIONS if key in provider.options), "")
     if provider.name not in NVIDIA:
         return SeenDevice(asked=asked, in_force=in_force)
-    seen_on, sees = _seen_on()
     return SeenDevice(
         asked=asked,
         chosen=measured.device.device,
         computing=uuid_of(device_of(provider)[1]),
-        seen_on=tuple(seen_on),
-        sees_processes=sees,
+        seen_on=tuple(_seen_on()),
         visible=len(visible_gpus()),
         in_force=in_force,
         settings={name: os.environ[name] for name in _VARIABLES if name in os.environ},
@@ -162,29 +160,27 @@ def see_device(question: SeeDevice, measured: MeasuredCase) -> SeenDevice:
     )
 
 
-def _seen_on() -> tuple[list[str], bool]:
-    """UUIDs of the devices on which NVML sees this process, and whether it tells processes."""
+def _seen_on() -> list[str]:
+    """UUIDs of the devices on which NVML sees this process."""
     try:
         import pynvml  # optional in a measured interpreter
     except ImportError:
-        return [], False
+        return []
     uuids: list[str] = []
-    sees = False
     try:
         pynvml.nvmlInit()
         known = handles(pynvml)
     except pynvml.NVMLError:
-        return [], False
+        return []
     for handle in known:
         try:
             processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
             uuid = pynvml.nvmlDeviceGetUUID(handle)
         except pynvml.NVMLError:
             continue
-        sees = True
         if any(process.pid == os.getpid() for process in processes):
             uuids.append(uuid.decode() if isinstance(uuid, bytes) else str(uuid))
-    return uuids, sees
+    return uuids
 
 
 def watch_clocks(question: WatchClocks, measured: MeasuredCase) -> SeenClocks:

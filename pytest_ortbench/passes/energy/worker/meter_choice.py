@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
+from pytest_ortbench.core.provider_kinds import NVIDIA
 from pytest_ortbench.passes.energy.worker.battery import BatteryMeter
 from pytest_ortbench.passes.energy.worker.meter import Meter, NoMeter
 from pytest_ortbench.passes.energy.worker.nvml_meter import NvmlMeter
@@ -20,9 +20,6 @@ POWERCAP_VARIABLE = "ORTBENCH_POWERCAP"
 #: Likewise of batteries.
 SUPPLIES = Path("/sys/class/power_supply")
 SUPPLIES_VARIABLE = "ORTBENCH_POWER_SUPPLY"
-
-#: Providers that compute on the CPU, whatever their options say.
-_ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
 
 
 def open_meter(
@@ -49,7 +46,7 @@ def open_meter(
     environment = os.environ if environment is None else environment
     if provider.name in NVIDIA and not provider.then:
         return NvmlMeter(provider, environment)
-    if all(map(_is_on_cpu, provider.links)):
+    if all(link.works_on_cpus for link in provider.links):
         try:
             return RaplMeter(powercap or Path(environment.get(POWERCAP_VARIABLE, POWERCAP)))
         except NoMeter as error:
@@ -62,12 +59,6 @@ def open_meter(
         return BatteryMeter(supplies or Path(environment.get(SUPPLIES_VARIABLE, SUPPLIES)))
     except NoMeter as error:
         raise NoMeter(f"{reason}; {error}") from error
-
-
-def _is_on_cpu(provider: Provider) -> bool:
-    device = provider.options.get("device_type", provider.device)
-    openvino_on_cpu = provider.name == "OpenVINOExecutionProvider" and device.upper() == "CPU"
-    return provider.name in _ON_CPU or openvino_on_cpu or provider.computes_on_host
 
 
 def why_no_meter(provider: Provider) -> str:
