@@ -122,6 +122,8 @@ class Pass:
             names of their fields. Empty for none.
         takes: ``(case, worker_s)`` to about how many seconds it takes for a case, of which a worker
             that starts and warms up takes so many; empty for one worker and little more.
+        varied_dims: ``(case)`` to the names of dimensions of its model that the pass feeds at other
+            sizes than the case has; empty for none.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
             field says: something is there, and not all of it was interrupted.
         why_not: ``(provider)`` in a worker to why the pass can't be carried out there, empty if it
@@ -207,6 +209,7 @@ class Pass:
     check_plan: str = ""
     announce: str = ""
     takes: str = ""
+    varied_dims: str = ""
     is_over: str = ""
     why_not: str = ""
     questions: tuple[tuple[str, str], ...] = ()

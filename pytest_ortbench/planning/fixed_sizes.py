@@ -14,6 +14,7 @@ from pytest_ortbench.core.case import FIX_DIMS, Case
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME
+from pytest_ortbench.passes.registry import PASSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,12 @@ def open_sizes(case: Case) -> OpenSizes:
     """
     if case.generation is not None:
         return _unknown("the sizes grow with each token that a request writes")
-    soaked = case.sampling.soak_dims if case.sampling.soak_s else {}
+    varied = {
+        name: entry.name
+        for entry in PASSES
+        if entry.varied_dims
+        for name in entry.load(entry.varied_dims)(case)
+    }
     fed = {spec.name: spec.shape for spec in case.inputs}
     sizes: dict[str, int] = {}
     for info in case.model.inputs:
@@ -54,8 +60,8 @@ def open_sizes(case: Case) -> OpenSizes:
                 continue
             if not declared:
                 return _unknown(f"dimension {axis} of the input {info.name!r} has no name", _NAMED)
-            if declared in soaked:
-                return _unknown(f"the soak varies {declared!r} (--ort-soak-dims)")
+            if declared in varied:
+                return _unknown(f"the pass {varied[declared]!r} varies {declared!r}")
             if sizes.setdefault(declared, size) != size:
                 return _unknown(
                     f"{declared!r} has the sizes {sizes[declared]} and {size}",

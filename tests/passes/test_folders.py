@@ -6,6 +6,7 @@ Sources are parsed, not imported.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -145,6 +146,43 @@ def test_nothing_lists_passes_beside_the_registry() -> None:
 @pytest.mark.parametrize("entry", PASSES, ids=lambda entry: entry.name)
 def test_a_pass_is_named_in_four_modules_outside_its_folder(entry: Pass) -> None:
     assert naming(entry.name, set(entry.metric_names), product()) - ALLOWED == set()
+
+
+def settings_of(name: str, modules: Mapping[str, str]) -> set[str]:
+    """The fields of the settings of a run that the options of a pass fill."""
+    return set(re.findall(r'to="sampling\.(\w+)"', modules.get(f"passes/{name}/options.py", "")))
+
+
+def reading(name: str, modules: Mapping[str, str]) -> set[str]:
+    """The modules outside the folder of a pass that look at a setting of it."""
+    settings = settings_of(name, modules)
+    return {
+        path
+        for path, text in modules.items()
+        if not path.startswith(f"passes/{name}/")
+        and any(
+            isinstance(node, ast.Attribute)
+            and node.attr in settings
+            and ast.unparse(node.value).endswith("sampling")
+            for node in nodes_of(text)
+        )
+    }
+
+
+@pytest.mark.parametrize("entry", PASSES, ids=lambda entry: entry.name)
+def test_a_setting_of_a_pass_is_read_in_its_folder_alone(entry: Pass) -> None:
+    # What runs were written without is left out of them.
+    assert reading(entry.name, parsed.product()) - {"store/resume.py"} == set()
+
+
+def test_a_module_that_reads_a_setting_is_found() -> None:
+    modules = {
+        "passes/soak/options.py": 'x = option(0.0, to="sampling.soak_s")',
+        "passes/soak/run.py": "case.sampling.soak_s",
+        "planning/a.py": "if case.sampling.soak_s: pass",
+        "planning/b.py": "if case.sampling.time_s: pass",
+    }
+    assert reading("soak", modules) == {"planning/a.py"}
 
 
 @pytest.mark.parametrize(

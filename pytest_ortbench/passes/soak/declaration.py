@@ -32,6 +32,7 @@ PASS = Pass(
     measure=".run:measure",
     lacking=".facts:Soak",
     takes=".planning:soak_takes_s",
+    varied_dims=".planning:varied_dims",
     check_plan=".planning:check_plan",
     relations=".checks:RELATIONS",
     questions=((".questions:SoakFor", ".worker:soak_case"),),

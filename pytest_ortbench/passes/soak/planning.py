@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.model import Model
@@ -22,3 +22,8 @@ def check_plan(request: PlanRequest, models: Sequence[Model]) -> None:
 def soak_takes_s(case: Case, worker_s: float) -> float:
     """Return about how long a soak takes."""
     return worker_s + case.sampling.soak_s
+
+
+def varied_dims(case: Case) -> Collection[str]:
+    """Return the names of sizes that a soak of a case varies, if it has one."""
+    return case.sampling.soak_dims if case.sampling.soak_s else ()
