@@ -207,6 +207,11 @@ def decimals_apart(value: float, bound: float, decimals: int = 1) -> str:
     return f"{value:.{count}f}"
 
 
+def percent(share: float) -> str:
+    """Return a share in percent, with one decimal: ``12.5 %``."""
+    return f"{100 * share:.1f} %"
+
+
 def clock_words(seconds: float) -> str:
     """Format a span of a clock, to whole seconds: ``45 s``, ``2 min``, ``1 min 30 s``, ``1 h``."""
     minutes, rest = divmod(round(seconds), 60)

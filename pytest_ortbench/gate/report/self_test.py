@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from pytest_ortbench.analysis.order import proportion_interval
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import format_amount, percent
 from pytest_ortbench.gate.numbers.self_test import (
     EQUAL,
     Pace,
@@ -42,7 +42,7 @@ def _row(tallied: Tally) -> list[str]:
         tallied.kind,
         str(tallied.trials),
         str(tallied.slower),
-        f"{_percent(share)} [{_percent(tallied.slower_low)}, {_percent(tallied.slower_high)}]",
+        f"{percent(share)} [{percent(tallied.slower_low)}, {percent(tallied.slower_high)}]",
         str(tallied.inconclusive),
         "" if tallied.effect is None else f"{100 * tallied.effect:+.2f} %",
         "" if tallied.detectable is None else format_amount(tallied.detectable, "ratio", 2),
@@ -68,10 +68,6 @@ def model_rows(trials: Sequence[Trial]) -> list[list[str]]:
     return rows
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
     """Return the conditions of the trials, and what the numbers mean."""
     models = ", ".join(dict.fromkeys(trial.model for trial in trials))
@@ -93,8 +89,8 @@ def self_test_sentences(trials: Sequence[Trial]) -> list[str]:
         undecided = sum(trial.verdict == "inconclusive" for trial in equal)
         low, high = proportion_interval(undecided, len(equal))
         lines.append(
-            f"equal sides without a verdict: {_percent(undecided / len(equal))} "
-            f"[{_percent(low)}, {_percent(high)}]"
+            f"equal sides without a verdict: {percent(undecided / len(equal))} "
+            f"[{percent(low)}, {percent(high)}]"
         )
     if any(trial.kind == "wider" for trial in trials):
         lines.append("wider: a network with 7.1 % more multiply-accumulates")

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from pytest_ortbench.core.units import counted
+from pytest_ortbench.core.units import counted, percent
 from pytest_ortbench.gate.numbers.stored_trials import (
     StoredTally,
     StoredTrial,
@@ -67,8 +67,8 @@ def stored_sentences(trials: Sequence[StoredTrial]) -> list[str]:
     for estimator, spread in sorted(run_spreads(trials).items()):
         lines.append(
             f"ratios of {estimator}: two runs of the same code differ with a standard deviation "
-            f"of {_percent(math.expm1(spread.deviation))} ({spread.degrees} degrees of freedom), "
-            f"the farthest was {_percent(math.expm1(spread.largest))} above the others' middle"
+            f"of {percent(math.expm1(spread.deviation))} ({spread.degrees} degrees of freedom), "
+            f"the farthest was {percent(math.expm1(spread.largest))} above the others' middle"
         )
     versions = sorted({trial.version for trial in trials if trial.version})
     if len(versions) > 1:
@@ -89,8 +89,4 @@ def _share(tallied: StoredTally) -> str:
         return "none could be judged"
     share = tallied.verdicts.get("slower", 0) / tallied.judged
     low, high = tallied.slower_low, tallied.slower_high
-    return f"{_percent(share)} [{_percent(low)}, {_percent(high)}]"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{percent(share)} [{percent(low)}, {percent(high)}]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_ortbench.core.provider_kinds import CPU
-from pytest_ortbench.core.units import common_scale, counted, format_amount, significant
+from pytest_ortbench.core.units import common_scale, counted, format_amount, percent, significant
 from pytest_ortbench.passes.profile.facts import NodeTime, OperatorProfile, OperatorTime, Peak
 from pytest_ortbench.passes.profile.numbers.bottlenecks import copy_shares, hints, kind_share
 from pytest_ortbench.passes.profile.numbers.changes import BETWEEN, OperatorChange
@@ -116,12 +116,12 @@ def summary_of(profile: OperatorProfile) -> str:
     to_device, to_host = copy_shares(profile)
     directions = ""
     if to_device or to_host:
-        directions = f" ({_percent(to_device)} to the device, {_percent(to_host)} to the host)"
+        directions = f" ({percent(to_device)} to the device, {percent(to_host)} to the host)"
     return (
         f"{format_amount(profile.run_ns * 1e-9, 's')} a run, "
         f"{counted(profile.runs, 'run')}{plain}; "
-        f"{counted(profile.node_count, 'node')}; copies {_percent(copies)}{directions}, "
-        f"casts {_percent(casts)}"
+        f"{counted(profile.node_count, 'node')}; copies {percent(copies)}{directions}, "
+        f"casts {percent(casts)}"
     )
 
 
@@ -132,7 +132,7 @@ def rate_facts(profile: OperatorProfile) -> Iterator[str]:
         providers[timed.provider] = providers.get(timed.provider, 0) + timed.time_ns
     if len(providers) > 1:
         ranked = sorted(providers.items(), key=lambda pair: -pair[1])
-        took = ", ".join(f"{_alias(name)} {_percent(profile.share(ns))}" for name, ns in ranked)
+        took = ", ".join(f"{_alias(name)} {percent(profile.share(ns))}" for name, ns in ranked)
         yield f"by provider: {took}"
     rate = model_rate(profile)
     if rate.macs_per_s is not None and rate.bytes_per_s is not None:
@@ -199,7 +199,7 @@ def operator_table(profile: OperatorProfile, top: int) -> BlockTable:
     counted = any(operator.macs is not None for operator in profile.operators)
 
     def row(name: str, where: str, nodes: str, time_ns: int, *more: str) -> tuple[str, ...]:
-        share = _percent(profile.share(time_ns))
+        share = percent(profile.share(time_ns))
         cells = more or ("",) * (len(_RATES) + 1)
         return (name, where, nodes, significant(time_ns * 1e-9 / factor), share, *cells)
 
@@ -238,7 +238,7 @@ def node_table(profile: OperatorProfile, top: int, *, width: int = _NODE_WIDTH) 
         (
             _cut(one_line(f"{node.op} {node.name}"), width),
             significant(node.time_ns * 1e-9 / factor),
-            _percent(profile.share(node.time_ns)),
+            percent(profile.share(node.time_ns)),
             *_rates(operator_rate(profile, node), node)[-2:],
             one_line(node.shapes),
         )
@@ -294,10 +294,6 @@ def _aligned(table: BlockTable) -> list[str]:
         ]
         lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _whole_percent(share: float) -> str:
