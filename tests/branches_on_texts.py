@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 #: Two words or more.
 _SENTENCE = re.compile(r"[^\W\d_]{2,}.* .*[^\W\d_]", re.DOTALL)
 _LOOKS = ("startswith", "endswith")
+_FINDS = ("find", "rfind", "index", "rindex", "count")
 _REGULAR = ("match", "search", "fullmatch", "findall", "finditer")
 _COLLECTIONS = (
     ast.Dict, ast.Set, ast.List, ast.Tuple, ast.DictComp, ast.SetComp, ast.ListComp,
@@ -153,6 +154,7 @@ class _Finder(ast.NodeVisitor):
         self._stack: list[str] = []
         self._kinds: list[dict[str, str]] = [{}]
         self._explaining: list[set[str]] = [set()]
+        self._looped: dict[str, str | None] = {}
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         self._stack.append(node.name)
@@ -194,14 +196,36 @@ class _Finder(ast.NodeVisitor):
             fixed = self._is_fixed(left) or self._is_fixed(right)
             return fixed and (self._explains(left) or self._explains(right))
         if isinstance(operator, ast.In | ast.NotIn):
-            text = self._names.text_of(left)
+            text = self._names.text_of(left) or self._one_of_texts(left)
             if text is None:
                 held = right.elts if isinstance(right, ast.Tuple | ast.Set | ast.List) else []
                 return self._explains(left) or any(map(self._names.is_sentence, held))
-            if not re.search(r"[^\W\d_]", text):
+            if not _has_letters(text):
                 return False
             return self._kind(right) != _OTHER or self._names.is_sentence(left)
         return False
+
+    def generic_visit(self, node: ast.AST) -> None:
+        # What a comprehension gives stands in front of what it goes over.
+        for part in getattr(node, "generators", ()):
+            self._learn_loop(part.target, part.iter)
+        super().generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        self._learn_loop(node.target, node.iter)
+        self.generic_visit(node)
+
+    def _learn_loop(self, target: ast.expr, over: ast.expr) -> None:
+        """Note a name that stands for one sentence after the other."""
+        if isinstance(over, ast.Name):
+            over = self._names.constants.get(over.id, over)
+        if isinstance(target, ast.Name) and isinstance(over, ast.Tuple | ast.List | ast.Set):
+            sentences = filter(self._names.is_sentence, over.elts)
+            self._looped[target.id] = next(map(self._names.text_of, sentences), None)
+
+    def _one_of_texts(self, node: ast.expr) -> str | None:
+        """Return one of the sentences that a name of a loop stands for, ``None`` for others."""
+        return self._looped.get(node.id) if isinstance(node, ast.Name) else None
 
     def _is_fixed(self, node: ast.expr) -> bool:
         """Whether an expression is a constant, not empty."""
@@ -213,9 +237,15 @@ class _Finder(ast.NodeVisitor):
         called = node.func
         if isinstance(called, ast.Attribute) and node.args:
             looks = called.attr in _LOOKS and self._kind(called.value) != _OTHER
+            finds = (
+                called.attr in _FINDS
+                and self._kind(called.value) != _OTHER
+                and ast.unparse(called.value) != "self"
+                and _has_letters(self._names.text_of(node.args[0]))
+            )
             # The key of a table: what is told for a sentence.
             by_sentence = called.attr == "get" and self._explains(node.args[0])
-            if looks or called.attr in _REGULAR or by_sentence:
+            if looks or finds or called.attr in _REGULAR or by_sentence:
                 self._note(node)
         self.generic_visit(node)
 
@@ -276,6 +306,10 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd | ast.Sub):
             return _OTHER
         return _UNKNOWN
+
+
+def _has_letters(text: str | None) -> bool:
+    return text is not None and re.search(r"[^\W\d_]", text) is not None
 
 
 def _kind_of(annotation: str) -> str:

@@ -539,6 +539,10 @@ def test_modules_that_are_allowed_to_look_at_texts_do() -> None:
         'match one.hint:\n        case "gone": 1',
         'return {"it is gone": 1}[one.message]',
         "return KINDS.get(one.message)",
+        'if told.find("gone") >= 0: 1',
+        'if told.count("is gone"): 1',
+        'if any(words in told for words in ("it is gone", "left out")): 1',
+        'for words in ["it is gone"]:\n        if words in told: 1',
     ],
 )
 def test_a_branch_on_a_text_is_found(code: str) -> None:
@@ -557,6 +561,8 @@ def test_a_branch_on_a_text_is_found(code: str) -> None:
         'if "soak" in wanted: 1',
         'if "soak" in {*wanted}: 1',
         'if one.name in ("soak", "load"): 1',
+        'if wanted.count("soak"): 1',
+        'if all(name in one for name in ("soak", "load")): 1',
         'match one.status:\n        case "crash": 1',
     ],
 )
