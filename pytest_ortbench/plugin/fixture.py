@@ -41,7 +41,7 @@ class OrtBench(Measured):
 
     def measure(
         self,
-        model: str | os.PathLike[str] | bytes | Serialised,
+        model: str | os.PathLike[str] | bytes | bytearray | memoryview | Serialised,
         *,
         name: str = "",
         inputs: str | os.PathLike[str] | Mapping[str, object] | None = None,

@@ -64,7 +64,7 @@ class MadeModels:
 
     def measure(
         self,
-        model: str | os.PathLike[str] | bytes | Serialised,
+        model: str | os.PathLike[str] | bytes | bytearray | memoryview | Serialised,
         *,
         name: str,
         inputs: str | os.PathLike[str] | Mapping[str, object] | None,
@@ -142,14 +142,14 @@ class MadeModels:
         parts = (place, test, parameters.removesuffix("]") if bracket else "", name)
         return "/".join(part for part in parts if part)
 
-    def _spec(self, model: str | os.PathLike[str] | bytes | Serialised) -> str:
+    def _spec(
+        self, model: str | os.PathLike[str] | bytes | bytearray | memoryview | Serialised
+    ) -> str:
         """The model as ``--ort-models`` takes it; bytes are written to a file."""
         if isinstance(model, str | os.PathLike):
-            path = Path(model)
-            # As any function of Python takes it, whatever folder the test has gone to.
-            if path.exists():
-                return str(path.absolute())
-            return placed_specs([os.fspath(model)], folders_of(self._item))[0]
+            return self._file(model)
+        if isinstance(model, bytearray | memoryview):
+            model = bytes(model)
         if not isinstance(model, bytes):
             model = _serialised(model, self._place)
         if len(model) > _MOST_BYTES:
@@ -158,9 +158,19 @@ class MadeModels:
         path.write_bytes(model)
         return str(path)
 
+    def _file(self, path: str | os.PathLike[str]) -> str:
+        """A file as any function of Python takes it, whatever folder the test has gone to.
+
+        What is not there is looked for as that of a marker.
+        """
+        written = os.fsdecode(path)
+        if Path(written).exists():
+            return str(Path(written).absolute())
+        return placed_specs([written], folders_of(self._item))[0]
+
     def _inputs(self, inputs: str | os.PathLike[str] | Mapping[str, object]) -> Path:
         if not isinstance(inputs, Mapping):
-            return Path(inputs).absolute()
+            return Path(self._file(inputs))
         path = self._bench.folder_of_made() / "inputs.npz"
         write_arrays(path, inputs)
         return path

@@ -184,6 +184,38 @@ def test_no_model(ortbench, tmp_path):
     result.stdout.no_fnmatch_line("*not reached*")
 
 
+def test_files_that_a_call_names_start_where_the_test_is_or_at_the_root(run: Any) -> None:
+    result = run(
+        """
+from pathlib import Path
+
+class Written:
+    def __fspath__(self): return b"net.onnx"
+
+def write(folder, batch):
+    save(network(), folder / "net.onnx")
+    np.savez(folder / "in.npz", x=np.ones((batch, 8), np.float32))
+
+@pytest.mark.parametrize("model", ["net.onnx", Written()], ids=["text", "bytes"])
+def test_root(ortbench, model, tmp_path, monkeypatch):
+    write(Path(__file__).parent, 3)
+    monkeypatch.chdir(tmp_path)
+    assert ortbench.measure(model, inputs="in.npz").case.batch == 3
+
+def test_here(ortbench, tmp_path, monkeypatch):
+    write(Path(__file__).parent, 3)
+    write(tmp_path, 4)
+    monkeypatch.chdir(tmp_path)
+    assert ortbench.measure("net.onnx", inputs=Path("in.npz")).case.batch == 4
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_held(ortbench, kind):
+    ortbench.measure(kind(network().SerializeToString()))
+""",
+    )
+    result.assert_outcomes(passed=5)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
