@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
-from pytest_ortbench.planning.real_inputs import PLACE as INPUTS_PLACE
+from pytest_ortbench.core.errors import DocumentError, NoModelError, OrtbenchError, UsageError
 from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.judges import Judges
-from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs
-from pytest_ortbench.plugin.marker import AXES, MarkerValues, marker_of, read_marker
+from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs, with_folders
+from pytest_ortbench.plugin.marker import (
+    AXES,
+    BY_FLAG,
+    MarkerValues,
+    marker_error,
+    marker_of,
+    read_marker,
+)
 from pytest_ortbench.plugin.measured import Measured
 from pytest_ortbench.worker.array_archive import write_arrays
 
@@ -24,9 +30,6 @@ if TYPE_CHECKING:
 
 #: A message of protobuf is not larger.
 _MOST_BYTES = 2**31 - 1
-
-#: Where inputs stand that the call names, and no option.
-_INPUTS_OF_CALL = "ortbench.measure, inputs"
 
 _TOO_LARGE = UsageError(
     "the model is larger than 2 GB, which does not fit into one protobuf message",
@@ -84,12 +87,10 @@ class MadeModels:
             plan = self._planned_once(self._bench.collection.plan_made(request))
             Judges.of(self._bench).admit(self._item, request, plan, values)
         except OrtbenchError as error:
-            if place is not None and error.place == INPUTS_PLACE:
-                message = error.message
-                if isinstance(inputs, Mapping):  # the file that was made of them is no user's
-                    message = message.replace(repr(str(place)), "the mapping")
-                error = UsageError(message, place=_INPUTS_OF_CALL, hint=error.hint)
-            raise pytest.fail.Exception(str(error), pytrace=False) from None
+            given = {**keywords, "models": model, **({} if inputs is None else {"inputs": inputs})}
+            if isinstance(inputs, Mapping):  # the file that was made of them is no user's
+                error.message = error.message.replace(repr(str(place)), "the mapping")
+            raise pytest.fail.Exception(self._told(error, given), pytrace=False) from None
         try:
             self._bench.expect(plan.entries)
         except DocumentError as error:
@@ -100,6 +101,16 @@ class MadeModels:
         self._note_if_unseen()
         self._hold(measured, plan, check=check)
         return measured
+
+    def _told(self, error: OrtbenchError, given: Mapping[str, object]) -> str:
+        """What is wrong, as of what the call or a marker of the test names if that is to blame."""
+        keyword = BY_FLAG.get(error.place)
+        if keyword not in given:
+            return marker_error(error, self._item) or str(error)
+        if isinstance(error, NoModelError):
+            error = with_folders(error, self._item, given["models"])
+        place = self._place if keyword == "models" else f"{self._place}, {keyword}"
+        return str(UsageError(error.message, place=place, hint=error.hint))
 
     def _note_if_unseen(self) -> None:
         """Say that the test ran for models of the run besides, since its call was not seen."""

@@ -94,8 +94,7 @@ class _Search:
         self._noted.add(code)
         if anywhere or Path(code.co_filename).is_relative_to(self._root):
             self._left.append(function)
-        wrapped = vars(function).get("__wrapped__")
-        if wrapped is not None:
+        for wrapped in _wrapped_by(function):
             self.reach(wrapped, anywhere=anywhere)
 
     def _reaches_methods(self) -> bool:
@@ -104,6 +103,15 @@ class _Search:
             for name in (self._names | _UNNAMED) & vars(kind).keys():
                 self.reach(vars(kind)[name])
         return bool(self._left)
+
+
+def _wrapped_by(function: FunctionType) -> Iterator[object]:
+    """Return what a function stands for, by functools and by hypothesis; ``None`` for nothing."""
+    own = vars(function)
+    yield own.get("__wrapped__")
+    handle = own.get("hypothesis")
+    if type(handle).__module__.partition(".")[0] == "hypothesis":
+        yield vars(handle).get("inner_test")
 
 
 def _values(function: FunctionType, names: set[str]) -> Iterator[Any]:

@@ -68,10 +68,14 @@ def _has_matches(pattern: Path) -> bool:
     return next(glob.iglob(str(pattern), recursive=True), None) is not None  # noqa: PTH207
 
 
-def with_folders(error: NoModelError, item: pytest.Item) -> NoModelError:
-    """Return an error about a model that a marker names, with the folders that were tried."""
-    marks = item.iter_markers("ortbench")
-    written = next(mark.kwargs["models"] for mark in marks if "models" in mark.kwargs)
+def with_folders(error: NoModelError, item: pytest.Item, written: object) -> NoModelError:
+    """Return an error about a model that a test names, with the folders that were tried.
+
+    Args:
+        error: The error.
+        item: The test.
+        written: What it names.
+    """
     if PurePath(error.spec).is_absolute() and error.spec in texts_of_specs(written):
         return error
     tried = " and ".join(map(str, folders_of(item)))

@@ -50,7 +50,7 @@ _ASKING = [
     if row.asks_for
 ]
 #: Keywords by the flag of their option, the place that messages give.
-_BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
+BY_FLAG = {row.flag: row.field for row in ROWS if row.keyword}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,13 +251,14 @@ def marker_error(error: OrtbenchError, item: pytest.Item) -> str | None:
     """
     if isinstance(error, MarkerError):
         return str(error)
-    named = {name for mark in item.iter_markers("ortbench") for name in mark.kwargs}
-    keyword = _BY_FLAG.get(error.place)
+    marks = reversed([*item.iter_markers("ortbench")])
+    named = {name: value for mark in marks for name, value in mark.kwargs.items()}
+    keyword = BY_FLAG.get(error.place)
     if keyword is None or keyword not in named:
         return None
     place = f"{item.nodeid}, {keyword} of the ortbench marker"
     if isinstance(error, NoModelError):
-        error = with_folders(error, item)
+        error = with_folders(error, item, named[keyword])
     return str(UsageError(error.message, place=place, hint=error.hint))
 
 

@@ -236,6 +236,26 @@ def test_a_wrong_call_fails_the_test_with_its_reason(run: Any, call: str, messag
     result.stdout.no_fnmatch_line("*During handling*")
 
 
+def test_what_a_call_names_is_told_as_of_the_call(run: Any) -> None:
+    result = run(
+        "def test_model(ortbench): ortbench.measure('absent.onnx')\n"
+        "def test_sizes(ortbench): ortbench.measure(network(), dims={'K': 3})\n"
+        "def test_provider(ortbench): ortbench.measure(network(), providers=['cpuu'])\n"
+        "@pytest.mark.ortbench(providers=['cpuu'])\n"
+        "def test_marker(ortbench): ortbench.measure(network())\n"
+    )
+    result.assert_outcomes(failed=4)
+    result.stdout.fnmatch_lines(
+        [
+            "test_made.py::test_model, ortbench.measure: *Relative paths were tried in *",
+            "test_made.py::test_sizes, ortbench.measure, dims: *",
+            "test_made.py::test_provider, ortbench.measure, providers: *",
+            "test_made.py::test_marker, providers of the ortbench marker: *",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*--ort-models:*")
+
+
 def test_more_than_a_message_holds_is_refused(run: Any) -> None:
     result = run(
         """
@@ -304,7 +324,7 @@ def test_wrong_inputs_are_those_of_the_call(run: Any) -> None:
     )
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
-        ["ortbench.measure, inputs: *'z'*", "ortbench.measure, inputs: * 9]*"]
+        ["*, ortbench.measure, inputs: *'z'*", "*, ortbench.measure, inputs: * 9]*"]
     )
     result.stdout.no_fnmatch_line("*--ort-inputs*")
     result.stdout.no_fnmatch_line("*inputs.npz*")
@@ -340,6 +360,29 @@ def test_function(ortbench):
     )
     result.assert_outcomes(passed=2)
     assert names() == ["test_made.py/test_fixture/fixture", "test_made.py/test_function"]
+
+
+def test_a_test_of_drawn_values_measures(run: Any) -> None:
+    result = run(
+        """
+from hypothesis import HealthCheck, given, settings, strategies
+
+@settings(max_examples=2, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(scale=strategies.sampled_from([1, 2]))
+def test_drawn(ortbench, scale):
+    ortbench.measure(network(scale), name=str(scale))
+
+@settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(scale=strategies.just(1))
+@pytest.mark.ortbench(providers=["cpu"])
+def test_helped(ortbench, scale):
+    measured_by(ortbench, network(scale))
+
+def measured_by(bench, model): return bench.measure(model)
+""",
+    )
+    result.assert_outcomes(passed=2)
+    assert names()[-1] == "test_made.py/test_helped"
 
 
 #: Ways in which a test measures what it makes, without naming the call.
