@@ -26,8 +26,8 @@ _OURS = "--ort"
 
 #: A value of each type of ini key, as TOML has it.
 _EXAMPLES: dict[IniType, str] = {
-    "args": '["A", "B"] under [tool.pytest], numbers in quotes too',
-    "linelist": '["A", "B"] under [tool.pytest]',
+    "args": '["A", "B"] in TOML, numbers in quotes too',
+    "linelist": '["A", "B"] in TOML',
     "int": "3",
     "float": "2.5",
     "string": '"text"',
