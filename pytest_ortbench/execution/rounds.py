@@ -54,9 +54,9 @@ def iterations_for(warmed: WarmUp, target_ns: int) -> int:
         target_ns: How long they are to last.
     """
     last = warmed.durations_ns[-_LAST_OF_WARM_UP:]
-    return min(MAX_ITERATIONS, max(1, target_ns // (typical_ns(last) if last else target_ns)))
+    return min(MAX_ITERATIONS, max(1, target_ns // (median_ns(last) if last else target_ns)))
 
 
-def typical_ns(durations_ns: Sequence[int]) -> int:
+def median_ns(durations_ns: Sequence[int]) -> int:
     """Return the median of durations, 1 at least."""
     return max(1, round(median(durations_ns)))

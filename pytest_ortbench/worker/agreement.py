@@ -377,10 +377,10 @@ def _sqnr_db(samples: Sequence[Difference]) -> Iterable[float]:
             continue
         own = sample.signal or (signal / pairs * sample.pairs if pairs else sample.noise)
         ratio = own / sample.noise
-        yield decibels(ratio)
+        yield ratio_db(ratio)
 
 
-def decibels(ratio: float) -> float:
+def ratio_db(ratio: float) -> float:
     """Return a ratio of signal to noise in decibels, as far down as any differ."""
     return max(10 * math.log10(ratio), _WORST_DB) if ratio else _WORST_DB
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.accuracy import SliceAccuracy
-from pytest_ortbench.worker.agreement import decibels
+from pytest_ortbench.worker.agreement import ratio_db
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +165,7 @@ def _small_slices(axis: int, sums: _AxisSums) -> SliceAccuracy | None:
         last=members[-1],
         count=len(members),
         size=len(sums.peaks),
-        sqnr_db=decibels(ratio),
+        sqnr_db=ratio_db(ratio),
         largest=peaks[first],
         others_largest=peaks[0],
         distinct=_counted(sums.distinct),

@@ -245,15 +245,13 @@ def test_what_a_call_names_is_told_as_of_the_call(run: Any) -> None:
         "def test_marker(ortbench): ortbench.measure(network())\n"
     )
     result.assert_outcomes(failed=4)
-    result.stdout.fnmatch_lines(
-        [
-            "test_made.py::test_model, ortbench.measure: *Relative paths were tried in *",
-            "test_made.py::test_sizes, ortbench.measure, dims: *",
-            "test_made.py::test_provider, ortbench.measure, providers: *",
-            "test_made.py::test_marker, providers of the ortbench marker: *",
-        ]
-    )
-    result.stdout.no_fnmatch_line("*--ort-models:*")
+    places = {line.partition(": ")[0].removeprefix("E   ") for line in result.outlines}
+    assert places >= {
+        "test_made.py::test_model, ortbench.measure",
+        "test_made.py::test_sizes, ortbench.measure, dims",
+        "test_made.py::test_provider, ortbench.measure, providers",
+    }
+    assert not places & {"--ort-models", "--ort-dims", "--ort-providers"}
 
 
 def test_more_than_a_message_holds_is_refused(run: Any) -> None:

@@ -12,7 +12,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, CaseResult, Failure
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.rounds import in_turns, iterations_for, typical_ns
+from pytest_ortbench.execution.rounds import in_turns, iterations_for, median_ns
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.together.facts import WAYS, Together, TogetherLaunch
 from pytest_ortbench.passes.together.planning import neighbour_of, why_not_together
@@ -152,8 +152,8 @@ def _rounds(
 ) -> TogetherLaunch:
     rounds = in_turns(case, seed, alone, beside)
     return TogetherLaunch(
-        alone_ns=tuple(typical_ns(block.durations_ns) for block, _ in rounds),
-        beside_ns=tuple(typical_ns(block.durations_ns) for _, (block, _) in rounds),
+        alone_ns=tuple(median_ns(block.durations_ns) for block, _ in rounds),
+        beside_ns=tuple(median_ns(block.durations_ns) for _, (block, _) in rounds),
         neighbour_runs=tuple(runs for _, (_, runs) in rounds),
     )
 

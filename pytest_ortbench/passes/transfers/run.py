@@ -10,7 +10,7 @@ from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.graph_capture import captures_graph
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.rounds import in_turns, iterations_for, typical_ns
+from pytest_ortbench.execution.rounds import in_turns, iterations_for, median_ns
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.passes.transfers.facts import TransferLaunch, Transfers
 from pytest_ortbench.passes.transfers.questions import TimeTransfers, TransferBlock
@@ -65,6 +65,6 @@ def _launch(case: Case, launcher: Launcher, worker: int) -> tuple[str, TransferL
 
         rounds = in_turns(case, worker, lambda: block("end-to-end"), lambda: block("device"))
     return device, TransferLaunch(
-        host_ns=tuple(typical_ns(host.durations_ns) for host, _ in rounds),
-        device_ns=tuple(typical_ns(bound.durations_ns) for _, bound in rounds),
+        host_ns=tuple(median_ns(host.durations_ns) for host, _ in rounds),
+        device_ns=tuple(median_ns(bound.durations_ns) for _, bound in rounds),
     )
