@@ -323,8 +323,8 @@ class TestSamples:
         assert list(tmp_path.iterdir()) == []
 
     def test_the_label_of_the_reference(self, tmp_path: Path) -> None:
-        path = reference_of(graphs.mlp(), tmp_path, label="fp32 on the CPU")
-        assert compare(cpu_session(graphs.mlp()), path).reference == "fp32 on the CPU"
+        path = reference_of(graphs.mlp(), tmp_path, label="fp32, cpu")
+        assert compare(cpu_session(graphs.mlp()), path).reference == "fp32, cpu"
 
     def test_own_way_to_run(self, tmp_path: Path) -> None:
         session = cpu_session(graphs.mlp())
