@@ -27,7 +27,7 @@ from pytest_ortbench.store.resume import plan_fingerprint
 VERSION_1 = Path(__file__).parent / "golden" / "v1.json"
 
 #: Passes that came later than version 1 of the document, and those that it knew.
-_LATER = ("generation", "export_check", "together", "transfers", "served")
+_LATER = ("generation", "export_check", "together", "transfers", "served", "endurance")
 NAMES = [entry.name for entry in PASSES if entry.name not in _LATER]
 #: As version 1 wrote it.
 INTERRUPTED = "interrupted before it was over"
