@@ -35,5 +35,5 @@ def refuse_without(module: str, extra: str, *, place: str) -> None:
         raise UsageError(
             f"the package {module!r} is needed, and it is not installed",
             place=place,
-            hint=f"Run: {install_command(extra)}",
+            hint=install_command(extra),
         )
