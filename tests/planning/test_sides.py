@@ -28,7 +28,7 @@ def test_every_example_can_be_read(text: str):
     [
         ("fp16", "Did you mean"),
         ("precison:fp16", "Did you mean 'precision'?"),
-        ("model:", "names none"),
+        ("model:", "nothing after"),
         ("option:threads", "has no value"),
         ("git:--upload-pack=x", "is not a revision"),
     ],
