@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -19,7 +20,11 @@ MOST_RUNS = 20
 
 
 @click.command(
-    epilog=epilog("ortbench metrics", "ortbench metrics results/ --port=9100"),
+    epilog=epilog(
+        "ortbench metrics",
+        "ortbench metrics results/ --port=9100",
+        "ortbench metrics --dashboard > dashboard.json",
+    ),
 )
 @click.argument(
     "results", type=click.Path(path_type=Path, file_okay=False), default=Path("results")
@@ -46,12 +51,20 @@ MOST_RUNS = 20
     show_default=True,
     help="Newest runs that are looked at.",
 )
-def command(results: Path, port: int, host: str, most: int) -> int:
+@click.option(
+    "--dashboard",
+    is_flag=True,
+    help="Print a dashboard for Grafana, of these numbers and of ortbench serve, and end.",
+)
+def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> int:
     """Serve the newest numbers of RESULTS in Prometheus' format, until it is interrupted.
 
     Of each case of each machine the newest result counts, that of a run in progress too. The
     folder is read again at each request.
     """
+    if dashboard:
+        say(files("pytest_ortbench.report").joinpath("dashboard.json").read_text("utf-8").rstrip())
+        return ExitCode.FINE
     from prometheus_client import start_http_server
 
     newest = NewestResults(results, most=most)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import signal
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pytest_ortbench.cli import watch
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.report.live import render_live
+from pytest_ortbench.report.prometheus import prometheus_name
+from pytest_ortbench.serving.metrics import SERVICE_METRICS
 from pytest_ortbench.store.folder import RunFolder
 from tests.results_factory import make_run
 
@@ -91,6 +98,81 @@ def test_numbers_are_served_on_loopback_until_the_end(tmp_path):
         process.communicate()
         watchdog.cancel()
     assert process.returncode == 0
+
+
+@pytest.mark.live
+def test_a_page_shows_the_newest_run_until_the_end(tmp_path):
+    """Each look shows what is finished by then; nothing else of the machine can be had."""
+    folder = begun(tmp_path, 2)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest_ortbench.cli", "watch", f"--results={tmp_path}", "--http=0"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[0]
+        assert url.startswith("http://127.0.0.1:")
+        assert progress_at(url) == ("3", "2")
+        folder.append(RUN.cases[2])
+        assert progress_at(url) == ("3", "3")
+        for path, host, status in (("../run.json", None, 404), ("", "pages.example:80", 403)):
+            asked = urllib.request.Request(url + path, headers={"Host": host} if host else {})
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(asked)
+            with refused.value as answer:
+                assert answer.code == status
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        watchdog.cancel()
+    assert process.returncode == 0
+
+
+def progress_at(url: str) -> tuple[str, str]:
+    """Cases that are expected, and finished ones."""
+    with urllib.request.urlopen(url) as answer:
+        assert answer.headers["Refresh"]
+        found = re.search(r'<progress max="(\d+)" value="(\d+)"', answer.read().decode())
+    assert found is not None
+    return found[1], found[2]
+
+
+def test_names_of_a_run_are_text_on_its_page():
+    """A case with hostile names brings no element into the page."""
+    hostile = "<script>alert(1)</script>"
+    case = RUN.cases[0].case
+    case = replace(case, model=replace(case.model, name=hostile))
+    run = replace(RUN, run_id=hostile, cases=(replace(RUN.cases[0], case=case),))
+    page = render_live(run, written_s=None)
+    assert "alert(1)" in page
+    assert "<script" not in page
+
+
+def test_a_page_and_a_single_look_exclude_each_other(tool, tmp_path):
+    begun(tmp_path / "results", 1)
+    ended = tool("watch", "--http=0", "--once")
+    assert (ended.code, ended.error.place) == (2, "--http")
+
+
+def test_the_dashboard_asks_for_metrics_that_exist(tool):
+    """Each name in a query is one of the service, of a run, or of a process."""
+    dashboard = json.loads(tool("metrics", "--dashboard").out)
+    queries = [
+        target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())
+    ]
+    queries += [entry["definition"] for entry in dashboard["templating"]["list"][1:]]
+    names = {name for query in queries for name in re.findall(r"\b(?:ortbench|process)_\w+", query)}
+    assert len(names) > 12
+    histograms = {
+        f"{name}_{part}" for name in SERVICE_METRICS for part in ("bucket", "sum", "count")
+    }
+    of_runs = {prometheus_name(metric) for metric in METRICS.values()}
+    of_runs |= {"ortbench_case_measured", "ortbench_flag", "ortbench_run_info"}
+    of_process = {"process_resident_memory_bytes", "process_cpu_seconds_total"}
+    assert names <= {*SERVICE_METRICS, *histograms, *of_runs, *of_process}
 
 
 def measured_at(url: str) -> dict[str, float]:

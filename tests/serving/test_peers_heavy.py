@@ -5,11 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import shutil
+import signal
 import subprocess
+import sys
 import time
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,9 @@ import onnx
 import pytest
 
 from pytest_ortbench.serving.metrics import SERVICE_METRICS
-from tests.beside_packages import interpreter_beside, run_beside
+from pytest_ortbench.store.documents import load
+from pytest_ortbench.store.folder import RunFolder
+from tests.beside_packages import ROOT, interpreter_beside, run_beside
 from tests.serving.served import looked_up, lookup
 from tests.serving.started import Started, free_port, started
 
@@ -105,12 +111,12 @@ def test_a_fuzzer_of_its_openapi_finds_no_server_error(service: Started, tmp_pat
 
 
 @contextmanager
-def _prometheus(service: Started, folder: Path) -> Iterator[int]:
-    """A Prometheus that scrapes the service twice a second; gives its port."""
+def _prometheus(folder: Path, *ports: int) -> Iterator[int]:
+    """A Prometheus that scrapes ports of loopback twice a second; gives its own port."""
     program = shutil.which("prometheus")
     assert program is not None
-    target = f"127.0.0.1:{service.port}"
-    scrape = {"job_name": "served", "static_configs": [{"targets": [target]}]}
+    targets = [f"127.0.0.1:{port}" for port in ports]
+    scrape = {"job_name": "served", "static_configs": [{"targets": targets}]}
     settings = {"global": {"scrape_interval": "500ms"}, "scrape_configs": [scrape]}
     # JSON is YAML, too.
     (folder / "prometheus.yml").write_text(json.dumps(settings), encoding="utf-8")
@@ -144,7 +150,7 @@ def test_a_prometheus_scrapes_it(service: Started, tmp_path: Path) -> None:
     """Every metric that is promised can be asked for there; a histogram by its buckets."""
     assert service.ask("POST", INFER, lookup([4]))[0] == 200
     assert service.ask("POST", INFER, b"{")[0] == 400
-    with _prometheus(service, tmp_path) as port:
+    with _prometheus(tmp_path, service.port) as port:
         until = time.monotonic() + 60
         while not _asked_of_prometheus(port, "up == 1") and time.monotonic() < until:
             time.sleep(0.2)
@@ -155,3 +161,51 @@ def test_a_prometheus_scrapes_it(service: Started, tmp_path: Path) -> None:
         assert {"200", "400"} <= {sample["metric"]["code"] for sample in codes}
         quantile = "histogram_quantile(0.99, ortbench_serve_request_seconds_bucket)"
         assert _asked_of_prometheus(port, quantile)
+
+
+@contextmanager
+def _metrics(results: Path) -> Iterator[int]:
+    """``ortbench metrics`` over a results folder; gives its port."""
+    command = [sys.executable, "-m", "pytest_ortbench.cli", "metrics", str(results), "--port=0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline().split()[0].split(":")[2].split("/")[0])
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+@pytest.mark.needs("prometheus")
+def test_every_query_of_the_dashboard_returns_data(service: Started, tmp_path: Path) -> None:
+    """Asked of a real Prometheus that scrapes the service and the numbers of runs."""
+    dashboard = json.loads(files("pytest_ortbench.report").joinpath("dashboard.json").read_text())
+    queries = [
+        target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())
+    ]
+    assert len(queries) > 12
+    results, run = tmp_path / "results", load(ROOT / "results" / "example" / "run.json")
+    folder = RunFolder.create(results, replace(run, finished_at=None, cases=()))
+    for result in run.cases:
+        folder.append(result)
+    (tmp_path / "prometheus").mkdir()
+    with (
+        _metrics(results) as metrics,
+        _prometheus(tmp_path / "prometheus", service.port, metrics) as port,
+    ):
+        until = time.monotonic() + 120
+        empty = queries
+        while empty and time.monotonic() < until:
+            assert service.ask("POST", INFER, lookup([4]))[0] == 200
+            assert service.ask("POST", INFER, b"{")[0] == 400
+            time.sleep(0.5)
+            empty = [query for query in empty if not _data(port, query)]
+        assert empty == []
+
+
+def _data(port: int, query: str) -> bool:
+    """Whether a query of the dashboard gives numbers, its variables filled in as Grafana does."""
+    for variable, value in (("$__rate_interval", "10s"), ("$job", ".*"), ("$model", ".*")):
+        query = query.replace(variable, value)
+    samples = _asked_of_prometheus(port, query)
+    return any(sample["value"][1] != "NaN" for sample in samples)
