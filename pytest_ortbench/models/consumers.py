@@ -327,8 +327,8 @@ always(ConsumerFinding(values=("4",), why="Loop trip count"), ("Loop", 0))
 always(ConsumerFinding(values=("1",), why="Loop condition"), ("Loop", 1))
 always(ConsumerFinding(values=("0",), why="Dropout ratio"), ("Dropout", 1))
 always(ConsumerFinding(values=("0",), why="Dropout training mode off"), ("Dropout", 2))
-always(ConsumerFinding(values=("0",), why="Range start", of_range=True), ("Range", 0))
-always(ConsumerFinding(values=("1",), why="Range step", of_range=True), ("Range", 2))
+always(ConsumerFinding(values=("0",), why="Range start", is_guess=True), ("Range", 0))
+always(ConsumerFinding(values=("1",), why="Range step", is_guess=True), ("Range", 2))
 always(ConsumerFinding(values=("0",), why="axis"), ("CumSum", 1), ("CumProd", 1), ("Trilu", 1))
 always(
     ConsumerFinding(values=("-2",), why="DFT axis: the last before real and imaginary"), ("DFT", 2)
@@ -357,7 +357,7 @@ def _range_limit(use: Use, flow: Dataflow) -> ConsumerFinding | None:
             bound = index_into_axis(counted, flow)
             if bound is not None and bound.high is not None:
                 limit = min(limit, int((bound.high - counted.offset) / (counted.scale or 1)) + 1)
-    return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit", of_range=True)
+    return ConsumerFinding(values=(str(max(limit, 1)),), why="Range limit", is_guess=True)
 
 
 # A box whose corners are the wrong way round has a negative size, which overflows in there.

@@ -27,7 +27,8 @@ class ConsumerFinding:
         kind: Otherwise, the kind of hint, with ``low`` and ``high``.
         arrangement: Axis of a ``permutation``, sizes of the box of ``coordinates``.
         length: How many values the consumer needs along the first axis, ``None`` if any number.
-        of_range: Whether a Range says it: how far it counts tells nothing of a sequence's length.
+        is_guess: Whether the consumer takes other values as well, so that a name says more: how far a
+            Range counts tells nothing of a sequence's length.
     """
 
     why: str
@@ -39,7 +40,7 @@ class ConsumerFinding:
     kind: str = ""
     arrangement: tuple[str, ...] = ()
     length: int | None = None
-    of_range: bool = False
+    is_guess: bool = False
 
     @property
     def is_bound(self) -> bool:

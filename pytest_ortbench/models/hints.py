@@ -85,15 +85,15 @@ def hint_inputs(
         _imply(shape, findings, facts, implied)
         batch_axis = next((fact.axis for fact in facts if fact.is_batch), None)
         # The first that names values decides, see combine().
-        of_range = next((finding.of_range for finding in findings if finding.values), False)
+        is_guess = next((finding.is_guess for finding in findings if finding.values), False)
         length_axis = next((fact.axis for fact in facts if fact.is_length), None)
         told = replace(info, batch_axis=batch_axis, length_axis=length_axis)
-        found.append((told, combine(findings), of_range))
+        found.append((told, combine(findings), is_guess))
     infos = [info for info, *_ in found]
     surroundings = _surroundings(infos, shapes, implied)
     hinted = []
-    for (info, hint, of_range), shape in zip(found, shapes, strict=True):
-        named = by_name(info, hint, surroundings, of_range=of_range)
+    for (info, hint, is_guess), shape in zip(found, shapes, strict=True):
+        named = by_name(info, hint, surroundings, is_guess=is_guess)
         if named is None or named is hint:
             named = _lone_factor(info, hint, infos, flow) or named
         sized = _sized(info, shape, implied)

@@ -39,7 +39,7 @@ def _resize_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     data = input_shape(use, flow, 0)
     declared = known_sizes(declared_output(use, flow))
     if not use.whole or not data:
-        return ConsumerFinding(values=(str(_SMALL_IMAGE),), why="Resize sizes")
+        return ConsumerFinding(values=(str(_SMALL_IMAGE),), why="Resize sizes", is_guess=True)
     values = declared or (
         *_texts(data[:2]),
         *(f"2 * {quote(size)}" if size else str(_SMALL_IMAGE) for size in data[2:]),
@@ -47,7 +47,8 @@ def _resize_sizes(use: Use, flow: Dataflow) -> ConsumerFinding | None:
     if len(values) != len(data):
         return None
     taken = _of_axes(use, values, len(data))
-    return ConsumerFinding(values=taken, length=len(taken), why=f"Resize({use.node.input[0]})")
+    why = f"Resize({use.node.input[0]})"
+    return ConsumerFinding(values=taken, length=len(taken), why=why, is_guess=not declared)
 
 
 @rule(("Resize", 2), ("Upsample", 1))

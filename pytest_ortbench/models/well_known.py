@@ -156,7 +156,7 @@ def by_name(
     found: ValueHint | None,
     surroundings: Surroundings,
     *,
-    of_range: bool = False,
+    is_guess: bool = False,
 ) -> ValueHint | None:
     """Return the hint that the name of an input implies, within what its consumers accept.
 
@@ -164,7 +164,7 @@ def by_name(
         info: The input.
         found: What its consumers say.
         surroundings: What the other inputs tell.
-        of_range: Whether a Range says the one value that its consumers accept.
+        is_guess: Whether its consumers would accept other values than the one of ``found``.
     """
     name = re.split(r"[/:.]", info.name.lower())
     short = name[-1] if not name[-1].isdigit() else name[0]
@@ -199,11 +199,14 @@ def by_name(
     if integer and info.shape is not None and len(info.shape) <= 1 and _LENGTHS.search(short):
         counted = surroundings.lengths.get(info.name, "")
         # What a recurrent layer says is better; how long a mask is made of it says nothing.
-        told = found is not None and found.kind == "constant" and not of_range
+        told = found is not None and found.kind == "constant" and not is_guess
         if counted and not told:
             why = f"its name: the whole length {counted}"
             return ValueHint(kind="constant", choices=(quote(counted),), why=why)
-    setting = _setting(info, short, found) or _of_picture(info, short, surroundings)
+    setting = _setting(info, short, found)
+    if setting is None and (is_guess or found is None or found.kind != "constant"):
+        # Where an operator takes certain values alone, as Col2Im does, a name says nothing.
+        setting = _of_picture(info, short, surroundings)
     if setting is not None:
         return setting
     if found is not None:

@@ -200,6 +200,18 @@ def test_columns_are_folded_into_the_declared_image(
     assert output.shape[2:] == tuple(image)
 
 
+def test_an_operator_that_takes_one_size_alone_is_not_overruled_by_a_name(tmp_path: Path) -> None:
+    """A Col2Im unfolds what was declared, though its input is called as the size of a picture."""
+    proto = one_node(
+        "Col2Im",
+        [value("x", [1, 5, 5]), value("image_shape", [2], INT64), value("block", [2], INT64)],
+        output=value("y", [1, 1, 5, 5]),
+    )
+    feeds, (output,) = run(read(proto, tmp_path))
+    assert feeds["image_shape"].tolist() == [5, 5]
+    assert output.shape == (1, 1, 5, 5)
+
+
 def test_columns_of_an_open_image_become_one_line(tmp_path: Path) -> None:
     inputs = [value("x", ["N", 12, 7]), value("i", [2], INT64), value("b", [2], INT64)]
     feeds, (output,) = run(read(one_node("Col2Im", inputs), tmp_path))
