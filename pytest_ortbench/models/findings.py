@@ -27,8 +27,8 @@ class ConsumerFinding:
         kind: Otherwise, the kind of hint, with ``low`` and ``high``.
         arrangement: Axis of a ``permutation``, sizes of the box of ``coordinates``.
         length: How many values the consumer needs along the first axis, ``None`` if any number.
-        is_guess: Whether the consumer takes other values as well, so that a name says more: how far a
-            Range counts tells nothing of a sequence's length.
+        is_guess: Whether the consumer takes other values as well, so that a name says more: how far
+            a Range counts tells nothing of a sequence's length.
     """
 
     why: str

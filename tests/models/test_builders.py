@@ -296,13 +296,13 @@ def test_other_bytes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_folder_that_is_a_file_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
-    with refused(ModelError, "can't write"):
+    with refused(ModelError, "can't be written"):
         build("linear", tmp_path / "cache")
 
 
 def test_folder_in_the_way_of_the_file_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "linear-v1.onnx").mkdir()
-    with refused(ModelError, "can't write"):
+    with refused(ModelError, "can't be written"):
         build("linear", tmp_path)
     assert not list(tmp_path.glob(".*.part"))
 

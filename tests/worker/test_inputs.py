@@ -354,7 +354,7 @@ class TestFiles:
     def test_unknown_member_lists_the_known(self, tmp_path: Path) -> None:
         file = tmp_path / "feeds.npz"
         np.savez(file, a=np.zeros(1), b=np.zeros(1))
-        with pytest.raises(WorkerError, match=r"'c'.*: a, b"):
+        with pytest.raises(WorkerError, match=r"'c'.* a, b"):
             one(spec(path=file, member="c"))
 
     @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.pb"])
