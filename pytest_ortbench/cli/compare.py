@@ -402,7 +402,7 @@ def load_facts(
         facts_of[run.run_id] = dataclasses.replace(facts, host=name) if name else facts
     if len(facts_of) == 1 < len(runs):
         raise UsageError(
-            f"all {len(runs)} arguments are one run, {next(iter(facts_of))}",
+            f"the {len(runs)} arguments name the same run, {next(iter(facts_of))}",
             place="compare",
             hint="Name another run. To compare the cases of one run, name it once, e.g. "
             "'ortbench compare RUN --by=provider'",

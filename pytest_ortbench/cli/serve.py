@@ -128,6 +128,12 @@ def command(
         callers=callers,
     )
     drain_s = parse_duration(drain, place="--drain")
+    if "," in precision:
+        raise UsageError(
+            f"{precision!r} names several precisions, and a service runs one",
+            place="--precision",
+            hint=f"Write one, e.g. --precision={precision.partition(',')[0]}",
+        )
     named = path_name(model) if name is None else required_name(name, place="--name")
     request = PlanRequest(
         models=(model,),

@@ -125,11 +125,11 @@ def parse_requirements(
             requirement = Requirement(piece)
         except InvalidRequirement as error:
             raise UsageError(
-                f"{piece!r} is not a requirement of pip"
+                f"pip can't read {piece!r} as a package and a version"
                 if piece
                 else f"{text!r} has an empty part",
                 place=place,
-                hint="Write e.g. onnxruntime==1.20.1, with + between several packages",
+                hint="Write e.g. onnxruntime==1.20.1, and join several packages with +",
             ) from error
         name = canonicalize_name(requirement.name)
         if name in names:

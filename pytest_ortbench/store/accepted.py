@@ -134,7 +134,7 @@ def _text(path: Path) -> str | None:
             raise UsageError(
                 "the file is larger than 1 MiB, the most that a list of accepted changes may have",
                 place=str(path),
-                hint="Move the file away, or name the right one",
+                hint="Move this file away: it is probably no such list",
             )
         data = path.read_bytes()
     except FileNotFoundError:

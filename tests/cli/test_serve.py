@@ -23,6 +23,7 @@ from tests.cli.conftest import Ended
         (["--timeout=0s"], "--timeout"),
         (["--drain=soon"], "--drain"),
         (["--dims=seq"], "--dims"),
+        (["--precision=native,fp16"], "--precision"),
     ],
 )
 def test_a_wrong_value_is_refused_at_its_place(

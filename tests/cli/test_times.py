@@ -45,5 +45,5 @@ def test_a_run_is_not_compared_with_itself(tool, store):
     for names in ([path, path], [path, "latest"], [f"a={path}", f"b={path}"], [path] * 3):
         ended = tool("compare", *names)
         assert ended.code == 2
-        assert f"all {len(names)} arguments are one run" in ended.err
+        assert f"the {len(names)} arguments name the same run" in ended.err
         assert "ortbench compare RUN --by=" in ended.err

@@ -51,6 +51,6 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         raise EngineRefusal(
             f"the example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
             kind="error",
-            hint=_SHAPE,
+            hint="As the second part of what the function returns, write {input: array}",
         )
     return Made(exporter="named by the entry function", feeds=loaded.example or {}, files=read)

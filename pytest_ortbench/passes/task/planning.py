@@ -13,8 +13,9 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
 _FORMS = (
-    "Name an .npz file with an array 'labels', a function (FILE.py:FUNCTION) or boxes "
-    "(coco:FILE.json). With --ort-labels=labels.csv, name the folder of the photos"
+    "Name an .npz file with an array 'labels', a function (FILE.py:FUNCTION) or a file of boxes "
+    "(coco:FILE.json). For photos with labels in a .csv file: --ort-dataset=FOLDER "
+    "--ort-labels=FILE.csv"
 )
 _LABELS = "labels"
 #: A file of boxes, and how outputs become boxes.
@@ -49,7 +50,10 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
     if suffix not in (".npz", ".py"):
-        raise UsageError(f"{text!r} does not name labelled data", place=place, hint=_FORMS)
+        kinds = f"a file {suffix}" if suffix else "this name"
+        raise UsageError(
+            f"labelled data can't be read from {kinds} ({text!r})", place=place, hint=_FORMS
+        )
     if not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if suffix == ".npz":

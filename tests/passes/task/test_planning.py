@@ -54,7 +54,7 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("data.csv", "'data.csv' does not name labelled data. Name an .npz file"),
+        ("data.csv", "('data.csv'). Name an .npz file"),
         ("missing.npz", "does not exist"),
         ("missing.py:f", "does not exist"),
         (
