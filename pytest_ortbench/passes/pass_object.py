@@ -122,6 +122,7 @@ class Pass:
             names of their fields. Empty for none.
         takes: ``(case, worker_s)`` to about how many seconds it takes for a case, of which a worker
             that starts and warms up takes so many; empty for one worker and little more.
+        takes_as_inferences: Whether it has as many workers and timed seconds as inferences have.
         varied_dims: ``(case)`` to the names of dimensions of its model that the pass feeds at other
             sizes than the case has; empty for none.
         is_over: ``(result, argument)`` to whether it was carried out; empty where that is what the
@@ -209,6 +210,7 @@ class Pass:
     check_plan: str = ""
     announce: str = ""
     takes: str = ""
+    takes_as_inferences: bool = False
     varied_dims: str = ""
     is_over: str = ""
     why_not: str = ""

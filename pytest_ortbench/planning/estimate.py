@@ -339,14 +339,11 @@ def pace_of(taken_s: float, expected_s: float) -> float:
     return min(_PACES[1], max(_PACES[0], taken_s / expected_s)) if expected_s else 1.0
 
 
-def standard_takes_s(case: Case, worker_s: float) -> float:
-    """Return how long a pass takes that has as many workers and timed seconds as inferences."""
-    return case.sampling.workers * worker_s + case.sampling.time_s
-
-
 def _pass_s(name: str, case: Case, worker_s: float) -> float:
     """Say what a pass takes: a worker of its own, and what the pass says of itself."""
     entry = next((entry for entry in PASSES if entry.name == name), None)
+    if entry is not None and entry.takes_as_inferences:
+        return case.sampling.workers * worker_s + case.sampling.time_s
     if entry is None or not entry.takes:
         return worker_s + _ANY_PASS_S
     taken_s: float = entry.load(entry.takes)(case, worker_s)

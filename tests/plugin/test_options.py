@@ -290,7 +290,7 @@ def test_inputs_must_exist(read: Read, pytester: pytest.Pytester) -> None:
 def test_libraries_of_custom_operators_must_exist(read: Read, pytester: pytest.Pytester) -> None:
     (pytester.path / "there.so").touch()
     assert _message(read, "--ort-custom-ops=there.so,nope.so") == (
-        f"--ort-custom-ops: {str(pytester.path / 'nope.so')!r} does not exist. "
+        f"--ort-custom-ops: the library {str(pytester.path / 'nope.so')!r} does not exist. "
         "Name a library of custom operators (.so, .dll, .dylib), or a .py file"
     )
     # A runtime on another machine has files of its own.

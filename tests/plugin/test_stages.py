@@ -120,8 +120,8 @@ def test_without_a_file_a_limit_on_frames_says_so(
     ("option", "message"),
     [
         ("gone.py", "*--ort-stages: the file '*/gone.py'*"),
-        ("resnet*@own_stages.py", "*--ort-stages: no case matches 'resnet[*]'*"),
-        ("broken.py", "*--ort-stages: */broken.py:1: *"),
+        ("resnet*@own_stages.py", "*--ort-stages: no case matches the pattern 'resnet[*]'*"),
+        ("broken.py", "*--ort-stages: */broken.py, line 1, *"),
     ],
 )
 def test_what_is_wrong_with_the_option_ends_the_run_before_it_starts(

@@ -51,7 +51,7 @@ PASS = Pass(
     result_field="stages",
     measure=".run:measure",
     lacking=".run:lacking",
-    takes="pytest_ortbench.planning.estimate:standard_takes_s",
+    takes_as_inferences=True,
     lacking_takes_result=True,
     questions=(
         (".questions:LoadStages", ".worker:load_stages"),

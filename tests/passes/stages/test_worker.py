@@ -195,7 +195,8 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return frame['x']",
-            "frame 0, which preprocess of own_stages.py returned, is a ndarray, not the inputs",
+            "frame 0, which preprocess of own_stages.py returned, is a ndarray, not the inputs "
+            "by name",
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
