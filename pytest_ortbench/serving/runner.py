@@ -111,6 +111,7 @@ class Runner:
             outputs = self._model.run(self._model.joined([request.feeds for request in batch]))
             pieces = self._model.apart(outputs, rows)
         except Exception:  # noqa: BLE001 - native errors have no common base class
+            # Each request is run alone then, and told its own error.
             return False
         ended = self._clock()
         for request, own in zip(batch, pieces, strict=True):

@@ -116,6 +116,7 @@ def _product_bits(provider: Provider, config: SessionConfig, threads: int) -> in
             return None
         (product,) = session.run(None, {"x": steps})
     except Exception:  # noqa: BLE001 - native errors have no common base class
+        # A provider that refuses this product says nothing of the case: the bits are unknown.
         return None
     return kept_bits([float(value) for value in product[:, 0]])
 

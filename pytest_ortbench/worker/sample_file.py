@@ -200,7 +200,7 @@ def open_samples(path: Path) -> SampleFile:
 
 
 def reference_outputs(
-    path: Path, feeds: Mapping[str, object], names: Sequence[str]
+    path: Path, feeds: Mapping[str, Any], names: Sequence[str]
 ) -> list[object] | None:
     """Return what a reference gave for the inputs that are timed, the first set of its file.
 
@@ -221,7 +221,8 @@ def reference_outputs(
     sample = next(stored.samples(), None)
     if sample is None or sample.feeds.keys() != feeds.keys():
         return None
-    if not all(np.array_equal(sample.feeds[name], feeds[name]) for name in feeds):  # type: ignore[arg-type]
+    stored_feeds: Mapping[str, Any] = sample.feeds
+    if not all(np.array_equal(stored_feeds[name], value) for name, value in feeds.items()):
         return None
     outputs = dict(zip(stored.names, sample.outputs, strict=True))
     if not outputs.keys() >= set(names):

@@ -141,7 +141,7 @@ def test_only_after_a_turn_of_the_yardstick_inferences_are_not_timed(
         return made
 
     launcher.opened[0].answering({TimeBlock: block})
-    yardstick.time = slow  # type: ignore[method-assign]  # it waits for a CPU
+    monkeypatch.setattr(yardstick, "time", slow)  # it waits for a CPU
     monkeypatch.setattr("pytest_ortbench.yardstick.measuring.turns.time", Time)
     turns.time(2000)
     before = [" ", *order]
@@ -259,7 +259,7 @@ def test_turns_that_take_far_longer_than_planned_become_fewer(
 
     worker = launcher.opened[0]
     worker.answering({TimeBlock: block})
-    yardstick.time = slow  # type: ignore[method-assign]  # it waits for a CPU
+    monkeypatch.setattr(yardstick, "time", slow)  # it waits for a CPU
     monkeypatch.setattr("pytest_ortbench.yardstick.measuring.turns.time", Time)
     turns.time(2000)
     rounds = len(yardstick.blocks) - 1

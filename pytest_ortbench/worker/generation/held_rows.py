@@ -47,11 +47,11 @@ def held(value: npt.NDArray[Any], tensor: CacheTensor, tokens: int) -> npt.NDArr
 
 
 def held_outputs(
-    outputs: Sequence[object],
+    outputs: Sequence[Any],
     names: Sequence[str],
     decoder: Decoder | None,
     feeds: Mapping[str, Any],
-) -> list[object]:
+) -> list[Any]:
     """Return the outputs of a run, of windows the rows that hold tokens.
 
     Args:
@@ -66,7 +66,7 @@ def held_outputs(
     counted = feeds[decoder.mask or decoder.ids]
     tokens = counted.shape[-1]
     return [
-        held(output, by_name[name], tokens) if name in by_name else output  # type: ignore[arg-type]
+        held(output, by_name[name], tokens) if name in by_name else output
         for name, output in zip(names, outputs, strict=True)
     ]
 
