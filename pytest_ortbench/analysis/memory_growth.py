@@ -77,6 +77,8 @@ def growth_of(
     points = _parts(at[first:], sizes[first:])
     slope, low, high = theil_sen(points)
     _, later_low, _ = theil_sen(points[len(points) // 2 :])
+    if math.isinf(low) or math.isinf(later_low):
+        return f"too little was done between the readings of {seconds:.0f} s: use {longer}"
     total = slope * (at[-1] - at[first])
     worth = max(LEAST_GROWTH_BYTES, LEAST_GROWTH_SHARE * sizes[first])
     leaks: bool | None
@@ -113,8 +115,7 @@ def add_growth(
     if isinstance(grown, str):
         collector.reject((growth, leaks), grown)
         return
-    low, high = (None, None) if math.isinf(grown.low) else (grown.low, grown.high)
-    collector.add(growth, grown.per_thousand, low=low, high=high, samples=count)
+    collector.add(growth, grown.per_thousand, low=grown.low, high=grown.high, samples=count)
     collector.notes[leaks] = grown.verdict
     verdict = None if grown.leaks is None else float(grown.leaks)
     collector.add(leaks, verdict, reason=grown.verdict, samples=count)

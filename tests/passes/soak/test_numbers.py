@@ -45,6 +45,14 @@ def test_steady_growth_is_a_leak_with_its_rate() -> None:
     assert found.total_bytes == pytest.approx(2000 * 7450, rel=0.05)
 
 
+@pytest.mark.parametrize("done", [0, 100])
+def test_readings_between_which_nothing_was_done_are_no_evidence(done: int) -> None:
+    """From some reading on nothing ran: whether memory grows by what runs can't be told."""
+    soak = soaked(lambda index: 100 * MB + 2000 * index)
+    at = tuple(min(number, soak.at[done]) for number in soak.at)
+    assert isinstance(growth(replace(soak, at=at)), str)
+
+
 def test_steps_of_a_leak_in_pages_are_found() -> None:
     assert of(soaked(lambda index: 100 * MB + index // 400 * MB)).leaks
 

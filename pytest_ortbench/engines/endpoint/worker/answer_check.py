@@ -108,7 +108,7 @@ def _why_another(right: Leaf, got: Leaf | None, floor: Floor) -> str:
             return ""
         return f"SQNR {significant(figures.sqnr_db)} dB, below {floor.sqnr_db:g} dB"
     if figures.agree is None or not figures.rows:
-        return ""
+        return "they differ, and no figure says by how much"
     is_step = right.values.dtype.itemsize == 1 and (figures.max_abs or 0.0) <= 1
     if is_step or figures.agree >= floor.agreement * figures.rows:
         return ""
