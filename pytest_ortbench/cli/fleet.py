@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,17 @@ import click
 
 from pytest_ortbench.cli import compare
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, results_option
-from pytest_ortbench.cli.fleet_folder import FOLDER, earlier_folder, refuse_other_arguments
+from pytest_ortbench.cli.fleet_folder import FOLDER, new_or_earlier
 from pytest_ortbench.cli.fleet_outcome import show_outcomes
 from pytest_ortbench.cli.fleet_shard import shard_fleet
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
-from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, new_tag
 from pytest_ortbench.fleet.hosts.inventory import read_inventory
 from pytest_ortbench.fleet.hosts.measuring import Fleet
 from pytest_ortbench.fleet.hosts.parcel import Parcel, project_files, wheels_of
-from pytest_ortbench.fleet.hosts.records import RECORDS, read_record, write_record
+from pytest_ortbench.fleet.hosts.records import write_record
 from pytest_ortbench.fleet.hosts.returned import collect
 
 _inventory_option = click.option(
@@ -115,7 +113,7 @@ def run_fleet(
     """
     compare.terms_of(**costs)
     hosts = read_inventory(inventory, pattern)
-    fleet_run = _resumed(resume, arguments, results) if resume else _new(arguments)
+    fleet_run = new_or_earlier(FleetRun, resume, arguments, results, place="ortbench fleet run")
     waiting = [host for host in hosts if not _is_measured(fleet_run, host)]
     folder = results / FOLDER / fleet_run.tag
     if waiting:
@@ -124,28 +122,6 @@ def run_fleet(
     if not all(_is_measured(fleet_run, host) for host in hosts):
         say(f"go on with: ortbench fleet run --inventory=… --resume={fleet_run.tag}")
     return code
-
-
-def _new(arguments: tuple[str, ...]) -> FleetRun:
-    if not arguments:
-        raise UsageError(
-            "no arguments of pytest are given",
-            place="ortbench fleet run",
-            hint="Write them after --, e.g. 'ortbench fleet run -- suites --ort-providers=all'",
-        )
-    return FleetRun(tag=new_tag(), arguments=arguments)
-
-
-def _resumed(tag: str, arguments: tuple[str, ...], results: Path) -> FleetRun:
-    """Return the record of an earlier run.
-
-    Raises:
-        UsageError: if there is none, or the arguments are others.
-    """
-    folder = earlier_folder(tag, results, RECORDS[FleetRun])
-    earlier = read_record(folder, FleetRun)
-    refuse_other_arguments(folder.name, earlier.arguments, arguments)
-    return replace(earlier, tag=folder.name)
 
 
 def _is_measured(fleet_run: FleetRun, host: Host) -> bool:

@@ -1,18 +1,24 @@
-"""Where runs of several machines are kept, and how an earlier one is found."""
+"""The record of a run of several machines: that of a new one, or of one that is gone on with."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun, new_tag
+from pytest_ortbench.fleet.hosts.records import RECORDS, read_record
+
+_Kept = TypeVar("_Kept", FleetRun, ShardedRun)
 
 #: Folder of such runs below the results; each has one of its tag.
 FOLDER = "fleet"
 _TAG = re.compile(r"[0-9A-Za-z-]+\Z")
 
 
-def earlier_folder(tag: str, results: Path, record: str) -> Path:
+def _earlier_folder(tag: str, results: Path, record: str) -> Path:
     """Return the folder of an earlier run.
 
     Args:
@@ -38,15 +44,35 @@ def earlier_folder(tag: str, results: Path, record: str) -> Path:
     return parent / tag
 
 
-def refuse_other_arguments(tag: str, earlier: tuple[str, ...], now: tuple[str, ...]) -> None:
-    """Refuse to go on with a run under other arguments of pytest; none are the same.
+def new_or_earlier(
+    kind: type[_Kept], resume: str | None, arguments: tuple[str, ...], results: Path, *, place: str
+) -> _Kept:
+    """Return the record of a new run, or of an earlier one that is gone on with.
+
+    Args:
+        kind: Of the record.
+        resume: Tag of the earlier run, or ``latest``; ``None`` for a new one.
+        arguments: Arguments of pytest; those of the earlier run, where there are none.
+        results: The results folder.
+        place: The command.
 
     Raises:
-        UsageError: if they differ.
+        UsageError: if a new run has no arguments, an earlier one other arguments, or there is none.
     """
-    if now and now != earlier:
+    if not resume:
+        if not arguments:
+            raise UsageError(
+                "no arguments of pytest are given",
+                place=place,
+                hint=f"Write them after --, e.g. '{place} -- suites --ort-providers=all'",
+            )
+        return kind(tag=new_tag(), arguments=arguments)
+    folder = _earlier_folder(resume, results, RECORDS[kind])
+    earlier = read_record(folder, kind)
+    if arguments and arguments != earlier.arguments:
         raise UsageError(
-            f"{tag} ran with other arguments: {' '.join(earlier)}",
+            f"{folder.name} ran with other arguments: {' '.join(earlier.arguments)}",
             place="--resume",
             hint="Leave them out, or start a new run without --resume",
         )
+    return replace(earlier, tag=folder.name)

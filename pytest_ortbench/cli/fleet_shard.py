@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pytest_ortbench.cli.arguments import FiniteRange, epilog, results_option
-from pytest_ortbench.cli.fleet_folder import FOLDER, earlier_folder, refuse_other_arguments
+from pytest_ortbench.cli.fleet_folder import FOLDER, new_or_earlier
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.fleet.hosts.cluster import Certificates, Cluster
-from pytest_ortbench.fleet.hosts.facts import ShardedRun, new_tag
+from pytest_ortbench.fleet.hosts.facts import ShardedRun
 from pytest_ortbench.fleet.hosts.parcel import project_files
-from pytest_ortbench.fleet.hosts.records import RECORDS, read_record
 from pytest_ortbench.fleet.hosts.sharding import Sharding, refuse_mixed
 from pytest_ortbench.launch.machine import commit
 from pytest_ortbench.store.folder import DOCUMENT, write_document
@@ -101,7 +99,7 @@ def shard_fleet(
     measured by the same worker. What a lost worker was at is measured by another one.
     """
     certificates = _certificates(tls_ca, tls_cert, tls_key)
-    run = _resumed(resume, arguments, results) if resume else _new(arguments)
+    run = new_or_earlier(ShardedRun, resume, arguments, results, place="ortbench fleet shard")
     place = results / FOLDER / run.tag
     sharding = Sharding(run, place, warn)
     files = project_files(Path.cwd(), run.arguments, further)
@@ -128,23 +126,6 @@ def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certific
             hint="Name --tls-ca, --tls-cert and --tls-key, all three",
         )
     return None
-
-
-def _new(arguments: tuple[str, ...]) -> ShardedRun:
-    if not arguments:
-        raise UsageError(
-            "nothing is asked of the workers",
-            place="ortbench fleet shard",
-            hint="Add what pytest takes behind --: -- suites --ort-providers=all",
-        )
-    return ShardedRun(tag=new_tag(), arguments=arguments)
-
-
-def _resumed(tag: str, arguments: tuple[str, ...], results: Path) -> ShardedRun:
-    folder = earlier_folder(tag, results, RECORDS[ShardedRun])
-    earlier = read_record(folder, ShardedRun)
-    refuse_other_arguments(folder.name, earlier.arguments, arguments)
-    return replace(earlier, tag=folder.name)
 
 
 def _rows(run: ShardedRun, merged: Sequence[Run]) -> list[list[str]]:
