@@ -11,7 +11,13 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 #: What each library has had in its folder in every version, and no project would have.
-_PARTS = {"numpy": "matrixlib", "onnx": "onnx_ml_pb2.py", "onnxruntime": "capi"}
+_PARTS = {
+    "numpy": "matrixlib",
+    "onnx": "onnx_ml_pb2.py",
+    "onnxruntime": "capi",
+    "matplotlib": "figure.py",
+    "jinja2": "environment.py",
+}
 
 #: Folders of installed packages: what lies there is the library, though it may be a broken one.
 _INSTALLED = ("site-packages", "dist-packages")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.plugin import ci_files
 from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
 from pytest_ortbench.plugin.expected_time import canary_takes_s, figures_take_s
@@ -134,6 +135,10 @@ def _write(
         return "skipped"
     except Exception as error:  # noqa: BLE001 - a defect, of ours or of what we draw with
         said = next(iter(str(error).splitlines()), "")
+        hidden = namesake_of("numpy", "matplotlib", "jinja2")
+        if hidden:
+            bench.errors.append(f"{output.what}: {hidden}. {HOW_TO_MEND}")
+            return "failed"
         text = f"{output.what}: {type(error).__name__}: {said}".removesuffix(": ")
         bench.errors.append(f"{text}. {DEFECT}")
         return "failed"

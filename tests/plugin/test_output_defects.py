@@ -65,3 +65,19 @@ def test_a_defect_of_a_picture_is_reported_behind_the_table(
     # One that was asked for is missed.
     result = pytester.runpytest_subprocess(*command, "--ort-plots=drawn")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "jinja2"])
+def test_a_folder_of_the_project_that_hides_a_library_is_the_cause_of_a_lost_picture(
+    library: str, pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    """The project is told its folder, and not that this package is defective."""
+    model_file()
+    pytester.makeconftest("")
+    pytester.mkpydir(library)
+    result = pytester.runpytest_subprocess(
+        "mlp.onnx", "-k", "latency", "--ort-html=page.html", "-p", "no:benchmark", *QUICK
+    )
+    texts = [*told(result, "plots"), *told(result, "--ort-html")]
+    folder = str(pytester.path / library)
+    assert [text.startswith(f"{folder} hides ") for text in texts if folder in text] == [True]
