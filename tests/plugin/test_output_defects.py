@@ -80,4 +80,4 @@ def test_a_folder_of_the_project_that_hides_a_library_is_the_cause_of_a_lost_pic
     )
     texts = [*told(result, "plots"), *told(result, "--ort-html")]
     folder = str(pytester.path / library)
-    assert [text.startswith(f"{folder} hides ") for text in texts if folder in text] == [True]
+    assert {text.startswith(f"{folder} hides ") for text in texts} == {True}
