@@ -24,6 +24,8 @@ def show_outcomes(
 ) -> int:
     """Show a row for each machine, then their comparison; return the exit status.
 
+    A machine that was not measured to the end, or whose pytest failed, fails the whole.
+
     Args:
         run: What became of the machines.
         hosts: Them, in the order of the rows.
@@ -37,8 +39,9 @@ def show_outcomes(
     say(f"documents: {folder}")
     if len(sides) > 1:
         _compare(sides, costs)
-    ended = all(run.outcomes[host.name].state == "measured" for host in hosts)
-    return ExitCode.FINE if ended else ExitCode.LIMIT_FAILED
+    outcomes = [run.outcomes[host.name] for host in hosts]
+    failed = any(outcome.state != "measured" or outcome.code for outcome in outcomes)
+    return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE
 
 
 def _compare(sides: Sequence[str], costs: Mapping[str, Any]) -> None:

@@ -97,6 +97,7 @@ class ShardedRun:
         project: Digest of what was sent.
         models: How many cases each model has, by its name.
         shards: All attempts so far.
+        codes: Exit status of pytest in each attempt that was answered; ``None`` if unknown.
     """
 
     tag: str
@@ -104,6 +105,7 @@ class ShardedRun:
     project: str = ""
     models: dict[str, int] = field(default_factory=dict)
     shards: tuple[Shard, ...] = ()
+    codes: dict[str, int | None] = field(default_factory=dict)
 
 
 def new_tag() -> str:

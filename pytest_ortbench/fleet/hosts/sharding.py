@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,11 @@ class Sharding:
         run: What is stored of it.
         folder: Where that lies, and the documents of the shards.
         tell: Told of progress.
-        codes: What pytest ended with, by attempt.
     """
 
     run: ShardedRun
     folder: Path
     tell: Callable[[str], None]
-    codes: dict[str, int | None] = field(default_factory=dict)
 
     def measure(self, cluster: Cluster, files: Sequence[SentFile]) -> None:
         """Have the models that lack a document measured; keep what comes back at once.
@@ -115,7 +113,8 @@ class Sharding:
                 models=(model,),
                 reason=ending[:LONGEST_REASON],
             )
-        self.codes[ending.attempt] = ending.code
+        codes = {**self.run.codes, ending.attempt: ending.code}
+        self.run = replace(self.run, codes=codes)
         output = f"pytest ended with exit status {ending.code}: {ending.output}"
         failed = Shard(
             name=ending.attempt,
@@ -172,6 +171,11 @@ class Sharding:
             for model in shard.models
         }
         return [model for model in self.run.models if model not in measured]
+
+    def passed(self) -> bool:
+        """Say whether every model was measured, each by a pytest that ended with status 0."""
+        measured = [shard.name for shard in self.run.shards if shard.state == "measured"]
+        return not self.left() and all(self.run.codes.get(name) == 0 for name in measured)
 
     def merged(self, *, apart: bool, commit: Commit | None = None) -> list[Run]:
         """Return one run of all documents; if asked for, one for each kind of machine.

@@ -206,6 +206,20 @@ def test_a_run_goes_on_with_the_models_that_it_lacks(tmp_path: Path) -> None:
     assert (len(run.cases), run.finished_at is None, sharding.left()) == (3, False, [])
 
 
+@pytest.mark.parametrize("code", [1, None])
+def test_a_failure_of_an_earlier_attempt_is_not_forgotten(code: int | None, tmp_path: Path) -> None:
+    """What failed, or ended without a status, before the run went on fails the whole."""
+    first = ("a", ended("a0000000", "a", document_of("a", "lab-1", 2), code=code))
+    sharded(tmp_path, Answering([first]))
+    earlier = read_record(tmp_path, ShardedRun)
+    sharding = Sharding(earlier, tmp_path, lambda _text: None)
+    sharding.measure(Answering([GOOD[1]]), [])
+    assert (sharding.left(), sharding.passed()) == ([], False)
+    # The same without a failure.
+    whole = sharded(tmp_path / "whole", Answering(GOOD))
+    assert whole.passed()
+
+
 def test_a_run_does_not_go_on_with_another_project(tmp_path: Path) -> None:
     sharded(tmp_path, Answering([GOOD[0]]))
     record = replace(read_record(tmp_path, ShardedRun), arguments=("others",))
