@@ -39,8 +39,8 @@ ROOT = DOCS.parent
 _OUTPUT = {"", "text", "console"}
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*)[^`]*$")
 _OUR_OPTION = re.compile(r"(?<![\w-])--ort-[a-z][a-z-]*")
-#: A call in a shell: what stands in front of it, and its arguments.
-_CALL = re.compile(r"(?:^|/)(?P<program>pytest|ortbench)$")
+#: A program by its name or by its place in an environment; ``job/ortbench`` names something else.
+_CALL = re.compile(r"(?:^|(?:^|/)bin/)(?P<program>pytest|ortbench)$")
 _OPTION = re.compile(r"^--[A-Za-z][\w-]*")
 _PROMPT = "$ "
 #: Other ways to write options of pytest, and options of plugins that are not in this environment.

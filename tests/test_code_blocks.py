@@ -33,6 +33,7 @@ def faults(language: str, text: str) -> list[str]:
             "console",
             "$ .venv/bin/pytest \\\n    --junitxml=a.xml && ortbench show latest --columns",
         ),
+        ("console", "$ kubectl wait job/ortbench --timeout=2h"),
         ("", "pytest suites --ort-models=a"),
         ("toml", '[tool.pytest]\nort_models = ["a"]'),
         ("ini", "[testenv:b]\ncommands =\n    pytest {posargs} --ort-models=a"),

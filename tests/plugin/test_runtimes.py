@@ -155,24 +155,18 @@ def test_an_environment_that_can_not_be_made_is_a_row(
 
 
 @pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            "othr",
-            "--ort-runtimes: 'othr' is neither a configured runtime nor a distribution of ONNX "
-            "Runtime. Did you mean 'other'?",
-        ),
-        ("onnxruntime==", "--ort-runtimes: 'onnxruntime==' is not a requirement"),
-    ],
+    ("spec", "next_step"), [("othr", "'other'"), ("onnxruntime==", "onnxruntime==1.20.1")]
 )
 def test_a_wrong_specification_is_a_usage_error(
-    pytester: pytest.Pytester, model_file: ModelFile, spec: str, message: str
+    pytester: pytest.Pytester, model_file: ModelFile, spec: str, next_step: str
 ) -> None:
     model_file()
     result = pytester.runpytest_inprocess("mlp.onnx", f"--ort-runtimes={spec}", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in result.stderr.str()
-    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    (message,) = result.stderr.str().splitlines()
+    assert message.startswith("ERROR: --ort-runtimes: ")
+    assert repr(spec) in message and next_step in message
+    assert "Traceback" not in result.stdout.str()
 
 
 def test_the_ini_key(pytester: pytest.Pytester, model_file: ModelFile) -> None:
