@@ -165,7 +165,8 @@ def test_a_wrong_specification_is_a_usage_error(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (message,) = result.stderr.str().splitlines()
     assert message.startswith("ERROR: --ort-runtimes: ")
-    assert repr(spec) in message and next_step in message
+    assert repr(spec) in message
+    assert next_step in message
     assert "Traceback" not in result.stdout.str()
 
 
