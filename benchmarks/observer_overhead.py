@@ -1,14 +1,17 @@
-"""What counting and timing its requests costs a service: ``observer_overhead``.
+"""What watching its requests costs a service: ``observer_overhead``.
 
     python benchmarks/observer_overhead.py [MODEL] [--seconds 40]
 
 MODEL is a file, a name such as builtin:resnet50, or one of ``null`` (an Identity) and ``5ms``
 (layers that are made here, as many as take 5 ms alone); without it, both of these. Requests go
-through two services of one session in this process, without HTTP, which costs both the same: one
-has the metrics of ``ortbench serve``, the other none. They take turns request by request, in random
-order. Printed are the medians over all pairs, with their intervals: the ratio of both times, and
-the difference in microseconds a request; and what writing all metrics down for a scraper takes. For
-``5ms`` the exit status is 1 where the interval of the ratio reaches 2 %.
+through three services of one session in this process, without HTTP, which costs all the same: one
+has neither metrics nor traces, one the metrics of ``ortbench serve``, one these and the traces of
+``--traces``. They take turns request by request, in random order. Printed are medians over all
+rounds, with their intervals: the ratio of the times of a request beside the service without
+either, and the difference in microseconds. Spans are made behind the response: what that takes of
+the loop, and what writing them down for an export takes in a thread, is printed for each request,
+and so is what writing all metrics down for a scraper takes. For ``5ms`` the exit status is 1
+where the interval of a ratio reaches 2 %.
 """
 
 from __future__ import annotations
@@ -27,18 +30,24 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from served import NAME, sessions_of
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from served import NAME, PATH, sessions_of
 
 from pytest_ortbench.serving.metrics import ServiceMetrics, Unobserved
 from pytest_ortbench.serving.protocol import HEADER_LENGTH
 from pytest_ortbench.serving.served_model import ServedModel
 from pytest_ortbench.serving.service import Service, ServiceLimits
+from pytest_ortbench.serving.steps import Steps
+from pytest_ortbench.serving.traces import Traces
 
 #: Of the request time of a model of 5 ms.
 ALLOWED = 0.02
 NULL, FIVE_MS = "null", "5ms"
 WANTED_S = 0.005
-WARM, MOST_PAIRS, SCRAPES = 100, 20_000, 50
+WARM, MOST_ROUNDS, SCRAPES = 100, 20_000, 50
+PLAIN, METRICS, TRACES = "neither", "metrics", "metrics and traces"
 #: Width of the layers of the model that takes 5 ms.
 WIDTH = 512
 
@@ -85,37 +94,65 @@ async def parts(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-async def paired(
+class WritingExporter(SpanExporter):
+    """Writes spans down as OTLP has them, sends nothing, and counts.
+
+    Attributes:
+        spans: How many.
+        seconds: Processor time that it took.
+    """
+
+    def __init__(self) -> None:
+        self.spans, self.seconds = 0, 0.0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        began = time.thread_time()
+        encode_spans(spans).SerializePartialToString()
+        self.seconds += time.thread_time() - began
+        self.spans += len(spans)
+        return SpanExportResult.SUCCESS
+
+
+async def in_turns(
     model: ServedModel,
     message: tuple[bytes, dict[str, str]],
     metrics: ServiceMetrics,
+    traces: Traces,
     seconds: float,
-) -> list[tuple[float, float]]:
-    """Seconds of requests to the watched service and to the other one, in pairs."""
+) -> tuple[list[dict[str, float]], list[float]]:
+    """Seconds of a request to each service, by rounds, and seconds of making its spans."""
     body, headers = message
-    watched = Service(model, ServiceLimits(), metrics)
-    plain = Service(model, ServiceLimits(), Unobserved())
-    draw, pairs = random.Random(0), []
+    services = {
+        PLAIN: Service(model, ServiceLimits(), Unobserved()),
+        METRICS: Service(model, ServiceLimits(), metrics),
+        TRACES: Service(model, ServiceLimits(), metrics),
+    }
+    draw, rounds, behind = random.Random(0), [], []
 
-    async def took(service: Service) -> float:
+    async def took(name: str) -> float:
+        steps = Steps()
         began = time.perf_counter()
-        await service.infer(NAME, "", headers.get(HEADER_LENGTH), parts(body))
-        return time.perf_counter() - began
+        await services[name].infer(NAME, "", headers.get(HEADER_LENGTH), parts(body), steps)
+        ended = time.perf_counter()
+        if name == TRACES:
+            traces.add("POST", PATH, PATH, headers, steps)
+            behind.append(time.perf_counter() - ended)
+        return ended - began
 
-    for service in (watched, plain):
+    for service in services.values():
         service.start()
     try:
         for _ in range(WARM):
-            await took(watched)
-            await took(plain)
+            for name in services:
+                await took(name)
         until = time.monotonic() + seconds
-        while len(pairs) < MOST_PAIRS and time.monotonic() < until:
-            sides = {service: await took(service) for service in draw.sample((watched, plain), 2)}
-            pairs.append((sides[watched], sides[plain]))
+        while len(rounds) < MOST_ROUNDS and time.monotonic() < until:
+            order = draw.sample(list(services), len(services))
+            rounds.append({name: await took(name) for name in order})
     finally:
-        for service in (watched, plain):
+        for service in services.values():
             await service.end()
-    return pairs
+    return rounds, behind
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:
@@ -130,27 +167,38 @@ def observe(name: str, seconds: float, folder: Path) -> bool:
     made = {NULL: lambda: str(layers(0, folder)), FIVE_MS: lambda: str(five_ms(folder))}
     path = made[name]() if name in made else name
     model, message = sessions_of(path)
-    metrics = ServiceMetrics("m", "cpu")
+    metrics, exporter, provider = ServiceMetrics("m", "cpu"), WritingExporter(), TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    traces = Traces("m", provider)
     before = os.getloadavg()[0]
-    pairs = asyncio.run(paired(model, message, metrics, seconds))
-    request_s = statistics.median(plain for _, plain in pairs)
-    ratio, low, high = interval([watched / plain for watched, plain in pairs])
-    apart, from_s, to_s = interval([1e6 * (watched - plain) for watched, plain in pairs])
+    rounds, behind = asyncio.run(in_turns(model, message, metrics, traces, seconds))
+    traces.close()
+    request_s = statistics.median(times[PLAIN] for times in rounds)
+    print(
+        f"{name}: request {1000 * request_s:.3f} ms (median of {len(rounds)} rounds, load "
+        f"{before:.2f} to {os.getloadavg()[0]:.2f})"
+    )
+    keeps = True
+    for side in (METRICS, TRACES):
+        ratio, low, high = interval([times[side] / times[PLAIN] for times in rounds])
+        apart, from_s, to_s = interval([1e6 * (times[side] - times[PLAIN]) for times in rounds])
+        print(f"  {side}: observer_overhead {ratio:.4f} [{low:.4f}, {high:.4f}], "
+              f"{apart:.2f} µs a request [{from_s:.2f}, {to_s:.2f}]")  # fmt: skip
+        keeps &= high - 1 < ALLOWED
+    apart, from_s, to_s = interval([1e6 * took for took in behind])
+    print(
+        f"  making spans behind the response: {apart:.2f} µs a request [{from_s:.2f}, {to_s:.2f}]"
+    )
+    print(f"  writing them for an export: {1e6 * exporter.seconds / len(behind):.2f} µs a request "
+          f"({exporter.spans / len(behind):.1f} spans)")  # fmt: skip
     scrapes = []
     for _ in range(SCRAPES):
         began = time.perf_counter()
         metrics.text()
         scrapes.append(time.perf_counter() - began)
-    print(
-        f"{name}: request {1000 * request_s:.3f} ms (median of {len(pairs)} pairs, load "
-        f"{before:.2f} to {os.getloadavg()[0]:.2f})"
-    )
-    print(f"  observer_overhead: {ratio:.4f} [{low:.4f}, {high:.4f}]")
-    print(f"  difference: {apart:.2f} µs a request [{from_s:.2f}, {to_s:.2f}]")
     print(f"  a scrape: {1000 * statistics.median(scrapes):.2f} ms", flush=True)
     if name != FIVE_MS:
         return True
-    keeps = high - 1 < ALLOWED
     print(f"  {'below' if keeps else 'NOT below'} {100 * ALLOWED:g} % of the request")
     return keeps
 

@@ -94,6 +94,12 @@ _MEGABYTE = 2**20
     help="At the end: how long requests are still taken, and how long connections are waited for.",
 )
 @click.option("--no-metrics", is_flag=True, help="Count and time nothing; there is no /metrics.")
+@click.option(
+    "--traces",
+    is_flag=True,
+    help="Make spans of each request with OpenTelemetry, which go where its environment variables "
+    "say (OTEL_TRACES_EXPORTER: otlp or console).",
+)
 def command(
     model: str,
     host: str,
@@ -111,6 +117,7 @@ def command(
     timeout: str,
     drain: str,
     no_metrics: bool,
+    traces: bool,
 ) -> int:
     """Serve MODEL, a file or a name such as zoo:silero-vad, by the Open Inference Protocol.
 
@@ -119,6 +126,8 @@ def command(
     """
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         refuse_without(module, "serve", place="ortbench serve")
+    if traces:
+        refuse_without("opentelemetry.sdk", "otel", place="--traces")
     limits = ServiceLimits(
         waiting=queue,
         body_bytes=int(body * _MEGABYTE),
@@ -149,7 +158,7 @@ def command(
     if not _is_loopback(host):
         warn(_OPEN.format(host=host))
     make_server = import_named("pytest_ortbench.serving.server:ModelServer")
-    server = make_server(case, named, limits, double=double, watched=not no_metrics)
+    server = make_server(case, named, limits, double=double, watched=not no_metrics, traced=traces)
     for note in server.notes:
         warn(f"note: {note}")
 

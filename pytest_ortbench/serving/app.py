@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import FastAPI, Request, Response
@@ -23,17 +24,24 @@ from pytest_ortbench.serving.openapi import (
 )
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, JSON_TYPE, metadata_fields
 from pytest_ortbench.serving.service import RequestRefused, Service, too_large
+from pytest_ortbench.serving.steps import Steps
+
+if TYPE_CHECKING:
+    from pytest_ortbench.serving.traces import Traces
 
 #: What the service understands beside the protocol itself.
 EXTENSIONS = ("binary_tensor_data",)
 
 
-def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
+def make_app(
+    service: Service, metrics: ServiceMetrics | None, traces: Traces | None = None
+) -> FastAPI:
     """Return the application.
 
     Args:
         service: What answers; it is started and ended with the application.
         metrics: What is shown at ``/metrics``; ``None`` shows nothing there.
+        traces: Hears of every request for an inference; ended with the application.
     """
 
     @asynccontextmanager
@@ -41,6 +49,8 @@ def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
         service.start()
         yield
         await service.end()
+        if traces is not None:
+            await asyncio.to_thread(traces.close)
 
     # The pages that FastAPI makes of it load scripts from elsewhere.
     app = FastAPI(
@@ -56,7 +66,7 @@ def make_app(service: Service, metrics: ServiceMetrics | None) -> FastAPI:
     app.add_exception_handler(Exception, _of_fault)
     _add_health(app, service)
     _add_model(app, service)
-    _add_inference(app, service)
+    _add_inference(app, service, traces)
     if metrics is not None:
         _add_metrics(app, metrics)
     app.openapi_schema = with_model(app.openapi(), service.model)
@@ -100,7 +110,7 @@ def _add_model(app: FastAPI, service: Service) -> None:
     _of_model(app, "", metadata, errors=(404,))
 
 
-def _add_inference(app: FastAPI, service: Service) -> None:
+def _add_inference(app: FastAPI, service: Service, traces: Traces | None) -> None:
     async def infer(request: Request, name: str, version: str = "") -> Response:
         """Run the model on the tensors of the request."""
         headers = request.headers
@@ -109,9 +119,18 @@ def _add_inference(app: FastAPI, service: Service) -> None:
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > service.limits.body_bytes:
             raise too_large(service.limits)
-        message, also = await service.infer(
-            name, version, headers.get(HEADER_LENGTH), _parts(request)
-        )
+        steps = Steps()
+        try:
+            message, also = await service.infer(
+                name, version, headers.get(HEADER_LENGTH), _parts(request), steps
+            )
+        finally:
+            if traces is not None:
+                route, path = request.scope["route"].path, request.scope["path"]
+                # Behind the response: no client waits for its spans.
+                asyncio.get_running_loop().call_soon(
+                    traces.add, request.method, route, path, headers, steps
+                )
         return Response(message.body, headers=also)
 
     def documented(app: FastAPI, path: str) -> None:

@@ -29,6 +29,7 @@ class Waiting:
         deadline: When its client gives up, by the clock of the queue.
         answer: Called once, with the request itself, from the thread that has its answer.
         arrived: When it came, by the clock of the queue.
+        taken: When it was taken into a batch; ``None`` where the queue makes none.
         started: When its inference began; ``None`` where there was none.
         ended: When that ended; likewise.
         together: Rows of the inference that it took part in.
@@ -42,6 +43,7 @@ class Waiting:
     deadline: float
     answer: Callable[[Waiting], None]
     arrived: float = 0.0
+    taken: float | None = None
     started: float | None = None
     ended: float | None = None
     together: int = 0
@@ -107,6 +109,8 @@ class RequestQueue:
                 self._changed.wait()
             first = self._waiting.popleft()
             batch, rows = [first], first.rows
+            if self._most_rows > 1:
+                first.taken = self._clock()
             while rows < self._most_rows:
                 rows += self._gather(batch, self._most_rows - rows)
                 left_s = first.arrived + self._wait_s - self._clock()
@@ -127,6 +131,7 @@ class RequestQueue:
         for request in [*self._waiting]:
             if request.kind == batch[0].kind and request.rows <= room - rows:
                 self._waiting.remove(request)
+                request.taken = self._clock()
                 batch.append(request)
                 rows += request.rows
         return rows

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import HANDLED_SIGNALS
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.serving.app import make_app
 from pytest_ortbench.serving.metrics import ServiceMetrics, Unobserved
@@ -151,19 +152,31 @@ class ModelServer:
         limits: What is bounded.
         double: The same case with a batch of two; ``None`` joins no requests.
         watched: Whether requests are counted and timed, and shown at ``/metrics``.
+        traced: Whether spans are made of requests, as OpenTelemetry's environment variables say.
 
     Raises:
-        UsageError: if the protocol can't carry what the model takes and gives.
+        UsageError: if the protocol can't carry what the model takes and gives, or traces can't go
+            where they are to.
         Exception: what ONNX Runtime raises.
     """
 
     def __init__(
-        self, case: Case, name: str, limits: ServiceLimits, *, double: Case | None, watched: bool
+        self,
+        case: Case,
+        name: str,
+        limits: ServiceLimits,
+        *,
+        double: Case | None,
+        watched: bool,
+        traced: bool = False,
     ) -> None:
+        # What makes them is imported where somebody wants them.
+        traces_of = import_named("pytest_ortbench.serving.traces:traces_of") if traced else None
+        traces = None if traces_of is None else traces_of(name)
         model = ServedModel(case, name, double=double)
         metrics = ServiceMetrics(name, case.provider.label) if watched else None
         self._service = Service(model, limits, metrics or Unobserved())
-        self._app = make_app(self._service, metrics)
+        self._app = make_app(self._service, metrics, traces)
         self.notes = tuple(_notes(model))
 
     def serve(

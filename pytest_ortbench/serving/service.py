@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from pytest_ortbench.serving.protocol import (
 from pytest_ortbench.serving.queue import QueueClosed, QueueFull, RequestQueue, Waiting
 from pytest_ortbench.serving.runner import Expired, InputsRefused, ModelBroken, Runner
 from pytest_ortbench.serving.served_model import VERSION, CheckedRequest, ServedModel
+from pytest_ortbench.serving.steps import Steps
 from pytest_ortbench.serving.tensor_values import ProtocolError
 
 #: Bodies from this size on are read and written beside the loop, which answers others meanwhile.
@@ -78,20 +79,6 @@ class RequestRefused(OrtbenchError):
         return {"Retry-After": str(_RETRY_S)} if self.status in (429, 503) else {}
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Seconds that the steps of a request took."""
-
-    took: dict[str, float] = field(default_factory=dict)
-    rows: int = 0
-
-    @property
-    def header(self) -> str:
-        """The header ``Server-Timing``, in milliseconds."""
-        steps = [f"{name};dur={1000 * seconds:.3f}" for name, seconds in self.took.items()]
-        return ", ".join([*steps, f"batch;desc={self.rows}"])
-
-
 class Service:
     """Answers requests about one model.
 
@@ -138,7 +125,12 @@ class Service:
         await asyncio.to_thread(self._runner.end)
 
     async def infer(
-        self, name: str, version: str, header_length: str | None, body: AsyncIterator[bytes]
+        self,
+        name: str,
+        version: str,
+        header_length: str | None,
+        body: AsyncIterator[bytes],
+        steps: Steps | None = None,
     ) -> tuple[WireMessage, dict[str, str]]:
         """Return the response to a request, and the headers that go with it.
 
@@ -147,27 +139,29 @@ class Service:
             version: Its version; empty for whichever there is.
             header_length: What the header :data:`HEADER_LENGTH` says.
             body: Its parts.
+            steps: Is told what becomes of it; ``None`` where nobody asks.
 
         Raises:
             RequestRefused: if it is not answered with outputs.
         """
-        began = time.monotonic()
-        status = 500
+        steps = steps or Steps()
+        steps.began = time.monotonic()
         self._observer.came()
         self._inside += 1
         try:
             self.find(name, version)
             if self._inside > self._most_inside:
                 raise RequestRefused(429, f"{self._most_inside} requests are inside already")
-            answer = await self._answer(began, header_length, body)
-            status = 200
+            answer = await self._answer(steps, header_length, body)
+            steps.status = 200
             return answer
         except RequestRefused as error:
-            status = error.status
+            steps.status = error.status
             raise
         finally:
             self._inside -= 1
-            self._observer.went(status, time.monotonic() - began)
+            steps.ended = time.monotonic()
+            self._observer.went(steps.status, steps.ended - steps.began)
 
     def find(self, name: str, version: str) -> None:
         """Refuse a model or version that is not there.
@@ -187,26 +181,24 @@ class Service:
             )
 
     async def _answer(
-        self, began: float, header_length: str | None, body: AsyncIterator[bytes]
+        self, steps: Steps, header_length: str | None, body: AsyncIterator[bytes]
     ) -> tuple[WireMessage, dict[str, str]]:
-        steps = _Steps()
         content = await self._read(body)
         read = time.monotonic()
-        steps.took["read"] = read - began
+        steps.add("read", steps.began, read)
         try:
             request, checked = await self._beside(
                 len(content), self._decode, content, _length(header_length)
             )
         except ProtocolError as error:
             raise _malformed(error, 400) from error
-        steps.took["check"] = time.monotonic() - read
-        waiting = await self._infer(checked, began)
+        steps.add("check", read, time.monotonic())
+        waiting = await self._infer(checked, steps)
         assert waiting.started is not None
         assert waiting.ended is not None
-        steps.took["queue"] = waiting.started - waiting.arrived
-        steps.took["inference"] = waiting.ended - waiting.started
-        steps.rows = waiting.together
-        self._observer.ran(steps.took["queue"], steps.took["inference"], waiting.together)
+        self._observer.ran(
+            waiting.started - waiting.arrived, waiting.ended - waiting.started, waiting.together
+        )
         outputs = [waiting.outputs[index] for index in checked.wanted]
         size = sum(output.nbytes for output in outputs)
         encoding = time.monotonic()
@@ -214,7 +206,7 @@ class Service:
             message = await self._beside(size, self._encode, request, checked, outputs)
         except ProtocolError as error:
             raise _malformed(error, 406) from error
-        steps.took["write"] = time.monotonic() - encoding
+        steps.add("write", encoding, time.monotonic())
         return message, {**message.headers, "Server-Timing": steps.header}
 
     async def _read(self, body: AsyncIterator[bytes]) -> bytes:
@@ -265,7 +257,7 @@ class Service:
         binary: Collection[str] = request.binary_outputs([tensor.name for tensor in declared])
         return encode_response(response, binary=binary, dumps=msgspec.json.encode)
 
-    async def _infer(self, checked: CheckedRequest, began: float) -> Waiting:
+    async def _infer(self, checked: CheckedRequest, steps: Steps) -> Waiting:
         """Let a request wait, and return it with its outputs."""
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Waiting] = loop.create_future()
@@ -278,7 +270,7 @@ class Service:
             feeds=checked.feeds,
             rows=checked.rows,
             kind=checked.kind,
-            deadline=began + self.limits.timeout_s,
+            deadline=steps.began + self.limits.timeout_s,
             answer=lambda waiting: _tell(loop, settle, waiting),
         )
         try:
@@ -295,6 +287,7 @@ class Service:
             await answered
         finally:
             timer.cancel()
+            steps.add_waiting(waiting)
         if waiting.error is not None:
             raise _refused(waiting.error, late) from waiting.error
         return waiting

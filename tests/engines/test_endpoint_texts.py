@@ -209,6 +209,8 @@ def compared(
     stated_later = percentiles_ns(
         [(at.last_ns - at.first_ns) // (NEW - 1) for at in written], PERCENTS
     )
+    woke = percentiles_ns([at.read_ns - at.came_ns for at in written], PERCENTS)
+    print(f"{name}: the service read p50 {woke['50'] * 1e-6:.3f} ms after a request had come")
     for what, ours, stated in (("ttft", first, stated_first), ("tpot", later, stated_later)):
         each = [f"p{p} {ours[p] * 1e-6:.3f} ms, stated {stated[p] * 1e-6:.3f}" for p in stated]
         print(f"{name}: {what} {'; '.join(each)}")

@@ -1,12 +1,16 @@
 """A service of a language model in OpenAI's protocol, by hand, whose tokens come when it says.
 
 As a process of its own (:func:`writing_apart`) it shares no interpreter with its client, and tells
-at its end when it got each request and when it wrote what.
+at its end when it got each request and when it wrote what. When a request came is told by the
+kernel: how long the service sleeps on behind that is its own doing, and no time of its client's.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,20 +22,58 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+#: Asks Linux when bytes came (``SO_TIMESTAMPNS``), for which Python has no name.
+_TIMESTAMPS = 35
+#: What it tells: seconds and nanoseconds of the clock ``time.time``.
+_MOMENT = struct.Struct("@qq")
+
 
 @dataclass(frozen=True)
 class Written:
     """When the service did what for one request, by the clock of all processes (``perf_counter``).
 
     Attributes:
-        came_ns: When the first line of the request was there.
+        came_ns: When the first bytes of the request were there, by the kernel where it tells.
+        read_ns: When the service had read them.
         first_ns: When it began to write the first token.
         last_ns: When it began to write the last one.
     """
 
     came_ns: int
+    read_ns: int
     first_ns: int
     last_ns: int
+
+
+class StampedBytes(io.RawIOBase):
+    """What comes over a connection, and when it came.
+
+    Attributes:
+        came_ns: When the kernel had the bytes that were read last; when they were read where it
+            does not tell.
+        read_ns: When they were read.
+
+    Args:
+        connection: The connection.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection = connection
+        self.came_ns = self.read_ns = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count, told, _, _ = self._connection.recvmsg_into([buffer], socket.CMSG_SPACE(_MOMENT.size))
+        self.came_ns = self.read_ns = time.perf_counter_ns()
+        behind_ns = time.time_ns() - self.read_ns
+        for level, kind, moment in told:
+            if (level, kind) == (socket.SOL_SOCKET, _TIMESTAMPS):
+                seconds, nanoseconds = _MOMENT.unpack(moment[: _MOMENT.size])
+                self.came_ns = seconds * 10**9 + nanoseconds - behind_ns
+        return count
 
 
 @dataclass
@@ -75,12 +117,17 @@ class TextHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: TextServer
 
+    def setup(self) -> None:
+        super().setup()
+        self._came = StampedBytes(self.connection)
+        self.rfile = io.BufferedReader(self._came)
+
     def do_GET(self) -> None:
         listed = [{"id": name, "object": "model"} for name in self.server.service.models]
         self._whole(json.dumps({"object": "list", "data": listed}).encode(), 200)
 
     def parse_request(self) -> bool:
-        self.came_ns = time.perf_counter_ns()
+        self.came_ns, self.read_ns = self._came.came_ns, self._came.read_ns
         return super().parse_request()
 
     def do_POST(self) -> None:
@@ -109,7 +156,7 @@ class TextHandler(BaseHTTPRequestHandler):
             time.sleep(max(0.0, left_s))
             times_ns.append(time.perf_counter_ns())
             self._chunk(part)
-        service.written_at.append(Written(self.came_ns, times_ns[0], times_ns[-1]))
+        service.written_at.append(Written(self.came_ns, self.read_ns, times_ns[0], times_ns[-1]))
         if service.tells_usage and asked["stream_options"]["include_usage"]:
             written = count if service.written is None else service.written
             self._part({"choices": [], "usage": {"completion_tokens": written}})
@@ -142,6 +189,11 @@ class TextServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     service: TextService
+
+    def server_bind(self) -> None:
+        if sys.platform == "linux":
+            self.socket.setsockopt(socket.SOL_SOCKET, _TIMESTAMPS, 1)
+        super().server_bind()
 
 
 @contextmanager

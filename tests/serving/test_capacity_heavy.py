@@ -14,39 +14,37 @@ from typing import Any
 
 import pytest
 
+from pytest_ortbench.passes.served.run import message_of
+from pytest_ortbench.planning.request import PlanRequest
+from pytest_ortbench.serving.protocol import WireMessage
+from pytest_ortbench.session import Session
 from tests.serving.started import Started, free_port, started
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timed]
 
 INFER = "/v2/models/m/infer"
 #: Callers that ask without a pause, and for how long, while the capacity is sought.
-CALLERS, SECONDS = 4, 10.0
-MODELS = ("builtin:bert_tiny", "builtin:mobilenet_v2", "zoo:squeezenet")
+CALLERS, SECONDS = 4, 5.0
+MODELS = ("builtin:bert_tiny", "builtin:mobilenet_v2", "zoo:rapidocr-cls")
 
 
-def example(service: Started) -> bytes:
-    """A request by hand: zeros of the sizes that the service declares."""
-    told = service.fields("/v2/models/m")
-    inputs = []
-    for tensor in told["inputs"]:
-        shape = [max(1, size) for size in tensor["shape"]]
-        count = 1
-        for size in shape:
-            count *= size
-        zero: Any = False if tensor["datatype"] == "BOOL" else 0
-        inputs.append({**tensor, "shape": shape, "data": [zero] * count})
-    return json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+def example(model: str, folder: Path) -> WireMessage:
+    """The request that the load consists of, too."""
+    request = PlanRequest(models=(model,), generate="off")
+    with Session(folder, notify=print) as session:
+        case = session.prepare(session.plan(request).entries[0])
+    return message_of(case, "binary")
 
 
-def capacity_of(service: Started) -> float:
+def capacity_of(service: Started, message: WireMessage) -> float:
     """Requests a second of some callers together."""
-    body, counts = example(service), [0] * CALLERS
+    counts = [0] * CALLERS
     until = time.monotonic() + SECONDS
 
     def ask(number: int) -> None:
         with closing(service.connection()) as connection:
             while time.monotonic() < until:
-                connection.request("POST", INFER, body)
+                connection.request("POST", INFER, message.body, message.headers)
                 response: http.client.HTTPResponse = connection.getresponse()
                 response.read()
                 assert response.status == 200
@@ -79,8 +77,9 @@ def measured(folder: Path, *options: str) -> dict[str, Any]:
 @pytest.mark.parametrize("model", MODELS)
 def test_half_of_the_capacity_is_valid_and_twice_is_not(model: str, tmp_path: Path) -> None:
     """The limit is ten times what the callers waited for an answer."""
+    message = example(model, tmp_path)
     with started(Path(model), tmp_path) as service:
-        capacity = capacity_of(service)
+        capacity = capacity_of(service, message)
         limit_ms = 10 * 1000 * CALLERS / capacity
         loads = ",".join(
             f"server:{share * capacity:.1f}:{limit_ms:.0f}ms:p90" for share in (0.5, 2.0)
@@ -91,6 +90,7 @@ def test_half_of_the_capacity_is_valid_and_twice_is_not(model: str, tmp_path: Pa
             "-k", "test_load",
             f"--ort-models={model}",
             f"--ort-endpoint={url}",
+            "--ort-endpoint-encoding=binary",
             f"--ort-load={loads}",
         )  # fmt: skip
     print(f"{model}: {capacity:.1f}/s")

@@ -47,7 +47,7 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
     encodings = [each.options_in_force.get("encoding", "") for each in result.measurements]
     if not encodings:
         return ServiceUse(reason="nothing is known of how it is asked: no worker finished")
-    message = _message(case, encodings[-1])
+    message = message_of(case, encodings[-1])
     steps: dict[str, list[float]] = defaultdict(list)
     durations: list[int] = []
     host, port = address.hostname or "", address.port or 0
@@ -90,8 +90,13 @@ def steps_told(header: str) -> dict[str, float]:
     return told
 
 
-def _message(case: Case, encoding: str) -> WireMessage:
-    """The request for the inference that the case times."""
+def message_of(case: Case, encoding: str) -> WireMessage:
+    """Return the request for the inference that a case times.
+
+    Args:
+        case: The case.
+        encoding: ``json``, or anything else for tensors as bytes.
+    """
     feeds: Mapping[str, Any] = make_feeds(case.inputs, seed=case.seed)
     tensors = tuple(
         WireTensor(
