@@ -48,6 +48,7 @@ from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.launch.machine import fingerprint
 from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.planning.fed_sizes import advice_on_empty
 from pytest_ortbench.planning.fixed_sizes import needs_sizes, open_sizes
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import CheckOutputs, WarmUpFor
@@ -248,7 +249,7 @@ def _require_work(case: Case, first: OutputCheck) -> None:
     if empty and first.empty:
         raise case_error(
             f"every output and the input {empty[0]!r} are empty, so there is nothing to time",
-            "Set a size with --ort-dims, or use real inputs (--ort-inputs)",
+            advice_on_empty(case.model, empty[0]),
             phase="first",
         )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pytest_ortbench.analysis.order import samples_needed
-from pytest_ortbench.analysis.stopping import MIN_SAMPLES
+from pytest_ortbench.analysis.stopping import BLOCK_NS, MIN_SAMPLES
 from pytest_ortbench.core.case import FLOAT_TYPES, Case, Key
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.passes.registry import PASSES
@@ -30,7 +30,7 @@ from pytest_ortbench.yardstick.choice import (
 
 #: A process starts, loads ONNX Runtime and numpy, and ends: seen on two cores, idle. Whoever plans
 #: has started one, and knows better.
-START_S = 0.5
+START_S = 0.4
 
 #: A session is created about so fast, file and weights read, the graph optimised.
 _LOADED_BYTES_A_S = 1e8
@@ -38,8 +38,9 @@ _LOADED_BYTES_A_S = 1e8
 #: Starts of a process that the reference takes: its own, and what the host does beside it.
 _STARTS_OF_REFERENCE = 1.5
 
-#: Starts of a process that the first worker takes for its profiled session.
-_STARTS_OF_FIRST = 0.4
+#: Starts of a process that the first worker takes for its profiled session, and inferences of it:
+#: one is profiled, which takes longer, and one comes before.
+_STARTS_OF_FIRST, _PROFILED = 0.4, 2.5
 
 #: What is over says that much at most of how much longer, or shorter, the rest takes than expected.
 _PACES = (0.3, 10.0)
@@ -50,10 +51,12 @@ _LOOKED_AT = 4
 #: Runs that end a warm-up, and of inferences that are long from here on; see ``worker.warm_up``.
 _WARM_UP_RUNS, _LONG_S, _LONG_RUNS = 20, 0.1, 5
 
-#: Multiply-accumulates a second of a small machine, and for each weight of a network on pictures
-#: those of one picture, by its size: between half and three times of what eight networks have.
-_MACS_A_S = 2e10
-_PIXELS_A_USE = 200
+#: Multiply-accumulates a second of a small machine on two threads, and for each weight of a network
+#: on pictures those of one picture, by its size: between half and three times of what eight networks
+#: have. Of a network on tokens many weights are tables that are looked up: between half and five
+#: times of what four networks take.
+_MACS_A_S, _THREADS = 2e10, 2
+_PIXELS_A_USE, _TOKENS_A_USE = 200, 6
 
 #: What a token takes besides its multiplications: its cache is bound, the next one is chosen.
 _TOKEN_S = 0.002
@@ -67,8 +70,12 @@ _TREES = {
 
 #: Starts of a process that a conversion takes, with the tools that it imports, and that compiling
 #: ahead takes; and how fast both go through a file.
-_STARTS_OF_CONVERSION, _CONVERTED_BYTES_A_S = 4.0, 2e7
+_STARTS_OF_CONVERSION, _CONVERTED_BYTES_A_S = 3.0, 2e7
 _STARTS_OF_COMPILATION, _COMPILED_BYTES_A_S = 2.0, 2e7
+
+#: Blocks after which the median of a worker is known at the earliest: segments of it are compared,
+#: and a yardstick has its rounds by then. A p99, which the table shows, is known by then, too.
+_EARLIEST_BLOCKS, _PERCENTILE = 2, 99
 
 #: A pass that does not say what it takes: one worker that starts, warms up and does something.
 _ANY_PASS_S = 1.0
@@ -138,10 +145,14 @@ class Costs:
         start_s: Seconds of a worker until it has loaded what runs the model, by the label of its
             runtime.
         usual_start_s: The same of runtimes of which nobody knows.
+        unsettled_share: Share of the seconds beyond the earliest end of a worker that are timed
+            where nothing is known of the model: 0 where every median is known at once, 1 where none
+            is before the seconds that were asked for are over.
     """
 
     start_s: dict[str, float] = field(default_factory=dict)
     usual_start_s: float = START_S
+    unsettled_share: float = 1.0
     _of_case: dict[Key, _Seen] = field(default_factory=dict)
     _of_model: dict[tuple[object, ...], _Seen] = field(default_factory=dict)
 
@@ -224,7 +235,7 @@ class Costs:
             return seen
         seen = self._of_model.get(_alike(case))
         if seen is None:
-            return _guessed(case, self.start_of(case.runtime.label))
+            return _guessed(case, self.start_of(case.runtime.label), self.unsettled_share)
         more = _elements(case) / max(1, seen.elements)
         return replace(seen, inference_s=seen.inference_s * more)
 
@@ -279,25 +290,36 @@ def _seen(result: CaseResult) -> _Seen | None:
     )
 
 
-def _guessed(case: Case, start_s: float) -> _Seen:
+def _guessed(case: Case, start_s: float, unsettled_share: float) -> _Seen:
     """Say what a case takes of which nothing like it was measured."""
     load_s = case.variant.size_bytes / _LOADED_BYTES_A_S
-    inference_s = _rough_inference_s(case)
-    compared_s = load_s + SAMPLES * inference_s
+    inference_s = _rough_inference_s(case) * _slower_on_fewer_threads(case)
+    timed_share = _timed_share(case, inference_s, unsettled_share)
     return _Seen(
-        reference_s=_STARTS_OF_REFERENCE * start_s + compared_s,
-        start_s=start_s + load_s + _LOOKED_AT * inference_s + _yardstick_s(case),
-        first_s=_STARTS_OF_FIRST * start_s + compared_s,
+        # On all threads, whatever the case is asked to take.
+        reference_s=_STARTS_OF_REFERENCE * start_s + load_s + SAMPLES * _rough_inference_s(case),
+        start_s=start_s + load_s + _LOOKED_AT * inference_s + _yardstick_s(case, timed_share),
+        first_s=_STARTS_OF_FIRST * start_s + load_s + (SAMPLES + _PROFILED) * inference_s,
         inference_s=inference_s,
-        timed_share=1.0,
+        timed_share=timed_share,
     )
 
 
-def _yardstick_s(case: Case) -> float:
+def _timed_share(case: Case, inference_s: float, unsettled_share: float) -> float:
+    """Say what share of the seconds is timed: a worker whose median is known ends earlier."""
+    sampling = case.sampling
+    workers = max(1, sampling.workers)
+    asked_s = sampling.time_s / workers
+    samples_s = samples_needed(_PERCENTILE) / workers * inference_s
+    earliest_s = min(asked_s, max(_EARLIEST_BLOCKS * BLOCK_NS * 1e-9, samples_s))
+    return (earliest_s + unsettled_share * (asked_s - earliest_s)) / max(1e-9, asked_s)
+
+
+def _yardstick_s(case: Case, timed_share: float) -> float:
     """Say what a yardstick takes beside one worker: its share of the start, and its turns."""
     if expected_absence(case):
         return 0.0
-    whole_s = START_OF_YARDSTICK_S + SHARE * case.sampling.time_s
+    whole_s = START_OF_YARDSTICK_S + SHARE * timed_share * case.sampling.time_s
     return whole_s / max(1, case.sampling.workers)
 
 
@@ -319,8 +341,14 @@ def _rough_inference_s(case: Case) -> float:
             pixels = spec.shape[0] * math.prod(spec.shape[2:])
             uses = max(uses, pixels / _PIXELS_A_USE)
         elif spec.type not in FLOAT_TYPES:
-            uses = max(uses, math.prod(spec.shape))
+            uses = max(uses, math.prod(spec.shape) / _TOKENS_A_USE)
     return case.model.parameters * uses / _MACS_A_S
+
+
+def _slower_on_fewer_threads(case: Case) -> float:
+    """Say how many times as long an inference takes on the threads that the case is to have."""
+    asked = case.session.intra_op_num_threads or _THREADS
+    return _THREADS / min(asked, _THREADS)
 
 
 def _warm_up_s(case: Case, seen: _Seen) -> float:

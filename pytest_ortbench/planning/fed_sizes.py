@@ -15,6 +15,7 @@ from pytest_ortbench.planning.sizes import Sizes, refusal
 _MOST_AXES = 64
 #: One random input larger than this is a mistake in the sizes, not a workload.
 _MOST_BYTES = 8 * 2**30
+_SIZE_OR_VALUES = "Set a size with --ort-dims, or use real inputs (--ort-inputs)"
 _ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
 
 
@@ -36,15 +37,24 @@ def check_work(model: Model, specs: Sequence[InputSpec]) -> None:
         info.shape is not None and 0 in info.shape for info in model.outputs
     ):
         return
-    axis = empty.shape.index(0)
-    declared = next(info.shape for info in model.inputs if info.name == empty.name) or empty.shape
     raise refusal(
-        f"axis {axis} of input {empty.name!r} has size 0, and "
+        f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0, and "
         "every output is empty, so there is nothing to time",
-        hint="Export the model with another size, or an open one"
-        if isinstance(declared[axis], int)
-        else "Set a size with --ort-dims, or use real inputs (--ort-inputs)",
+        hint=advice_on_empty(model, empty.name),
     )
+
+
+def advice_on_empty(model: Model, name: str) -> str:
+    """Return what helps where an input holds nothing; no option changes a size that is fixed.
+
+    Args:
+        model: The model.
+        name: Name of the input.
+    """
+    declared = next((info.shape for info in model.inputs if info.name == name), None)
+    if declared is not None and 0 in declared:
+        return "Export the model with another size, or an open one"
+    return _SIZE_OR_VALUES
 
 
 def check_size(
@@ -83,7 +93,7 @@ def check_size(
             raise refusal(
                 f"axis {axis} of input {info.name!r} has size 0 ({how}), so there is "
                 "nothing to time",
-                hint="Set a size with --ort-dims, or use real inputs (--ort-inputs)",
+                hint=_SIZE_OR_VALUES,
             )
     element = element_of(info.type)
     count = element_count(fed)

@@ -36,9 +36,13 @@ _LOOP_S = 0.04
 #: From here on a time is said in whole minutes.
 _WHOLE_MINUTES_S = 295.0
 
+#: Share of the seconds beyond the earliest end of workers that they time on an idle machine, where
+#: nothing is known of the model: some medians are known early there. Beside other work few are.
+_UNSETTLED_ALONE = 0.6
+
 #: What comes behind the last case: the canary, which is a start of a process, its warm-up and what
 #: is timed; and figures.
-_STARTS_OF_CANARY, _CPU_SECONDS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 1.5, 1.8, 3.5
+_STARTS_OF_CANARY, _CPU_SECONDS_OF_CANARY, _CPU_SECONDS_OF_FIGURES = 1.0, 0.6, 1.2
 
 
 def costs_of(bench: Bench) -> Costs:
@@ -96,6 +100,15 @@ def load_factor() -> float:
     return max(1.0, (time.monotonic() - began_s) / (now_s - computed_s))
 
 
+def unsettled_share(load: float) -> float:
+    """Return the share of the seconds that workers time after their earliest end.
+
+    Args:
+        load: How many times as long as alone a process takes.
+    """
+    return min(1.0, _UNSETTLED_ALONE + load - 1.0)
+
+
 def _is_stored(bench: Bench) -> bool:
     return not bench.options.no_results and not bench.config.option.collectonly
 
@@ -103,6 +116,7 @@ def _is_stored(bench: Bench) -> bool:
 def countdown_of(bench: Bench) -> Countdown:
     """Return the countdown of a run whose cases are known."""
     costs, end_s = costs_of(bench), end_takes_s(bench)
+    costs.unsettled_share = unsettled_share(load_factor())
     cases = to_measure(bench)
     besides_s = making_takes_s(bench, costs)
     if bench.options.against:
@@ -158,7 +172,8 @@ def launches_take_s(expected: Expected) -> float:
 def time_words(seconds: float) -> str:
     """Return a time as people would say it: ``25 s``, ``1 min 40 s``, ``8 min``, ``2 h``."""
     if seconds < 90:
-        return f"{max(1, round(seconds))} s" if seconds < 20 else f"{5 * round(seconds / 5)} s"
+        # Five seconds are an eighth of the shortest time that is told in steps of them.
+        return f"{max(1, round(seconds))} s" if seconds < 40 else f"{5 * round(seconds / 5)} s"
     if seconds < _WHOLE_MINUTES_S:
         # A whole minute is a third of such a time.
         minutes, rest = divmod(10 * round(seconds / 10), 60)

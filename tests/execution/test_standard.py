@@ -12,12 +12,12 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Case, InputSpec, Sampling
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, OutputCheck, Placement
 from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.execution import standard
-from pytest_ortbench.schema.case_questions import ProfilePlacement
+from pytest_ortbench.schema.case_questions import CheckOutputs, ProfilePlacement
 from tests.results_factory import make_case
 
 from .clocked import ClockedLauncher, ClockedWorker
@@ -216,6 +216,10 @@ def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.Monkey
     assert " 10 " in summarise(result).missing["placement"]
 
 
+def _empty(worker: ClockedWorker, question: CheckOutputs) -> OutputCheck:  # noqa: ARG001
+    return OutputCheck(run=question.run, nonfinite=0, constant=False, digest="d", empty=True)
+
+
 @pytest.mark.parametrize(
     ("size", "path", "status"),
     [(0, "", "unsupported"), (0, "/data/x.npy", "measured"), (3, "", "measured")],
@@ -228,19 +232,33 @@ def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
     Who names an empty input in a file gets the time of the call, with a flag.
     """
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
-    monkeypatch.setattr(
-        ClockedWorker,
-        "check",
-        lambda worker, question: OutputCheck(  # noqa: ARG005
-            run=question.run, nonfinite=0, constant=False, digest="d", empty=True
-        ),
-    )
+    monkeypatch.setattr(ClockedWorker, "check", _empty)
     hint = ValueHint(kind="normal")
     spec = InputSpec(name="x", type="tensor(float)", shape=(size, 4), hint=hint, path=path)
     result = measure(replace(make_case(), inputs=(spec,)), launcher, tmp_path)
     assert result.status == status
     flagged = status == "measured"
     assert ("EMPTY" in [flag.name for flag in flags_of(result)]) == flagged
+
+
+@pytest.mark.parametrize("declared", [(0, 4), (2, 0), ("N", 4), None])
+def test_a_size_that_the_model_fixes_is_not_to_be_set(
+    declared: tuple[int | str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No option changes it: another export does."""
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    monkeypatch.setattr(ClockedWorker, "check", _empty)
+    case = make_case()
+    fed = tuple(size if isinstance(size, int) else 0 for size in declared or (0, 4))
+    model = replace(
+        case.model, inputs=(TensorInfo(name="x", type="tensor(float)", shape=declared),)
+    )
+    spec = InputSpec(name="x", type="tensor(float)", shape=fed, hint=ValueHint(kind="normal"))
+    result = measure(replace(case, model=model, inputs=(spec,)), launcher, tmp_path)
+    assert result.failure is not None
+    is_fixed = declared is not None and 0 in declared
+    assert ("--ort-dims" in result.failure.hint) != is_fixed
+    assert result.failure.hint
 
 
 def test_what_was_measured_before_a_file_changed_is_not_kept(tmp_path: Path) -> None:

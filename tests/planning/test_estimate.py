@@ -20,6 +20,11 @@ def _case(**sampling: Any) -> Case:
     return replace(make_case(), sampling=Sampling(**sampling))
 
 
+def _small(**sampling: Any) -> Case:
+    """A case whose inferences take next to no time."""
+    return replace(_case(**sampling), model=replace(make_case().model, parameters=1000))
+
+
 def _taking(case: Case, wall_s: float) -> CaseResult:
     return replace(make_result(case=case), wall_s=wall_s)
 
@@ -45,6 +50,46 @@ def test_without_a_yardstick_a_case_takes_less() -> None:
     assert costs.expected(_case()).total_s - costs.expected(three).total_s == pytest.approx(
         START_S + 5 * SHARE
     )
+
+
+def test_workers_whose_median_is_known_end_early() -> None:
+    # Two blocks of a quarter of a second each, by three workers.
+    case = _small(yardstick="off")
+    known, unknown, half = (Costs(unsettled_share=share).expected(case) for share in (0, 1, 0.5))
+    assert known.timed_s == pytest.approx(1.5)
+    assert unknown.timed_s == pytest.approx(5.0)
+    assert half.timed_s == pytest.approx((1.5 + 5.0) / 2)
+
+
+def test_one_thread_takes_twice_as_long_and_its_reference_does_not() -> None:
+    both = _case(yardstick="off", time_s=0.1)
+    one = replace(both, session=replace(both.session, intra_op_num_threads=1))
+    many = replace(both, session=replace(both.session, intra_op_num_threads=16))
+    on_both, on_one, on_many = (Costs().expected(case) for case in (both, one, many))
+    assert on_one.timed_s == pytest.approx(2 * on_both.timed_s)
+    assert on_one.reference_s == on_both.reference_s
+    assert on_many == on_both
+
+
+def test_no_worker_times_for_longer_than_was_asked_for() -> None:
+    short = _small(time_s=0.9, yardstick="off")
+    assert Costs(unsettled_share=0.0).expected(short).timed_s == pytest.approx(0.9)
+
+
+def test_a_worker_of_a_slow_model_times_all_its_seconds() -> None:
+    # A p99 takes 123 inferences of each worker, which are more than its seconds hold.
+    slow = replace(_case(), model=replace(make_case().model, parameters=4 * 10**6))
+    assert Costs(unsettled_share=0.0).expected(slow).timed_s == pytest.approx(5.0)
+
+
+def test_turns_of_a_yardstick_that_do_not_come_take_no_time() -> None:
+    case = _small()
+    without = replace(case, sampling=replace(case.sampling, yardstick="off"))
+    more_s = [
+        costs.expected(case).total_s - costs.expected(without).total_s
+        for costs in (Costs(unsettled_share=0.0), Costs())
+    ]
+    assert more_s == pytest.approx([START_S + 1.5 * SHARE, START_S + 5 * SHARE])
 
 
 def test_slow_starts_make_a_case_longer() -> None:

@@ -46,7 +46,8 @@ def _bench(cases: list[Case], *, taken: int = 0, broken: int = 0) -> Any:
     [
         (0.2, "1 s"),
         (11.4, "11 s"),
-        (33.0, "35 s"),
+        (33.4, "33 s"),
+        (43.0, "45 s"),
         (89.0, "90 s"),
         (99.0, "1 min 40 s"),
         (118.0, "2 min"),
@@ -171,6 +172,11 @@ def test_a_load_counts_as_far_as_a_process_waits_for_it(
     clock = SimpleNamespace(monotonic=lambda: now["wall"], thread_time=thread_time)
     monkeypatch.setattr(expected_time, "time", clock)
     assert expected_time.load_factor() == pytest.approx(factor, rel=0.05)
+
+
+def test_few_medians_are_known_early_beside_other_work() -> None:
+    alone, beside, busy = (expected_time.unsettled_share(load) for load in (1.0, 1.1, 4.0))
+    assert 0 < alone < beside < busy == 1.0
 
 
 def _making_bench(entries: list[Planned], folder: Path, *, kept: bool = False) -> Any:
