@@ -52,9 +52,9 @@ _LOOKED_AT = 4
 _WARM_UP_RUNS, _LONG_S, _LONG_RUNS = 20, 0.1, 5
 
 #: Multiply-accumulates a second of a small machine on two threads, and for each weight of a network
-#: on pictures those of one picture, by its size: between half and three times of what eight networks
-#: have. Of a network on tokens many weights are tables that are looked up: between half and five
-#: times of what four networks take.
+#: on pictures those of one picture, by its size: between half and three times what eight networks
+#: have. Of networks on tokens many weights are tables that are looked up: between one and five
+#: times what two small ones take.
 _MACS_A_S, _THREADS = 2e10, 2
 _PIXELS_A_USE, _TOKENS_A_USE = 200, 6
 

@@ -216,7 +216,7 @@ def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.Monkey
     assert " 10 " in summarise(result).missing["placement"]
 
 
-def _empty(worker: ClockedWorker, question: CheckOutputs) -> OutputCheck:  # noqa: ARG001
+def _empty(worker: ClockedWorker, question: CheckOutputs) -> OutputCheck:
     return OutputCheck(run=question.run, nonfinite=0, constant=False, digest="d", empty=True)
 
 

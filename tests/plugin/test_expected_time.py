@@ -225,3 +225,67 @@ def test_a_countdown_knows_what_is_made_first(tmp_path: Path) -> None:
     costs = Costs()
     besides = Countdown(costs, [(case, ())], besides_s={case.key: 7.0})
     assert besides.left_s == pytest.approx(Countdown(costs, [(case, ())]).left_s + 7.0)
+
+
+def _asked(parameters: int, size_bytes: int, shape: tuple[int, ...], **sampling: Any) -> Case:
+    """A case of a model of the CPU provider, with tokens where its input has two axes."""
+    case = make_case()
+    kind = "tensor(int64)" if len(shape) == 2 else "tensor(float)"
+    return replace(
+        case,
+        model=replace(case.model, parameters=parameters, size_bytes=size_bytes),
+        variant=replace(case.variant, size_bytes=size_bytes),
+        inputs=(replace(case.inputs[0], shape=shape, type=kind),),
+        sampling=Sampling(**sampling),
+    )
+
+
+def _on_threads(case: Case, threads: int) -> Case:
+    session = replace(case.session, intra_op_num_threads=threads)
+    return replace(case, session=session, knobs={"threads": str(threads)})
+
+
+_TAGGER = (1_548_564, 6_200_000)
+_DETECTOR = _asked(2_453_416, 9_930_000, (1, 3, 736, 736), time_s=3.0)
+
+#: What runs took on two idle CPUs, by their journals: cases, whether a file of a precision was
+#: made, whether a page was written; seconds of the cases with that file, and of canary and figures.
+_RECORDED = [
+    ([_asked(*_TAGGER, (1, 128))], False, False, 7.25, 2.02),
+    ([_asked(*_TAGGER, (size, 128)) for size in (1, 8)], False, True, 15.04, 2.81),
+    ([_asked(*_TAGGER, (size, 128)) for size in (1, 8)], False, True, 18.38, 2.81),
+    ([_asked(*_TAGGER, (1, 128), time_s=2.0)] * 2, True, False, 10.58, 1.86),
+    ([_on_threads(_DETECTOR, threads) for threads in (1, 2)], False, False, 51.63, 2.02),
+]
+
+
+@pytest.mark.parametrize(("cases", "is_made", "has_page", "cases_s", "end_s"), _RECORDED)
+def test_what_is_said_beforehand_is_within_a_quarter_of_what_runs_took(
+    cases: list[Case],
+    is_made: bool,
+    has_page: bool,
+    cases_s: float,
+    end_s: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(expected_time, "load_factor", lambda: 1.0)
+    made = [None, *[_converted() if is_made else None] * (len(cases) - 1)]
+    entries = [
+        Planned(case=replace(case, batch=number + 1), conversion=conversion)
+        for number, (case, conversion) in enumerate(zip(cases, made, strict=True))
+    ]
+    bench = _making_bench(entries, tmp_path)
+    bench.session.launcher.start_s = {}
+    bench.passes = {}
+    bench.machine = None
+    bench.config = SimpleNamespace(option=SimpleNamespace(collectonly=False))
+    bench.options = SimpleNamespace(
+        no_results=False,
+        results=tmp_path / "results",
+        plots=None,
+        html=tmp_path / "report.html" if has_page else None,
+        against=None,
+    )
+    said_s = expected_time.countdown_of(bench).left_s
+    assert said_s / (cases_s + end_s) == pytest.approx(1.0, abs=0.25)
