@@ -154,9 +154,11 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     if not failing:
         if not asked.metric:
             raise UsageError(
-                f"no gate failed for {asked.case} in {run.run_id}",
+                f"nothing got worse for {asked.case!r} in the run {run.run_id}, so there is "
+                "nothing to accept",
                 place="accept",
-                hint="Name the run whose gate failed (--run=RUN), or the metric (--metric=NAME)",
+                hint="Name the run that failed with --run=RUN. To accept a change that no run "
+                "found yet, add --metric=NAME",
             )
         return [asked]
     if asked.metric:
@@ -192,7 +194,9 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
             f"{asked.case!r} matches no case of {run.run_id}",
             place="accept",
             hint=did_you_mean(
-                asked.case, case_ids | models, "Write whole parts of an id, or a glob: '*net*'"
+                asked.case,
+                case_ids | models,
+                "Write the name of a model, the id of a case, or a pattern such as '*net*'",
             ),
         )
     return [result for result in run.gate if asked.fits(result.case_id, result.runtime, case_ids)]
@@ -232,12 +236,10 @@ def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
     say(f"in {path}: commit it with the change that it is about")
     for entry in entries:
         if entry.worse_by is None and not entry.model and entry.metric != "removed":
-            accepted = (
-                f"{entry.metric}, however much" if entry.metric else "everything, however much"
-            )
+            worse = entry.metric or "every metric"
             warn(
-                f"note: no run says how much worse it is, so {entry.case} is accepted in "
-                f"{accepted}; --worse-by=8% or --run=RUN sets a limit"
+                f"note: no run says how much worse {entry.case} is, so {worse} may get worse by "
+                "any amount. To set a limit, add --worse-by=8% or --run=RUN"
             )
     return ExitCode.FINE
 

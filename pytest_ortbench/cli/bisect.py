@@ -83,7 +83,9 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     specs = expand_range(text, place=place) or split_list((text,), place=place)
     if len(specs) < 2:
         raise UsageError(
-            f"{text!r} names only one runtime", place=place, hint="Write NAME==1.20.1..1.32.0"
+            f"{text!r} names one runtime, but a bisection needs two or more",
+            place=place,
+            hint="Write a range of versions, e.g. onnxruntime==1.20.1..1.32.0",
         )
     chosen = session.choose_runtimes(specs, place=place)
     for label, failure in chosen.failures.items():
@@ -91,9 +93,10 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
     if len(usable) < 2:
         raise UsageError(
-            "a bisection needs two runtimes that start, and fewer than two do",
+            f"a bisection needs two runtimes that start, but only {len(usable)} of "
+            f"{len(chosen.runtimes)} does",
             place=place,
-            hint="The notes above say why. Name other runtimes, e.g. NAME==1.20.1..1.32.0",
+            hint="The notes above say why. Name other versions, e.g. onnxruntime==1.20.1..1.32.0",
         )
     return usable
 

@@ -99,7 +99,7 @@ def first_line_of(key: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9-]*", key):
         raise UsageError(
-            f"{key!r} is not a key: only letters, digits and '-' can stand in one",
+            f"{key!r} can't be a key, which has only letters, digits and '-'",
             place="--key",
             hint="Write e.g. --key=linux",
         )

@@ -266,7 +266,11 @@ def _refuse_pdf(output: Path | None, terms: Terms | None) -> None:
             "'ortbench report RUN RUN --one-page'",
         )
     if output is None:
-        raise UsageError("a PDF needs a file", place="compare", hint="Add --output=decision.pdf")
+        raise UsageError(
+            "a PDF is written to a file, but no file is named",
+            place="--format=pdf",
+            hint="Add --output=decision.pdf",
+        )
 
 
 def _purchase(costs: Procurement, facts: Sequence[RunFacts], output: Path) -> int:
@@ -303,18 +307,26 @@ def terms_of(
         UsageError: if the table, or what is beside it, says nothing sensible.
     """
     if machines is None:
-        if any(value is not None for value in (rate, mix, p99, years, spare)):
+        options = {
+            "--rate": rate,
+            "--mix": mix,
+            "--p99": p99,
+            "--years": years,
+            "--spare": spare,
+        }
+        given = [option for option, value in options.items() if value is not None]
+        if given:
             raise UsageError(
-                "--rate, --mix, --p99, --years and --spare apply to the cost of machines",
-                place="compare",
-                hint="Add the table of prices: --machines=machines.toml",
+                "this is for the cost of machines, but no table of prices is given",
+                place=", ".join(given),
+                hint="Add the table with --machines=machines.toml",
             )
         return None
     if rate is not None and mix is not None:
         raise UsageError(
             "--rate and --mix are both given",
             place="compare",
-            hint="Leave out --rate: the rate of a mix is the sum of its models' rates",
+            hint="Leave out --rate. The rate is the sum of the rates in --mix",
         )
     try:
         text = machines.read_text(encoding="utf-8")
@@ -341,14 +353,14 @@ def terms_of(
         if terms.p99_s is None:
             option = "--mix" if mix is not None else "--rate" if rate is not None else machines
             raise UsageError(
-                "a rate is given without a limit for its p99",
+                "a rate is given without a limit for the p99 latency",
                 place=str(option),
                 hint="Add e.g. --p99=50ms",
             )
         raise UsageError(
-            "a limit for p99 is given without a rate",
+            "a limit for the p99 latency is given without a rate of requests",
             place=str(machines) if p99 is None else "--p99",
-            hint="Add e.g. --rate=500, or --mix=det:40/s,rec:120/s for several models",
+            hint="Add e.g. --rate=500/s, or for several models --mix=det:40/s,rec:120/s",
         )
     return terms
 
@@ -378,9 +390,9 @@ def load_facts(
     """
     if len(runs) > MOST_RUNS:
         raise UsageError(
-            f"{len(runs)} runs are too many. At most {MOST_RUNS} can be compared",
+            f"{len(runs)} runs are named, but at most {MOST_RUNS} can be compared",
             place="compare",
-            hint="'ortbench export' writes the rows of any number of runs",
+            hint="Name fewer runs, or write the rows of all of them with 'ortbench export'",
         )
     conditions = [parse_condition(text) for text in filters]
     facts_of: dict[str, RunFacts] = {}

@@ -92,7 +92,11 @@ def command(
 
 def _document(runs: Sequence[Run], output: Path | None) -> int:
     if len(runs) != 1:
-        raise UsageError("a document contains one run", place="--format=run", hint="Name one RUN")
+        raise UsageError(
+            f"this format holds one run, but {len(runs)} are named",
+            place="--format=run",
+            hint="Name one RUN",
+        )
     text = encode_run(runs[0]).decode()
     if output is None:
         write(text)

@@ -34,12 +34,16 @@ def _earlier_folder(tag: str, results: Path, record: str) -> Path:
         tags = sorted(path.parent.name for path in parent.glob(f"*/{record}"))
         if not tags:
             raise UsageError(
-                f"{str(parent)!r} holds no run of a fleet", place="--resume", hint="Leave it out"
+                f"the folder {str(parent)!r} contains no earlier run",
+                place="--resume",
+                hint="Start a new run: leave --resume out",
             )
         tag = tags[-1]
     if not _TAG.match(tag):
         raise UsageError(
-            f"{tag!r} is no tag", place="--resume", hint=f"One is a folder of {parent}"
+            f"{tag!r} can't be the name of an earlier run",
+            place="--resume",
+            hint=f"Write the name of a folder in {parent}, or 'latest'",
         )
     return parent / tag
 
@@ -73,6 +77,6 @@ def new_or_earlier(
         raise UsageError(
             f"{folder.name} ran with other arguments: {' '.join(earlier.arguments)}",
             place="--resume",
-            hint="Leave them out, or start a new run without --resume",
+            hint="Leave the arguments after -- out, or start a new run without --resume",
         )
     return replace(earlier, tag=folder.name)

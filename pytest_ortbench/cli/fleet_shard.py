@@ -119,11 +119,14 @@ def shard_fleet(
 def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certificates | None:
     if ca and cert and key:
         return Certificates(ca=ca, cert=cert, key=key)
-    if ca or cert or key:
+    given = {"--tls-ca": ca, "--tls-cert": cert, "--tls-key": key}
+    missing = [option for option, file in given.items() if not file]
+    if len(missing) < len(given):
         raise UsageError(
-            "one of the certificates is missing",
+            f"TLS needs three files, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not given",
             place="ortbench fleet shard",
-            hint="Name --tls-ca, --tls-cert and --tls-key, all three",
+            hint="Give --tls-ca, --tls-cert and --tls-key, or none of them",
         )
     return None
 

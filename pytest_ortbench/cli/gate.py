@@ -137,18 +137,23 @@ def command(
     """
     if self_test:
         if runs:
-            raise UsageError("--self-test takes no runs", hint="Leave the runs out")
+            raise UsageError(
+                f"the self-test takes no runs, but {len(runs)} {'is' if len(runs) == 1 else 'are'} "
+                "named",
+                place="--self-test",
+                hint="Leave the runs out",
+            )
         of_kind = _stored_self_test if stored else _self_test
         return of_kind(minutes, resume, models or _MODELS, threads, file)
     if stored:
         raise UsageError(
-            "--stored is an option of the self-test, and no self-test is asked for",
-            place="gate",
-            hint="Write 'ortbench gate --self-test --stored'",
+            "this option is for the self-test only",
+            place="--stored",
+            hint="Write 'ortbench gate --self-test --stored', or leave --stored out",
         )
     if len(runs) != 2:
         raise UsageError(
-            f"a gate compares two runs, but the number of runs given is {len(runs)}",
+            f"a gate compares two runs, but {len(runs)} {'is' if len(runs) == 1 else 'are'} named",
             place="gate",
             hint="Write 'ortbench gate BASELINE CONTENDER'",
         )

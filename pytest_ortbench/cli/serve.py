@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.units import parse_duration
-from pytest_ortbench.planning.axes import parse_dims
+from pytest_ortbench.planning.axes import parse_dims, split_list
+from pytest_ortbench.planning.providers import split_specs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.planning.served_apps import path_name, required_name
 from pytest_ortbench.serving.service import ServiceLimits
@@ -137,12 +139,8 @@ def command(
         callers=callers,
     )
     drain_s = parse_duration(drain, place="--drain")
-    if "," in precision:
-        raise UsageError(
-            f"{precision!r} names several precisions, and a service runs one",
-            place="--precision",
-            hint=f"Write one, e.g. --precision={precision.partition(',')[0]}",
-        )
+    _refuse_several("--provider", split_specs(provider, place="--provider"))
+    _refuse_several("--precision", split_list(precision, place="--precision"))
     named = path_name(model) if name is None else required_name(name, place="--name")
     request = PlanRequest(
         models=(model,),
@@ -176,12 +174,30 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
         UsageError: if there are several, or none.
         WorkerError: if it can't run, or its file can't be made.
     """
-    entries = session.plan(request).entries
-    if len(entries) != 1:
+    plan = session.plan(request)
+    if not plan.entries:
+        reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            f"it stands for {len(entries)} cases, and one can be served", place="ortbench serve"
+            f"{request.models[0]!r} can't be served: {reasons}",
+            place="MODEL",
+            hint="Name a provider and a precision that can run the model",
         )
-    return session.prepare(entries[0])
+    if len(plan.entries) > 1:
+        raise UsageError(
+            f"{request.models[0]!r} stands for {len(plan.entries)} cases, but a service runs one",
+            place="MODEL",
+            hint="Name one model file, one provider and one size of each dimension",
+        )
+    return session.prepare(plan.entries[0])
+
+
+def _refuse_several(option: str, names: Sequence[str]) -> None:
+    if len(names) > 1:
+        raise UsageError(
+            f"{', '.join(names)} are {len(names)} values, but a service runs one",
+            place=option,
+            hint=f"Write e.g. {option}={names[0]}",
+        )
 
 
 def _doubled(session: Session, request: PlanRequest) -> Case | None:

@@ -52,7 +52,9 @@ def command(run: str, once: bool, port: int | None, results: Path) -> int:
     if port is not None:
         if once:
             raise UsageError(
-                "a page stays until Ctrl-C", place="--http", hint="Leave out '--once' or '--http'"
+                "--once ends at once, but the page of --http stays until Ctrl-C",
+                place="--once, --http",
+                hint="Leave out one of the two",
             )
         return _serve(lambda: _path(run, results), port)
     path = _path(run, results)
@@ -136,9 +138,9 @@ def _serve(find: Callable[[], Path], port: int) -> int:
         server = ThreadingHTTPServer(("127.0.0.1", port), _handler(find))
     except OSError as error:
         raise UsageError(
-            f"port {port} can't be listened on: {error.strerror or error}",
+            f"the port {port} can't be used: {error.strerror or error}",
             place="--http",
-            hint="Choose another one, or 0 for a free one",
+            hint="Choose another port, or 0 for any free one",
         ) from error
     try:
         say(f"http://127.0.0.1:{server.server_port}/ shows the run; Ctrl-C ends it")

@@ -16,7 +16,8 @@ Every message shows the value, the place, the rule and the next step. Only the o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -124,6 +125,9 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
         more: A further sentence of the hint.
     """
     words = sorted(set(known))
+    first = first_of_several(value, words)
+    if first:
+        return f"Write only one, e.g. {first}"
     near = nearest(value, words)
     if near:
         return f"Did you mean {near!r}? {more}".rstrip()
@@ -140,6 +144,12 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
     near = nearest(value, words)
     guess = f"Did you mean {near!r}? " if near else ""
     return f"{guess}Known: {', '.join(words)}" if words else "None are known"
+
+
+def first_of_several(value: str, words: Sequence[str]) -> str:
+    """Return the first of several known words that are written as one; empty for any other text."""
+    written = re.findall(r"[^\s,;]+", value)
+    return written[0] if len(written) > 1 and set(written) <= {*words} else ""
 
 
 def nearest(value: str, words: Iterable[str], cutoff: float = 0.6) -> str:

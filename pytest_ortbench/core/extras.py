@@ -33,7 +33,7 @@ def refuse_without(module: str, extra: str, *, place: str) -> None:
     """
     if not is_installed(module):
         raise UsageError(
-            f"the package {module!r} is needed, and it is not installed",
+            f"the package {module!r} is needed, but is not installed",
             place=place,
             hint=install_command(extra),
         )

@@ -111,8 +111,8 @@ _STANDARD: tuple[FlagKind, ...] = (
         "IDLE-LINK",
         "notes",
         "a link of the chain of providers ran no computing node",
-        "The lines of the chain say whether an earlier link took the nodes, and which order gives "
-        "this link some. Without such an order, leave the link out.",
+        "See the lines about the chain. If they name an order in which this link runs nodes, use "
+        "that order. If not, leave the link out.",
     ),
     flag_kind(
         "SOFTWARE",
@@ -163,7 +163,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "DRIFT",
         "notes",
         "latency rose or fell steadily, from worker to worker and within each worker",
-        "Wait until the machine is quiet or thermally stable.",
+        "Measure again when the machine is quiet and its temperature is steady.",
     ),
     flag_kind(
         "NEIGHBOUR",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pytest_ortbench.core.errors import nearest
+from pytest_ortbench.core.errors import first_of_several, nearest
 from pytest_ortbench.core.metric import FROM_ZERO, Metric, Reach, metric
 from pytest_ortbench.core.placing import placed
 from pytest_ortbench.passes.registry import PASSES
@@ -304,13 +304,15 @@ def metric_hint(written: str, more: Iterable[str] = ()) -> str:
     """
     others = list(more)
     known = [*others, *METRICS]
+    first = first_of_several(written, known)
+    if first:
+        return f"Write only one, e.g. {first}"
     near = _other_word(written) or _with_part(written, known) or nearest(written, known)
     if near:
         return f"Did you mean {near!r}?"
     listed = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
     return (
-        f"Known are e.g. {listed}; all {len(METRICS)} metrics are listed in "
-        "docs/reference/metrics.md, and 'ortbench export' has them as columns"
+        f"Known are e.g. {listed}. 'ortbench export RUN' has all {len(METRICS)} metrics as columns"
     )
 
 

@@ -45,7 +45,9 @@ def read_flag(written: OptionText) -> bool:
 def read_plain_text(written: OptionText) -> str:
     """Read a text that is not empty."""
     if not written.last.strip():
-        raise UsageError("the value is empty", place=written.place, hint="Leave the option out")
+        raise UsageError(
+            "the value is empty", place=written.place, hint="Write a value, or leave the option out"
+        )
     return written.last.strip()
 
 

@@ -72,4 +72,4 @@ def refuse_unfitting(
     if not misfits or not place.startswith("-"):
         return [f"{place}: {text}" for text in misfits]
     shown = ", ".join(list(case_ids)[:_LISTED]) + (", …" if len(case_ids) > _LISTED else "")
-    raise UsageError(misfits[0], place=place, hint=f"Cases: {shown}")
+    raise UsageError(misfits[0], place=place, hint=f"The cases are {shown}")

@@ -278,8 +278,8 @@ def supplied_by(alias: str) -> str:
         return f"{what} {kind.name}; {kind.elsewhere}"
     first, *others = kind.distributions
     more = f" (or {', '.join(others)})" if others else ""
-    needs = f"; it needs {kind.source}" if kind.source else ""
+    needs = f". The provider needs {kind.source}" if kind.source else ""
     return (
-        f"{kind.name} is in {first}{more}: --ort-runtimes={first} makes an environment with it and "
-        f"measures there{needs}"
+        f"{kind.name} is in the package {first}{more}. Add --ort-runtimes={first} to install the "
+        f"package in an environment of its own and measure there{needs}"
     )

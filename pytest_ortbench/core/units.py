@@ -72,14 +72,14 @@ def parse_amount(text: str, unit: str, *, place: str, of: str = "this value") ->
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
-        raise UsageError(f"{text!r} is not finite", place=place, hint="Write a smaller number")
+        raise UsageError(f"{text!r} is too large", place=place, hint="Write a smaller number")
     return value
 
 
 def _with_a_unit(number: str, fitting: Sequence[str]) -> str:
     if len(fitting) > 1:
-        return f"Write one of {', '.join(fitting)}"
-    return f"Write {number} {fitting[0]}" if fitting else f"Write {number} alone"
+        return f"Write {number} with one of the units {', '.join(fitting)}"
+    return f"Write {number} {fitting[0]}" if fitting else f"Write {number} without a unit"
 
 
 def has_unit(text: str) -> bool:

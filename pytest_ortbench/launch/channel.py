@@ -20,7 +20,7 @@ A = TypeVar("A")
 #: A wrapper's banner is a few lines; a command that prints on and on is no worker.
 _NOISE_LIMIT = 1 << 20
 _NOISE_KEPT = 2000
-_TOO_MUCH = f"over {_NOISE_LIMIT} bytes that are no frames"
+_TOO_MUCH = f"over {_NOISE_LIMIT} bytes of other output"
 
 
 class Garbage(Exception):

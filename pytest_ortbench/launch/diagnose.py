@@ -86,7 +86,9 @@ _AXES = re.compile(
 def _axes(evidence: Evidence) -> Failure | None:
     if evidence.refusal.error != "ValueError" or not _AXES.search(evidence.refusal.text):
         return None
-    return failure_of(evidence, "unsupported", "an output has more axes than an array of numpy can")
+    return failure_of(
+        evidence, "unsupported", "an output has more axes than an array of numpy can have"
+    )
 
 
 def _import(evidence: Evidence) -> Failure | None:
@@ -108,15 +110,15 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             f"{text}: another distribution of ONNX Runtime was installed over it, or removed",
-            "Uninstall every distribution of onnxruntime, and install one again",
+            "Uninstall all of them (pip list shows the packages onnxruntime…), and install one",
         )
     if refusal.error == "NumpyMismatch":
         return failure_of(
             evidence,
             "unavailable",
             text,
-            "Install numpy<2 beside it (--ort-runtimes=…+numpy==1.26.4), or a build for numpy 2, "
-            "which ONNX Runtime's own are since 1.19",
+            "Use ONNX Runtime 1.19 or newer, or an older numpy, e.g. "
+            "--ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
         )
     if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
         numpy = f"numpy {refusal.numpy}" if refusal.numpy else "the installed numpy"
@@ -124,8 +126,8 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             f"ONNX Runtime can't be imported with {numpy}: {text or refusal.error}",
-            "Install a numpy that this ONNX Runtime was built for: numpy<2 before 1.19, and for "
-            "some builds of others (--ort-runtimes=…+numpy==1.26.4)",
+            "Install a numpy that this ONNX Runtime was built for. Before version 1.19 this is "
+            "numpy 1, e.g. --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
         )
     return failure_of(evidence, "unavailable", f"ONNX Runtime can't be imported: {text}", "")
 
@@ -161,15 +163,14 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 "error",
                 f"{libraries} is not a library of custom operators, since RegisterCustomOps is "
                 "missing in it",
-                "Name the library of the custom operators with --ort-custom-ops",
+                "Give --ort-custom-ops the library that registers the operators",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return failure_of(
                 evidence,
                 "error",
-                f"a library that {libraries} needs is missing: {readable(text)}",
-                "Pass --ort-custom-ops an absolute path to a library whose own dependencies are "
-                "installed",
+                f"{libraries}, or a library that it needs, is missing: {readable(text)}",
+                "Install the library that the message names, or correct --ort-custom-ops",
             )
         return failure_of(evidence, "error", readable(text), "Check the file of --ort-custom-ops")
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
@@ -178,12 +179,13 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     domain, operator = match.groups()
     if domain == _OWN_DOMAIN:
         hint = (
-            f"Use a newer ONNX Runtime, or another build of it: {domain} is its own operator domain"
+            "Use a newer ONNX Runtime or another build: the operators of this domain come with "
+            "ONNX Runtime"
         )
     else:
         hint = f"Load the library that has {domain} with --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":
-        hint += " (pip install onnxruntime-extensions provides it)"
+        hint += ". 'pip install onnxruntime-extensions' installs that library"
     return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
         evidence,
         "unsupported",
@@ -292,15 +294,15 @@ def _files(evidence: Evidence) -> Failure | None:
             evidence,
             "error",
             readable(text),
-            f"{linked[1]} is a link to a file outside the model's folder, which ONNX Runtime does "
-            "not follow: put the file itself there",
+            f"{linked[1]} is a link to a file outside the model's folder, and ONNX Runtime does "
+            "not follow such links. Replace the link by the file",
         )
     if "External data path" in text or "external data" in text.lower():
         return failure_of(
             evidence,
             "error",
             readable(text),
-            "External data must be in the model's folder or below it",
+            "Put the external data into the model's folder or a folder in it",
         )
     return None
 

@@ -8,8 +8,8 @@ from pytest_ortbench.core.precision import BASE
 from pytest_ortbench.launch.evidence import Evidence, failure_of
 
 _HINT = (
-    "Use a newer ONNX Runtime there, or leave out this precision for it: the model's own file "
-    "does not need that"
+    "Use a newer ONNX Runtime, or leave this precision out. The fault is in the converted file, "
+    "not in the model's own"
 )
 
 

@@ -83,11 +83,10 @@ def problem_of_plugin(name: str, text: str) -> str:
 #: What plug-ins need that the compiled provider does not. *Seen* with onnxruntime-ep-openvino 1.8.1
 #: on an AMD CPU, and with onnxruntime-ep-webgpu 0.4.0 on a machine without a GPU.
 _OF_PLUGINS = {
-    "openvino": "OpenVINO's plug-in offers Intel's devices only; the provider that is compiled "
-    "into onnxruntime-openvino runs on other x86 CPUs too",
-    "webgpu": "The plug-in is offered for GPUs that ONNX Runtime finds on the system; the provider "
-    "that is compiled into onnxruntime-webgpu runs on a device in software, too ('ortbench doctor' "
-    "tells how)",
+    "openvino": "The plug-in of OpenVINO runs on Intel's devices only. For other x86 CPUs, use "
+    "--ort-runtimes=onnxruntime-openvino",
+    "webgpu": "The plug-in of WebGPU runs only on a GPU that ONNX Runtime finds. For a device in "
+    "software, use --ort-runtimes=onnxruntime-webgpu; 'ortbench doctor' tells how",
 }
 
 
@@ -122,7 +121,10 @@ def no_adapter(evidence: Evidence) -> Failure | None:
     if manifest is not None:
         path = manifest.group("path").strip()
         message += f"; the driver's manifest {path} does not exist"
-        hint = f"Correct or unset {' or '.join(MANIFEST_VARIABLES)}; 'ortbench doctor' says how"
+        hint = (
+            f"Correct or unset the variable {' or '.join(MANIFEST_VARIABLES)}. 'ortbench doctor' "
+            "tells how"
+        )
         return failure_of(evidence, "unavailable", message, hint)
     return failure_of(evidence, "unavailable", message, _supplier(evidence))
 
@@ -221,8 +223,8 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     device = next(iter(told), provider.device) or "the requested device"
     return case_failure(
         f"OpenVINO could not compile the model for {device} and runs the model on the CPU instead",
-        "With --ort-session-option=session.disable_cpu_ep_fallback=1 the case fails with "
-        "OpenVINO's reason. --ort-providers=openvino:CPU measures the CPU",
+        "To see OpenVINO's reason, add --ort-session-option=session.disable_cpu_ep_fallback=1. To "
+        "measure the CPU, write --ort-providers=openvino:CPU",
         kind="fallback",
         phase="session",
     )
@@ -231,13 +233,11 @@ def left_device(log: str, provider: Provider) -> Failure | None:
 def _library_failure(evidence: Evidence, library: str) -> Failure:
     product = implied_by(library)
     needs = f" ({product})" if product else ""
-    where = "install it and make sure that the loader finds it (LD_LIBRARY_PATH)"
+    hint = f"Install {product or library}, and add its folder to LD_LIBRARY_PATH if it is not found"
     if library.startswith("libvulkan.so"):
-        where += "; Debian and Ubuntu: apt-get install libvulkan1"
-    missing = re.sub("^the ", "The ", product or library)
-    hint = f"{missing} is missing: {where}"
+        hint = f"Install {product}: on Debian and Ubuntu 'apt-get install libvulkan1'"
     if product.startswith(("CUDA", "cuDNN")):
-        hint += "; pip install onnxruntime-gpu[cuda,cudnn] installs it where the driver exists"
+        hint += ". With the NVIDIA driver in place: pip install onnxruntime-gpu[cuda,cudnn]"
     name = evidence.provider.name if evidence.provider else "the provider"
     return failure_of(
         evidence, "unavailable", f"{name} needs {library}{needs}, which is not installed here", hint
@@ -272,7 +272,7 @@ def _supplier(evidence: Evidence) -> str:
     kind = BY_NAME.get(evidence.provider.name)
     if kind is None or not kind.source:
         return supplied_by(evidence.provider.alias) if kind is not None and kind.elsewhere else ""
-    return f"It needs {kind.source}"
+    return f"The provider needs {kind.source}"
 
 
 #: In the order in which they are asked.

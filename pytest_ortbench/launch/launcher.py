@@ -418,7 +418,10 @@ class ArenaProofs:
         if not case.session.sets_arena:
             return None
         if case.provider.name != CPU:
-            reason = f"the arena is that of the CPU, and the provider is {case.provider.alias}"
+            reason = (
+                "arena_extend_strategy and arena_initial_chunk_bytes are options of the CPU's "
+                f"memory, but the provider is {case.provider.alias}"
+            )
         else:
             label = case.runtime.label
             if label not in self._unproven:
@@ -436,13 +439,16 @@ class ArenaProofs:
         for strategy in ("kNextPowerOfTwo", "kSameAsRequested"):
             taken = self._ask(TakeChunk(strategy=strategy, chunk_bytes=CHUNK_BYTES), runtime)
             if taken.risen_bytes is None:
-                return f"no effect of an arena can be proven here: {taken.reason}"
+                return (
+                    "whether arena_extend_strategy and arena_initial_chunk_bytes have an effect "
+                    f"can't be seen here: {taken.reason}"
+                )
             rises.append(taken.risen_bytes)
         whole, exact = rises
         if whole < CHUNK_BYTES:
-            return "sessions of this ONNX Runtime don't use the arena that they are given"
+            return "this ONNX Runtime ignores arena_initial_chunk_bytes"
         if exact >= CHUNK_BYTES:
-            return "this ONNX Runtime's arena grows alike by either strategy"
+            return "this ONNX Runtime ignores arena_extend_strategy"
         return ""
 
 

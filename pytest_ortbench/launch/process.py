@@ -247,13 +247,14 @@ class WorkerProcess:
         except Overweight:
             self._give_up("out_of_memory", self._over_limit(), _SMALLER_OR_MORE, tells_phase=True)
         except Garbage as error:
-            self._give_up("error", f"the worker's channel contains {error}", self._noise())
+            message = f"the measured process sent no valid answer: {error}"
+            self._give_up("error", message, self._noise())
         except HungUp:
             self._explain_end()
 
     def _explain_end(self) -> NoReturn:
         if not self._ended(_ENDING_S):
-            message = f"closed its channel while {_doing(self.phase)}"
+            message = f"the measured process stopped answering while {_doing(self.phase)}"
             self._give_up("crash", message, tells_phase=True)
         limited = self._limit is not None and self._limit.killed()
         how = self._finish()
@@ -268,7 +269,7 @@ class WorkerProcess:
                 "unavailable", message, HINT, tells_phase=True, tells_signal=True
             )
         elif self.phase == "start" and not how.signal:
-            message = f"the interpreter did not become a worker: it {how}"
+            message = f"the runtime's Python ended before it could measure: it {how}"
             failure = self._failure("error", message, self._noise())
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
@@ -331,7 +332,7 @@ class WorkerProcess:
 
     def _noise(self) -> str:
         noise = self._channel.noise.strip()
-        return f"It printed: {noise[-200:]!r}" if noise else ""
+        return f"The process printed: {noise[-200:]!r}" if noise else ""
 
     def _ended(self, timeout_s: float) -> bool:
         """Wait until the process ended, unreaped where possible: its group id stays ours."""
@@ -436,10 +437,11 @@ _SMALLER_OR_MORE = "Use a smaller batch size or shape, or raise --ort-memory-lim
 
 #: What a signal usually means, as the next step.
 _HINTS = {
-    "SIGKILL": "Something outside killed it; if it was the kernel, dmesg shows it",
-    "SIGILL": "The runtime was built for another CPU than this one",
-    "SIGSEGV": "A fault in native code; try another version of the runtime or provider",
-    "SIGABRT": "Native code aborted; see the log",
+    "SIGKILL": "Another program or the kernel killed the process. If it was the kernel, 'dmesg' "
+    "shows it",
+    "SIGILL": "Use a build of ONNX Runtime that is made for this CPU",
+    "SIGSEGV": "Try another version of ONNX Runtime or the provider: the fault is in native code",
+    "SIGABRT": "Read the log to see why native code aborted",
 }
 
 

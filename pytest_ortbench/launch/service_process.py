@@ -221,7 +221,7 @@ def _require_free(port: int) -> None:
         socket.create_server((_HOST, port)).close()
     except OSError as error:
         raise case_error(
-            f"port {port} of loopback can't be had: {error}",
+            f"the port {port} of {_HOST} can't be used: {error}",
             "Choose another port: --ort-serve-port=PORT",
             kind="unavailable",
             phase="start",
@@ -267,7 +267,9 @@ class Services:
             running[1].close()
         if not runtime.shares_files:
             raise case_error(
-                f"a service is started on this machine, and {runtime.label} is another",
+                f"the service is started on this machine, but the runtime {runtime.label!r} is not "
+                "on it",
+                "Measure the service with runtimes of this machine only",
                 kind="unavailable",
                 phase="start",
             )

@@ -170,10 +170,10 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             for name, each in takes.items()
         )
         raise UsageError(
-            f"the requested passes take about {clock_words(total_s)} ({listed}), more than the "
-            f"budget of {clock_words(budget.total_s)}",
+            f"the budget is {clock_words(budget.total_s)}, but what is requested beside the "
+            f"latency takes about {clock_words(total_s)} ({listed})",
             place=place,
-            hint="Raise --ort-budget, or request fewer cases or passes",
+            hint="Raise --ort-budget, request fewer cases, or leave some of these measurements out",
         )
 
 

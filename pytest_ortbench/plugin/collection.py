@@ -176,8 +176,8 @@ class Collection:
             specs = [spec for specs in offered for spec in texts_of_specs(specs)]
         except TypeError as error:
             raise UsageError(
-                f"the hook did not return a list of models ({error})",
-                place="the hook pytest_ortbench_models",
+                f"the hook returned no list of models: {error}",
+                place="pytest_ortbench_models",
                 hint="Return a list of strings or paths",
             ) from error
         return placed_specs(specs, (self._config.rootpath,))
@@ -197,9 +197,9 @@ class Collection:
             raise MarkerError(
                 "no model is set for this test",
                 place=definition.nodeid,
-                hint="Write @pytest.mark.ortbench(models=['model.onnx']) above the test. For all "
-                "tests, use --ort-models=PATH, the ini key ort_models or files in models/. A test "
-                "that makes its own model calls ortbench.measure(path)",
+                hint="Write @pytest.mark.ortbench(models=['model.onnx']) above the test, or name "
+                "the model for all tests with --ort-models=model.onnx. A test that makes a model "
+                "itself passes the model to ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)

@@ -195,8 +195,8 @@ def refuse_endless(bench: Bench) -> None:
             f"{counted(len(cases), 'case')} would take about {time_words(expected_s)}, but a run "
             f"may take at most {_MOST_S / 3600:g} h",
             place="the requested cases",
-            hint="Request fewer values, lower --ort-time or --ort-workers, or measure a part with "
-            "-k and the rest with --ort-resume",
+            hint="Request fewer models, providers, precisions or sizes, or lower --ort-time or "
+            "--ort-workers",
         )
 
 

@@ -111,8 +111,9 @@ def ortbench(request: pytest.FixtureRequest) -> OrtBench:
     bench = Bench.of(request.config)
     if planned is None and not bench.collection.makes_models(request.node):
         raise pytest.UsageError(
-            f"{request.node.nodeid}: the fixture 'ortbench' is requested at run time or by another "
-            "fixture, where it has no case. Add 'ortbench' to the arguments of the test function"
+            f"{request.node.nodeid}: another fixture or request.getfixturevalue asks for the "
+            "fixture 'ortbench', but only the test function itself gets a case to measure. Add "
+            "'ortbench' to the arguments of the test function"
         )
     entries = () if planned is None else (planned,)
     taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)

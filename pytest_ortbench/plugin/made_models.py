@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 #: A message of protobuf is not larger.
 _MOST_BYTES = 2**31 - 1
 
+_NAMED = "Give each model a name of its own, e.g. ortbench.measure(path, name='small')"
+
 _TOO_LARGE = UsageError(
-    "the model is larger than 2 GB, which does not fit into one protobuf message",
+    "the model is larger than 2 GB, the most that one protobuf message can hold",
     place="ortbench.measure",
-    hint="Write onnx.save(model, path, save_as_external_data=True), and pass the path",
+    hint="Save it with onnx.save(model, path, save_as_external_data=True), and pass the path",
 )
 
 
@@ -130,7 +132,8 @@ class MadeModels:
         """What the call asks for, and the markers of the test where it says nothing."""
         if "models" in keywords:
             raise UsageError(
-                "models= is given, but this call measures only the model that it gets",
+                "the keyword models= is given, but the call measures the model that is passed to "
+                "it",
                 place=self._place,
                 hint="Leave models= out",
             )
@@ -140,11 +143,11 @@ class MadeModels:
     def _called(self, name: str) -> str:
         """The name of the model: that of the test, and what tells it from others of the test."""
         if name in self._names:
-            again = f"a model called {name!r}" if name else "another model"
+            without = f"under the name {name!r}" if name else "without a name"
             raise UsageError(
-                f"the test has already measured {again}",
+                f"the test measures two models {without}",
                 place=self._place,
-                hint="Give each model a name: ortbench.measure(…, name='…')",
+                hint=_NAMED,
             )
         self._names.add(name)
         file, *inner = self._item.nodeid.split("::")
@@ -200,10 +203,10 @@ class MadeModels:
             earlier = self._bench.planned.get(entry.case.key)
             if earlier is not None and earlier.case.model.digest != entry.case.model.digest:
                 raise UsageError(
-                    f"{entry.case.case_id} was already measured for another file (SHA-256 "
+                    f"{entry.case.case_id} was already measured with another file (SHA-256 "
                     f"{earlier.case.model.digest[:12]}, not {entry.case.model.digest[:12]})",
                     place=self._place,
-                    hint="Give this model another name: ortbench.measure(…, name='…')",
+                    hint=_NAMED,
                 )
             entries.append(earlier or entry)
         return replace(plan, entries=tuple(entries))

@@ -34,7 +34,7 @@ def texts_of_specs(written: object) -> tuple[str, ...]:
     if isinstance(written, str | os.PathLike):
         return (os.fsdecode(written),)
     if not isinstance(written, Iterable):
-        raise TypeError(f"{written!r} is neither a text nor a path nor a list of them")
+        raise TypeError(f"{written!r} is not a string, a path, or a list of strings or paths")
     return tuple(os.fsdecode(spec) for spec in written)
 
 

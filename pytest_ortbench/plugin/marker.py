@@ -112,9 +112,10 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
     for mark in marks:
         if mark.args:
             raise UsageError(
-                f"the ortbench marker takes keywords only, not {mark.args[0]!r}",
+                f"the ortbench marker has {mark.args[0]!r} without a keyword",
                 place=place,
-                hint=f"Known: {', '.join(MARKER_KEYWORDS)}",
+                hint="Write e.g. @pytest.mark.ortbench(models=['model.onnx']). Known keywords: "
+                f"{', '.join(MARKER_KEYWORDS)}",
             )
         for name, value in mark.kwargs.items():
             if name not in MARKER_KEYWORDS:

@@ -92,8 +92,9 @@ class OnnxFile(Suite):
         tests = list(super().collect())
         if not tests:
             raise self.CollectError(
-                f"{self.nodeid}: no test of the shipped suites was collected. A plugin or a "
-                "conftest.py with the hook pytest_pycollect_makeitem excludes them"
+                f"{self.nodeid}: none of the tests that come with pytest-ortbench was collected. "
+                "The hook pytest_pycollect_makeitem of a plugin or a conftest.py excludes them. "
+                "Change that hook, or run without that plugin: -p no:NAME"
             )
         for test in (test for test in tests if isinstance(test, pytest.Item)):
             # On the item: pytest makes it, and plugins put classes of their own in its place.
@@ -256,9 +257,9 @@ def refuse_uncollected(config: pytest.Config) -> None:
     if left:
         raise pytest.UsageError(
             *(
-                f"{argument}: the model is named, but nothing of it was collected. An option "
-                "such as --ignore or norecursedirs excludes the file, or a folder above it is "
-                "named as well. Name the file without that folder"
+                f"{argument}: no test of this model was collected. Either an option such as "
+                "--ignore or norecursedirs excludes the file, or a folder that contains it is "
+                "named as well. Remove that option, or name the file without the folder"
                 for argument in left
             )
         )

@@ -133,9 +133,9 @@ def _one_of(known: tuple[str, ...], written: OptionText) -> str:
     chosen = parse_choices(written.last, known, place=written.place)
     if len(chosen) > 1:
         raise UsageError(
-            f"{written.last!r} is a list, but the option takes one value",
+            f"{written.last!r} names {len(chosen)} values, but this option takes one",
             place=written.place,
-            hint="Keep one of them",
+            hint=f"Write one of them, e.g. {chosen[0]}",
         )
     return chosen[0]
 
@@ -236,7 +236,7 @@ def read_budget(written: OptionText) -> float | None:
         )
     if seconds > _MOST_BUDGET_S:
         raise UsageError(
-            f"{text!r} is too long. A run takes at most a day",
+            f"{text!r} is longer than a day, the most that a run may take",
             place=written.place,
             hint="Write at most 24h",
         )
@@ -267,9 +267,10 @@ def refuse_idle_gate(
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
     if value and is_typed and not against and not baseline:
         raise UsageError(
-            "the run has no gate, so nothing is compared",
+            "this option is for a comparison, but nothing is named to compare with",
             place=place,
-            hint="Add --ort-against=SIDE or --ort-baseline=RUN. --ort-limits needs neither",
+            hint="Add --ort-baseline=RUN to compare with a stored run, or --ort-against=git:REV to "
+            "compare with a commit. A limit that needs no comparison is written with --ort-limits",
         )
 
 
@@ -277,10 +278,10 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
     """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
     if value >= timeout_s:
         raise UsageError(
-            f"{value:g} s of timing do not fit into --ort-timeout={timeout_s:g}, which also covers "
-            "start-up, warm-up and the comparison",
+            f"timing for {value:g} s does not fit into --ort-timeout={timeout_s:g}, which also "
+            "covers start-up, warm-up and the comparison of outputs",
             place=place,
-            hint=f"Use --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or a shorter time",
+            hint=f"Write --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or a shorter --ort-time",
         )
 
 
@@ -291,9 +292,11 @@ def refuse_budget_beside_shares(
     beside = [places[name] for name in ("time_s", "workers") if name in given]
     if value is not None and beside:
         raise UsageError(
-            f"a budget sets workers and seconds itself, but {' and '.join(beside)} set them, too",
+            "a budget decides how long each case is measured and in how many workers, but "
+            f"{' and '.join(beside)} {'is' if len(beside) == 1 else 'are'} given as well",
             place=place,
-            hint="Leave one of the two out. --ort-budget=none switches off a budget of an ini file",
+            hint=f"Leave out {' and '.join(beside)}. To measure without a budget, write "
+            "--ort-budget=none",
         )
 
 

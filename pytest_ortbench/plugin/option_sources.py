@@ -87,7 +87,7 @@ def refuse_misspelt(parser: pytest.Parser, arguments: Sequence[str]) -> None:
     for name in (argument.partition("=")[0] for argument in unknown):
         if name.startswith(_OURS):
             near = nearest(name.replace("_", "-"), flags, cutoff=0.75)
-            hint = f"Did you mean {near}?" if near else "All stand in docs/reference/options.md"
+            hint = f"Did you mean {near}?" if near else "'pytest --help' lists all options"
             raise pytest.UsageError(f"there is no option {name}. {hint}")
 
 
@@ -154,7 +154,9 @@ def _value(row: OptionRow, text: OptionText) -> Any:
     except (OSError, OverflowError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UsageError(
-            f"{','.join(text.texts)!r} can't be used: {reason}", place=text.place
+            f"{','.join(text.texts)!r} can't be used: {reason}",
+            place=text.place,
+            hint="Correct the value",
         ) from error
 
 

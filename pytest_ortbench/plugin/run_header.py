@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.options import Options
 
 _HOOK = "pytest_ortbench_machine_info"
-_RULE = 'Return a dict of text, e.g. {"asset": "lab-07"}'
+_RULE = 'Return a dictionary of strings, e.g. {"asset": "lab-07"}'
 
 
 def header_of(
@@ -114,13 +114,13 @@ def offered_facts(config: pytest.Config) -> dict[str, str]:
 
 def _read(offered: object, place: str) -> dict[str, str]:
     if not isinstance(offered, Mapping):
-        raise UsageError(f"{offered!r} is not a dict", place=place, hint=_RULE)
+        raise UsageError(f"{offered!r} is not a dictionary", place=place, hint=_RULE)
     return {_name(name, place): _text(name, value, place) for name, value in offered.items()}
 
 
 def _name(name: object, place: str) -> str:
     if not isinstance(name, str):
-        raise UsageError(f"the name {name!r} is not text", place=place, hint=_RULE)
+        raise UsageError(f"the key {name!r} is not a string", place=place, hint=_RULE)
     return name
 
 
@@ -128,4 +128,4 @@ def _text(name: object, value: object, place: str) -> str:
     # A subclass of str is written as the text that it is; True and 4 say what they are.
     if isinstance(value, str | int | float):
         return str(value)
-    raise UsageError(f"{name!r} is {value!r}, which is not text", place=place, hint=_RULE)
+    raise UsageError(f"{name!r} is {value!r}, not a string", place=place, hint=_RULE)

@@ -83,7 +83,7 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             f"{name!r} can't be the name of a runtime",
             place=place,
-            hint="Use letters, digits, '.', '_' and '-', and neither 'current' nor 'auto'",
+            hint="Use letters, digits, '.', '_' and '-'. The names 'current' and 'auto' are taken",
         )
     if not isinstance(table, Mapping):
         raise UsageError(f"the entry is {table!r}, not a table", place=place, hint=_EXAMPLE)
@@ -166,7 +166,11 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
 def _string(table: Mapping[str, object], key: str, place: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value):
-        raise UsageError(f"{key} is {value!r}, not a string", place=place, hint="Write a string")
+        raise UsageError(
+            f"{key} is {value!r}, not a version or a path in quotes",
+            place=place,
+            hint=f'Write e.g. {key} = "3.12"',
+        )
     return value
 
 
@@ -174,6 +178,8 @@ def _flag(table: Mapping[str, object], key: str, place: str, *, default: bool) -
     value = table.get(key, default)
     if not isinstance(value, bool):
         raise UsageError(
-            f"{key} is {value!r}, not a truth value", place=place, hint="Write true or false"
+            f"{key} is {value!r}, not true or false",
+            place=place,
+            hint=f"Write {key} = true or {key} = false",
         )
     return value

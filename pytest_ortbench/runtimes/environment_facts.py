@@ -74,7 +74,7 @@ class Facts:
         if not names:
             raise Unsound(
                 "none of these packages contains ONNX Runtime itself",
-                "Add onnxruntime, or the distribution that the others extend",
+                "Add onnxruntime to them with +, or the package of it that they extend",
             )
         if len(names) > 1:
             raise Unsound(
@@ -144,10 +144,12 @@ def _run(folder: Path, code: str) -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unsound(f"its Python does not run: {error}") from error
+        raise Unsound(f"the Python of the environment does not run: {error}") from error
     if done.returncode:
         message = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise Unsound(f"its Python fails: {message[-_TAIL:] or 'no reason given'}")
+        raise Unsound(
+            f"the Python of the environment fails: {message[-_TAIL:] or 'no reason given'}"
+        )
     return done.stdout.decode("utf-8")
 
 

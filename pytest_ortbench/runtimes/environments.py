@@ -403,7 +403,7 @@ def failure_without(
     if not refusals:
         if re.fullmatch(r"[\d.]+", wish):
             return f"Python {wish} is not installed here (found {versions})", _install(wish)
-        return f"packages are not built for Python {wish}", "Name another one"
+        return f"{wish!r} is not a Python that can be used", "Write a version, e.g. 3.12"
     built = sorted({minor for refusal in refusals for minor in refusal.pythons})
     if not built:
         return refusals[0].text, f"Tried with Python {versions}"
@@ -413,14 +413,14 @@ def failure_without(
         oldest = ".".join(map(str, OLDEST))
         return f"{reason}the oldest that can be measured is {oldest}", "Use a newer version"
     if wish:
-        return f"{reason}{wish} was asked for", "Leave 'python' out, or name one of these"
+        return f"{reason}{wish} was asked for", "Leave 'python' out, or name one of these versions"
     return f"{reason}none of these is here (found {versions})", _install(f"3.{usable[-1]}")
 
 
 def _install(version: str) -> str:
     return (
-        f"Install it, e.g. with 'uv python install {version}' or 'pyenv install {version}': "
-        "Pythons are not downloaded without being asked for"
+        f"Install Python {version}, e.g. with 'uv python install {version}' or 'pyenv install "
+        f"{version}'"
     )
 
 

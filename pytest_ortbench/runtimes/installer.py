@@ -120,8 +120,8 @@ class UvInstaller:
             hint = ""
             if re.search(r"not found in the package registry|Failed to fetch|[Cc]onnect", output):
                 hint = (
-                    "uv does not read pip's configuration: an index or proxy goes into UV_INDEX, "
-                    "UV_DEFAULT_INDEX or uv.toml"
+                    "uv does not read pip's configuration. If you use an index of your own, set "
+                    "UV_DEFAULT_INDEX to its address, or write it into uv.toml"
                 )
             raise InstallError(_uv_reason(output), pythons=pythons_of(output), hint=hint)
 
@@ -137,7 +137,7 @@ class PipInstaller:
         if code:
             raise InstallError(
                 f"Python {interpreter.text} can't make environments: {_last_lines(output)}",
-                hint="pip install uv (or, on Debian, apt-get install python3-venv)",
+                hint="Run 'pip install uv', or on Debian 'apt-get install python3-venv'",
             )
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:

@@ -82,5 +82,7 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
 def _string(entry: Mapping[str, object], key: str, place: str) -> str:
     value = entry.get(key, "")
     if not isinstance(value, str) or (key in entry and not value):
-        raise UsageError(f"{key} is {value!r}", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"{key} is {value!r}, not a string with something in it", place=place, hint=_EXAMPLE
+        )
     return value

@@ -9,7 +9,9 @@ import sys
 from packaging.version import InvalidVersion, Version
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.units import counted
 
+_ONE_BY_ONE = "NAME==1.20.1,NAME==1.24.1"
 _PIP_S = 120.0
 _RANGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<first>[^,.+][^+,]*?)\.\.(?P<last>[^+,]+)")
 
@@ -39,9 +41,10 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     ]
     if len(versions) < 2:
         raise UsageError(
-            f"the range {text!r} has {len(versions)} releases that fit this Python",
+            f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
+            "two are needed",
             place=place,
-            hint="Widen the range, or name the runtimes, e.g. NAME==1.20.1,NAME==1.24.1",
+            hint=f"Widen the range, or name the releases: {_ONE_BY_ONE}",
         )
     return [f"{match['name']}=={version}" for version in sorted(versions)]
 
@@ -67,12 +70,12 @@ def released(name: str, *, place: str) -> list[Version]:
         raise UsageError(
             f"pip can't be run, so the releases are not known: {error}",
             place=place,
-            hint="Name the releases one by one, e.g. NAME==1.20.1,NAME==1.24.1",
+            hint=f"Name the releases: {_ONE_BY_ONE}",
         ) from error
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()
         reason = told[-1] if told else "it lists no version"
-        hint = "Name the runtimes instead: A==1,A==2"
+        hint = f"Name the releases: {_ONE_BY_ONE}"
         raise UsageError(f"'pip index versions {name}' failed: {reason}", place=place, hint=hint)
     return [Version(text.strip()) for text in match[1].split(",")]

@@ -178,14 +178,14 @@ def _not_onnxruntime(
             hint = did_you_mean(text, known)
         else:
             short = ", ".join((CURRENT, AUTO, *configured))
-            hint = f"Known names: {short}; or write requirements such as onnxruntime==1.20.1"
+            hint = f"Write a package such as onnxruntime==1.20.1, or one of the names {short}"
         return UsageError(
-            f"{text!r} is neither a configured runtime nor a distribution of ONNX Runtime",
+            f"{text!r} is neither a configured runtime nor a package of ONNX Runtime",
             place=place,
             hint=hint,
         )
     return UsageError(
-        f"{text!r} contains no distribution of ONNX Runtime",
+        f"{text!r} contains no package of ONNX Runtime",
         place=place,
         hint="Add one, e.g. onnxruntime, onnxruntime-gpu or onnxruntime-openvino",
     )

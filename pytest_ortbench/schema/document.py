@@ -50,7 +50,10 @@ _T = TypeVar("_T", Run, CaseResult)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
-_JOURNAL_HINT = "If there is a journal.jsonl beside it, it contains the finished cases"
+_JOURNAL_HINT = (
+    "Name the file journal.jsonl in the same folder, if there is one: it contains the finished "
+    "cases"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,9 +308,10 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
         kind = _kind_of_error(data)
         fault = _fault_of_encoding(text)
         if fault:
-            raise kind(f"not UTF-8: {fault}", place=place, hint=_EXPECTED) from error
+            message = f"the document is not UTF-8: {fault}"
+            raise kind(message, place=place, hint=_EXPECTED) from error
         reason = _lower(str(error).removeprefix("JSON is malformed: "))
-        raise kind(f"not JSON: {reason}", place=place, hint=_EXPECTED) from error
+        raise kind(f"the document is not JSON: {reason}", place=place, hint=_EXPECTED) from error
     if not isinstance(value, dict):
         raise ForeignDocumentError(
             f"the file is not a run document, since its top level is {_json_name(value)}, not an "

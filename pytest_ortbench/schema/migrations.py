@@ -66,7 +66,8 @@ class Migrations:
             )
         if version < self.oldest:
             raise DocumentError(
-                f"the document says schema version {version}, but the oldest is {self.oldest}",
+                f"the document has schema version {version}, but the oldest version is "
+                f"{self.oldest}",
                 place=place,
                 hint="Copy the file again from where it was written",
             )

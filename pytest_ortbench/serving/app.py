@@ -115,7 +115,12 @@ def _add_inference(app: FastAPI, service: Service, traces: Traces | None) -> Non
         """Run the model on the tensors of the request."""
         headers = request.headers
         if headers.get("content-encoding", "identity").lower() != "identity":
-            raise RequestRefused(415, "compressed bodies are not read", place="Content-Encoding")
+            raise RequestRefused(
+                415,
+                "this service reads no compressed bodies",
+                place="Content-Encoding",
+                hint="Send the body uncompressed",
+            )
         announced = headers.get("content-length", "")
         if announced.isdigit() and int(announced) > service.limits.body_bytes:
             raise too_large(service.limits)

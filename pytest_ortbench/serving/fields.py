@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 from pytest_ortbench.serving.tensor_values import ProtocolError
@@ -27,7 +28,7 @@ class Fields:
 
     def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
-            raise ProtocolError("it is no JSON object", place=place or "body")
+            raise ProtocolError("a JSON object is needed", place=place or "body")
         self._values: dict[str, Any] = value
         self.place = place
 
@@ -47,7 +48,7 @@ class Fields:
         """
         text = self.maybe_text(key)
         if not text:
-            raise ProtocolError("a text is needed", place=self.under(key))
+            raise ProtocolError("a string that is not empty is needed", place=self.under(key))
         return text
 
     def maybe_text(self, key: str) -> str:
@@ -60,9 +61,12 @@ class Fields:
         if text is None:
             return ""
         if not isinstance(text, str):
-            raise ProtocolError("a text is needed", place=self.under(key))
+            raise ProtocolError(f"{shown(text)} is not a string", place=self.under(key))
         if len(text) > _LONGEST_TEXT:
-            raise ProtocolError(f"it has {len(text)} characters", place=self.under(key))
+            raise ProtocolError(
+                f"the string has {len(text)} characters, but at most {_LONGEST_TEXT} are allowed",
+                place=self.under(key),
+            )
         return text
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -73,7 +77,7 @@ class Fields:
         """
         texts = self._list(key, needed=False)
         if not all(isinstance(text, str) for text in texts):
-            raise ProtocolError("texts are needed", place=self.under(key))
+            raise ProtocolError("a list of strings is needed", place=self.under(key))
         return tuple(texts)
 
     def objects(self, key: str, *, needed: bool = True) -> list[Fields]:
@@ -100,10 +104,16 @@ class Fields:
         """
         sizes, where = self._list("shape", needed=True), self.under("shape")
         if len(sizes) > _MOST_AXES:
-            raise ProtocolError(f"{len(sizes)} axes are more than {_MOST_AXES}", place=where)
+            raise ProtocolError(
+                f"the shape has {len(sizes)} axes, but at most {_MOST_AXES} are allowed",
+                place=where,
+            )
         for axis, size in enumerate(sizes):
             if type(size) is not int or not least <= size <= _LARGEST_AXIS:
-                raise ProtocolError("it is no size of an axis", place=f"{where}[{axis}]")
+                raise ProtocolError(
+                    f"{shown(size)} is not a whole number from {least} to {_LARGEST_AXIS}",
+                    place=f"{where}[{axis}]",
+                )
         return tuple(sizes)
 
     def parameters(self) -> Fields:
@@ -116,7 +126,11 @@ class Fields:
         parameters = Fields({} if value is None else value, self.under("parameters"))
         for name in _REFUSED:
             if parameters.get(name) is not None:
-                raise ProtocolError("it is not supported here", place=parameters.under(name))
+                raise ProtocolError(
+                    "this server does not support the parameter",
+                    place=parameters.under(name),
+                    hint="Leave the parameter out",
+                )
         return parameters
 
     def switch(self, key: str) -> bool | None:
@@ -127,7 +141,7 @@ class Fields:
         """
         value = self.get(key)
         if value is not None and not isinstance(value, bool):
-            raise ProtocolError("it is neither true nor false", place=self.under(key))
+            raise ProtocolError(f"{shown(value)} is not true or false", place=self.under(key))
         return value
 
     def _list(self, key: str, *, needed: bool) -> list[Any]:
@@ -137,3 +151,8 @@ class Fields:
         if not isinstance(value, list):
             raise ProtocolError("a list is needed", place=self.under(key))
         return value
+
+
+def shown(value: object) -> str:
+    """Return a value of a message for people, shortened: it may be of any length."""
+    return reprlib.repr(value)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_ortbench.serving.fields import Fields
+from pytest_ortbench.serving.fields import Fields, shown
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
     ProtocolError,
@@ -198,7 +198,7 @@ def decode_request(
     parameters = fields.parameters()
     inputs = _tensors(fields, "inputs", blobs)
     if not inputs:
-        raise ProtocolError("there is no input", place="inputs")
+        raise ProtocolError("the request has no input", place="inputs")
     return InferRequest(
         inputs=inputs,
         wanted=tuple(_wanted(fields)),
@@ -261,14 +261,17 @@ class _Blobs:
     def take(self, size: int, place: str) -> memoryview:
         if size > len(self._data):
             raise ProtocolError(
-                f"{size} bytes are announced, and {len(self._data)} are left", place=place
+                f"the tensor has {size} bytes, but only {len(self._data)} are left in the body",
+                place=place,
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
 
     def end(self, place: str) -> None:
         if len(self._data):
-            raise ProtocolError(f"{len(self._data)} bytes belong to no tensor", place=place)
+            raise ProtocolError(
+                f"the last {len(self._data)} bytes of the body belong to no tensor", place=place
+            )
 
 
 def _parts(
@@ -277,14 +280,14 @@ def _parts(
     """The fields of the JSON, and the bytes behind it."""
     if header_length is not None and not 0 < header_length <= len(body):
         raise ProtocolError(
-            f"{header_length} bytes of JSON do not fit into a body of {len(body)}",
+            f"the header announces {header_length} bytes of JSON in a body of {len(body)} bytes",
             place=HEADER_LENGTH,
         )
     size = len(body) if header_length is None else header_length
     try:
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
-        raise ProtocolError(f"it is no JSON: {error}", place="body") from error
+        raise ProtocolError(f"the body is not JSON: {error}", place="body") from error
     return Fields(value), _Blobs(memoryview(body)[size:])
 
 
@@ -293,7 +296,9 @@ def _tensors(fields: Fields, key: str, blobs: _Blobs) -> tuple[WireTensor, ...]:
     for entry in fields.objects(key):
         tensor = _tensor(entry, blobs)
         if tensor.name in tensors:
-            raise ProtocolError(f"{tensor.name!r} stands there twice", place=entry.under("name"))
+            raise ProtocolError(
+                f"the name {tensor.name!r} is used twice", place=entry.under("name")
+            )
         tensors[tensor.name] = tensor
     blobs.end(key)
     return tuple(tensors.values())
@@ -303,7 +308,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
     name, datatype = entry.text("name"), entry.text("datatype")
     if datatype not in DATATYPES:
         raise ProtocolError(
-            f"there is no datatype {datatype!r}",
+            f"{datatype!r} is not a datatype of the protocol",
             place=entry.under("datatype"),
             hint=f"Known: {', '.join(DATATYPES)}",
         )
@@ -312,17 +317,21 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
     if size is None:
         array = values_of_json(data, datatype, shape, entry.under("data"))
     elif data is not None:
-        raise ProtocolError("it comes as JSON and as bytes", place=entry.under("data"))
+        raise ProtocolError(
+            "the tensor has values in JSON and a size in bytes",
+            place=entry.under("data"),
+            hint="Send either data or binary_data_size",
+        )
     else:
         where = parameters.under("binary_data_size")
         if type(size) is not int or size < 0:
-            raise ProtocolError("it is no number of bytes", place=where)
+            raise ProtocolError(f"{shown(size)} is not a number of bytes", place=where)
         array = values_of_bytes(blobs.take(size, where), datatype, shape, where)
     try:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size
         raise ProtocolError(
-            f"there is no such array: {error}", place=entry.under("shape")
+            f"no array can have this shape: {error}", place=entry.under("shape")
         ) from error
 
 
@@ -340,7 +349,7 @@ def _wanted(fields: Fields) -> list[WantedOutput]:
     for entry in fields.objects("outputs", needed=False):
         name = entry.text("name")
         if name in wanted:
-            raise ProtocolError(f"{name!r} stands there twice", place=entry.under("name"))
+            raise ProtocolError(f"the name {name!r} is used twice", place=entry.under("name"))
         wanted[name] = WantedOutput(name=name, binary=entry.parameters().switch("binary_data"))
     return list(wanted.values())
 

@@ -95,9 +95,10 @@ class ServedModel:
         )
         if not outputs:
             raise UsageError(
-                f"the protocol can't carry any output of {name}: it has tensors of numbers and "
-                f"texts, and these are {', '.join(self.left_out)}",
+                f"no output of {name} ({', '.join(self.left_out)}) is a tensor of numbers or "
+                "strings, and the Open Inference Protocol can carry only such tensors",
                 place="MODEL",
+                hint="Serve a model that has such an output",
             )
         self._shapes = {name: shapes.get(name, ()) for name in inputs}
         self._outputs = [item.name for item in outputs]
@@ -144,7 +145,8 @@ class ServedModel:
                 )
             if tensor.datatype != self._datatypes[tensor.name]:
                 raise ProtocolError(
-                    f"{tensor.name!r} is {self._datatypes[tensor.name]}, not {tensor.datatype}",
+                    f"the input {tensor.name!r} has the datatype {self._datatypes[tensor.name]}, "
+                    f"not {tensor.datatype}",
                     place=f"{place}.datatype",
                 )
             self._check_shape(tensor.name, tensor.array.shape, f"{place}.shape")
@@ -190,13 +192,13 @@ class ServedModel:
             return
         if len(shape) != len(declared):
             raise ProtocolError(
-                f"{name!r} has {len(declared)} axes, and the request gives {len(shape)}",
+                f"the input {name!r} has {len(declared)} axes, not {len(shape)}",
                 place=place,
             )
         for axis, (size, known) in enumerate(zip(shape, declared, strict=True)):
             if isinstance(known, int) and size != known:
                 raise ProtocolError(
-                    f"axis {axis} of {name!r} has the size {known}, not {size}",
+                    f"axis {axis} of the input {name!r} has the size {known}, not {size}",
                     place=f"{place}[{axis}]",
                 )
 
@@ -249,7 +251,7 @@ class ServedModel:
         for name, both, *each in zip(self._outputs, together, *alone, strict=True):
             axis = _axis_of(both, each)
             if axis is None:
-                return f"output {name!r} of a batch is not that of its rows one by one"
+                return f"for a batch the output {name!r} differs from that of single rows"
             found.append(axis)
         self.axes = BatchAxes(inputs=axes, outputs=tuple(found))
         return ""
@@ -283,9 +285,10 @@ def _is_carried(type_name: str) -> bool:
 def _require_carried(name: str, type_name: str) -> None:
     if not _is_carried(type_name):
         raise UsageError(
-            f"input {name!r} has the type {type_name!r}, which the protocol can't carry",
+            f"the input {name!r} has the type {type_name!r}, which the Open Inference Protocol "
+            "can't carry",
             place="MODEL",
-            hint="Serve a model whose inputs are tensors of numbers or texts",
+            hint="Serve a model whose inputs are tensors of numbers or strings",
         )
 
 

@@ -239,7 +239,7 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
         raise UsageError(
-            f"port {port} of {host} can't be had: {error}",
+            f"the address {host}:{port} can't be used: {error}",
             place="--port",
-            hint="Take another one; 0 stands for any that is free",
+            hint="Choose another port, or 0 for any free one",
         ) from error

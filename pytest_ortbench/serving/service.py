@@ -105,8 +105,8 @@ class Service:
     def not_ready(self) -> str:
         """Why it should get no requests; empty where it should."""
         if self.draining:
-            return "the service ends"
-        return "the model does not run any more" if self._runner.broken else ""
+            return "the service is shutting down"
+        return "the model can't run any more" if self._runner.broken else ""
 
     def start(self) -> None:
         """Begin to answer."""
@@ -151,7 +151,11 @@ class Service:
         try:
             self.find(name, version)
             if self._inside > self._most_inside:
-                raise RequestRefused(429, f"{self._most_inside} requests are inside already")
+                raise RequestRefused(
+                    429,
+                    f"the service already has {self._most_inside} requests",
+                    hint="Send the request again later",
+                )
             answer = await self._answer(steps, header_length, body)
             steps.status = 200
             return answer
@@ -172,12 +176,14 @@ class Service:
         if name != self.model.metadata.name:
             raise RequestRefused(
                 404,
-                f"there is no model {name[:100]!r}",
-                hint=f"It is {self.model.metadata.name!r}",
+                f"this service has no model {name[:100]!r}",
+                hint=f"The model is called {self.model.metadata.name!r}",
             )
         if version not in ("", VERSION):
             raise RequestRefused(
-                404, f"there is no version {version[:100]!r}", hint=f"It is {VERSION!r}"
+                404,
+                f"the model has no version {version[:100]!r}",
+                hint=f"The only version is {VERSION!r}",
             )
 
     async def _answer(
@@ -225,7 +231,7 @@ class Service:
             return await asyncio.wait_for(all_parts(), self.limits.timeout_s)
         except asyncio.TimeoutError as error:
             raise RequestRefused(
-                408, f"the body did not come within {self.limits.timeout_s:g} s", place="body"
+                408, f"the body did not arrive within {self.limits.timeout_s:g} s", place="body"
             ) from error
 
     async def _beside(self, size: int, function: Any, *arguments: object) -> Any:
@@ -276,10 +282,14 @@ class Service:
         try:
             self._queue.put(waiting)
         except QueueFull as error:
-            raise RequestRefused(429, f"{self.limits.waiting} requests wait already") from error
+            raise RequestRefused(
+                429,
+                f"{self.limits.waiting} requests are waiting already",
+                hint="Send the request again later",
+            ) from error
         except QueueClosed as error:
-            raise RequestRefused(503, "the service ends") from error
-        late = RequestRefused(504, f"there was no answer within {self.limits.timeout_s:g} s")
+            raise RequestRefused(503, "the service is shutting down") from error
+        late = RequestRefused(504, f"the model did not answer within {self.limits.timeout_s:g} s")
         timer = loop.call_later(
             max(0.0, waiting.deadline - time.monotonic()), _fail, answered, late
         )
@@ -295,7 +305,9 @@ class Service:
 
 def too_large(limits: ServiceLimits) -> RequestRefused:
     """Return the refusal of a body that is too large."""
-    return RequestRefused(413, f"it has more than {limits.body_bytes} bytes", place="body")
+    return RequestRefused(
+        413, f"the body has more than {limits.body_bytes} bytes, the most allowed", place="body"
+    )
 
 
 def _tell(loop: asyncio.AbstractEventLoop, settle: Any, waiting: Waiting) -> None:
@@ -316,7 +328,7 @@ def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
             422, f"the model does not run on these inputs: {error}", place="inputs"
         )
     if isinstance(error, ModelBroken):
-        return RequestRefused(500, "the model does not run any more")
+        return RequestRefused(500, "the model can't run any more", hint="Start the service again")
     return RequestRefused(500, "the inference failed")
 
 
@@ -330,7 +342,7 @@ def _length(header: str | None) -> int | None:
         return None
     fits = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
     if not fits:
-        raise ProtocolError("it is no number of bytes", place=HEADER_LENGTH)
+        raise ProtocolError(f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH)
     return int(header)
 
 

@@ -64,14 +64,14 @@ def values_of_bytes(
     dtype = np.dtype(np.uint16 if datatype == "BF16" else numpy_type(datatype)).newbyteorder("<")
     if len(data) != count * dtype.itemsize:
         raise ProtocolError(
-            f"{count} elements of {datatype} are {count * dtype.itemsize} bytes, and there are "
-            f"{len(data)}",
+            f"{count} elements of {datatype} have {count * dtype.itemsize} bytes, but "
+            f"{len(data)} bytes were sent",
             place=place,
         )
     if datatype == "BF16":
         return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
     if datatype == "BOOL" and count and np.frombuffer(data, dtype=np.uint8).max() > 1:
-        raise ProtocolError("an element of BOOL is 0 or 1", place=place)
+        raise ProtocolError("an element of BOOL must be 0 or 1", place=place)
     # What lies at an odd address is copied: kernels read whole vectors.
     return np.require(np.frombuffer(data, dtype=dtype), requirements=["C", "ALIGNED"])
 
@@ -86,15 +86,17 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         start = position + _LENGTH_BYTES
         position = start + int.from_bytes(data[position:start], "little")
         if start > len(data) or position > len(data):
-            raise ProtocolError(f"element {len(texts)} is longer than the data", place=place)
+            raise ProtocolError(
+                f"element {len(texts)} ends beyond the bytes that were sent", place=place
+            )
         try:
             texts.append(str(data[start:position], "utf-8"))
         except UnicodeDecodeError as error:
             raise ProtocolError(f"element {len(texts)} is not in UTF-8", place=place) from error
     if len(texts) != count or position != len(data):
         raise ProtocolError(
-            f"{count} elements are announced, and the data holds {len(texts)} and "
-            f"{len(data) - position} bytes",
+            f"the shape has {count} elements, but the data contains {len(texts)} and "
+            f"{len(data) - position} more bytes",
             place=place,
         )
     array = np.empty(count, dtype=object)
@@ -109,7 +111,7 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     flat = _flat(data, shape, place)
     dtype = np.dtype(numpy_type(datatype))
     if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
-        raise ProtocolError(f"an element is no value of {datatype}", place=place)
+        raise ProtocolError(f"an element is not a value of {datatype}", place=place)
     if dtype.kind == "O":
         _require_utf8(flat, place)
     if dtype.kind in "iu" and flat:
@@ -137,18 +139,18 @@ def _require_utf8(texts: list[str], place: str) -> None:
     try:
         "".join(texts).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ProtocolError("a text is not Unicode", place=place) from error
+        raise ProtocolError("a string is not valid Unicode", place=place) from error
 
 
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
     """The elements in order; a list that is nested must be nested like the shape."""
     if not isinstance(data, list):
-        raise ProtocolError("it is no list", place=place)
+        raise ProtocolError("a list is needed", place=place)
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):
             raise ProtocolError(
-                f"the shape {list(shape)} has {math.prod(shape)} elements, and there are "
-                f"{len(data)}",
+                f"the shape {list(shape)} has {math.prod(shape)} elements, but {len(data)} were "
+                "sent",
                 place=place,
             )
         return data
@@ -156,7 +158,8 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
     for axis, size in enumerate(shape):
         if not all(isinstance(part, list) and len(part) == size for part in level):
             raise ProtocolError(
-                f"it is not nested like the shape {list(shape)}: axis {axis} differs", place=place
+                f"the list is not nested like the shape {list(shape)}: axis {axis} differs",
+                place=place,
             )
         level = list(chain.from_iterable(level))
     return level
@@ -178,7 +181,9 @@ def json_of_values(array: NDArray[Any], datatype: str, place: str) -> list[Any]:
 
     if np.dtype(numpy_type(datatype)).kind == "f" and not np.isfinite(array).all():
         raise ProtocolError(
-            "NaN and infinity are no values of JSON", place=place, hint="Ask for binary data"
+            "the output contains NaN or infinity, which JSON does not have",
+            place=place,
+            hint="Ask for binary data",
         )
     values: list[Any] = array.reshape(-1).tolist()
     return values

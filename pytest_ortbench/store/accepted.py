@@ -134,14 +134,14 @@ def _text(path: Path) -> str | None:
             raise UsageError(
                 "the file is larger than 1 MiB, the most that a list of accepted changes may have",
                 place=str(path),
-                hint="Move this file away: it is probably no such list",
+                hint="It is probably another kind of file. Move it away",
             )
         data = path.read_bytes()
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        hint = f"{FILE_NAME} is a text file that 'ortbench accept' reads and writes"
+        hint = "Make the file readable, or move it away"
         raise UsageError(
             f"the file can't be read: {reason}", place=_shown(path), hint=hint
         ) from error
@@ -235,7 +235,7 @@ def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> s
             f"{key!r} is {value!r}, which is not text", place=place, hint=f'Write {key} = "…"'
         )
     if not value.strip():
-        hint = needed or f"Write one, or leave {key!r} out"
+        hint = needed or f"Write a value, or leave {key!r} out"
         raise UsageError(f"{key!r} is empty", place=place, hint=hint)
     return value.strip()
 
@@ -276,7 +276,7 @@ def _share(table: dict[str, object], place: str) -> float | None:
         return None
     if not isinstance(value, str):
         raise UsageError(
-            f"'worse_by' is {value!r}, not a share in quotes",
+            f"'worse_by' is {value!r}, not a percentage in quotes",
             place=place,
             hint='Write worse_by = "8%"',
         )
@@ -289,13 +289,13 @@ def parse_share(written: str, *, place: str) -> float:
     Raises:
         UsageError: if it is no finite share of 0 or more.
     """
-    hint = "Write by how much it may be worse than the baseline, e.g. 8%"
+    hint = "Write how much worse than the baseline the case may be, e.g. 8%"
     if not written.strip().endswith("%"):
-        raise UsageError(f"{written!r} is not a share", place=place, hint=hint)
+        raise UsageError(f"{written!r} is not a percentage", place=place, hint=hint)
     # Rounded, so that 82 % is the number that 82 percent are everywhere else.
     share = round(parse_amount(written, "ratio", place=place), 12)
     if not 0 <= share < float("inf"):
-        raise UsageError(f"{written!r} is out of range", place=place, hint=hint)
+        raise UsageError(f"{written!r} is below 0", place=place, hint=hint)
     return share
 
 
@@ -303,9 +303,10 @@ def _digest(table: dict[str, object], place: str) -> str:
     digest = _word(table, "model", place)
     if digest and not re.fullmatch(f"[0-9a-f]{{{_LEAST_DIGEST},64}}", digest):
         raise UsageError(
-            f"'model' is {digest!r}, not the start of a digest",
+            f"'model' is {digest!r}, not the start of a SHA-256",
             place=place,
-            hint=f"Write {_LEAST_DIGEST} or more hexadecimal digits of it, or leave 'model' out",
+            hint=f"Write the first {_LEAST_DIGEST} or more hexadecimal digits of the model's "
+            "SHA-256, or leave 'model' out",
         )
     return digest
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.store.documents import foreign_note, list_runs, resolve_run
+from pytest_ortbench.store.documents import HOW_TO_NAME, foreign_note, list_runs, resolve_run
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
 #: So many runs may be asked for a case: those of a selection of tests have few of them.
@@ -57,7 +57,9 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
-        raise UsageError(f"{spec!r}: {error.strerror}", place=place) from error
+        raise UsageError(
+            f"{spec!r} can't be read: {error.strerror}", place=place, hint=HOW_TO_NAME
+        ) from error
     if is_folder:
         return _in_folder(path, place)
     if is_file:
@@ -67,7 +69,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
-        hint = f"{error.hint}. To start without a baseline, write {spec}/"
+        hint = f"{error.hint.rstrip('.')}. For a folder that is still to be made, write {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 
@@ -106,10 +108,11 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in {folder} can be the baseline, since each failed its gate. The newest "
-            f"is {passed_over[0]}",
+            f"no run in {folder} can be the baseline, since each of them failed a comparison. The "
+            f"newest is {passed_over[0]}",
             place=place,
-            hint="If its results are intended, name that run. Else run once without a baseline",
+            hint=f"If the results of {passed_over[0]} are intended, name that run as the baseline. "
+            "If not, run once without a baseline",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

@@ -60,7 +60,9 @@ def keep_certificate(certificate: Certificate, folder: Path | None = None) -> Pa
         replace_file(path, content + b"\n")
     except OSError as error:
         raise DocumentError(
-            f"the file can't be written: {error.strerror or error}", place=str(path)
+            f"the file can't be written: {error.strerror or error}",
+            place=str(path),
+            hint="Make the folder of this file writable",
         ) from error
     return path
 

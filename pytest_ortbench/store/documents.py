@@ -40,6 +40,9 @@ __all__ = [
 ]
 
 _MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
+_NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MODEL.onnx'"
+#: What a run may be called.
+HOW_TO_NAME = "Name the id, the folder or the file of a run"
 
 
 #: Endings of documents and journals.
@@ -192,7 +195,9 @@ def resolve_run(spec: str, root: Path) -> Path:
         document = _named(spec, root)
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
-        raise UsageError(f"{spec!r}: {error.strerror}", place=str(root)) from error
+        raise UsageError(
+            f"{spec!r} can't be read: {error.strerror}", place=str(root), hint=HOW_TO_NAME
+        ) from error
     if document is not None:
         return document
     if spec and is_folder:
@@ -219,7 +224,9 @@ def _no_file(path: Path) -> UsageError:
     """A file that is not there, with the nearest one of its folder."""
     folder = path.parent
     if not folder.is_dir():
-        return UsageError(f"the folder {str(folder)!r} of {path.name!r} does not exist")
+        return UsageError(
+            f"the folder {str(folder)!r} of {path.name!r} does not exist", hint="Correct the path"
+        )
     beside = [
         entry.name for entry in folder.iterdir() if entry.suffix in _SUFFIXES or entry.is_dir()
     ]
@@ -227,14 +234,14 @@ def _no_file(path: Path) -> UsageError:
     kind = "file" if path.suffix in _SUFFIXES else "run"
     return UsageError(
         f"the {kind} {str(path)!r} does not exist",
-        hint=f"Did you mean {str(folder / near)!r}?" if near else _MEASURE,
+        hint=f"Did you mean {str(folder / near)!r}?" if near else f"Correct the path. {_MEASURE}",
     )
 
 
 def _no_run_but_a_folder(spec: str) -> UsageError:
     runs = list_runs(Path(spec))
     if not runs:
-        return UsageError(f"the folder {spec!r} contains no {DOCUMENT}", hint=_MEASURE)
+        return UsageError(f"the folder {spec!r} contains no {DOCUMENT}", hint=_NAME_OR_MEASURE)
     return UsageError(
         f"{spec!r} is a folder of {len(runs)} runs, not a run",
         hint=f"Name one of them, e.g. {runs[0].path.parent}",
@@ -244,20 +251,30 @@ def _no_run_but_a_folder(spec: str) -> UsageError:
 def _latest(root: Path) -> Loaded:
     """The newest finished run that can be read, with a note on each newer one that can't be."""
     stored = list_runs(root)
-    notes = [note for note in [foreign_note(stored)] if note]
+    foreign = foreign_note(stored)
     runs = [run for run in stored if run.state != "foreign"]
+    skipped: list[str] = []
     for run in runs:
         if run.state == "finished":
             try:
-                return replace(read(run.path), notes=tuple(notes))
+                notes = (foreign, *skipped) if foreign else tuple(skipped)
+                return replace(read(run.path), notes=notes)
             except DocumentError as error:
-                notes.append(f"{error.place} was skipped: {error.message}")
-    hint = _MEASURE
-    if notes:
-        hint = f"None of the finished runs can be read: {notes[0]}"
-    elif runs:
-        hint = f"The newest unfinished run: {runs[0].run_id} ({runs[0].problem or runs[0].state})"
-    raise UsageError("the folder contains no finished run", place=str(root), hint=hint)
+                skipped.append(f"{error.place} was skipped: {error.message}")
+    if skipped:
+        raise UsageError(
+            f"no finished run of the folder can be read: {skipped[0]}",
+            place=str(root),
+            hint=_MEASURE,
+        )
+    about = f"{foreign}. " if foreign else ""
+    if runs:
+        newest, problem = runs[0].run_id, runs[0].problem
+        state = f"can't be read: {problem}" if problem else "is unfinished"
+        about = f"The newest run there, {newest}, {state}. "
+    raise UsageError(
+        "the folder contains no finished run", place=str(root), hint=f"{about}{_MEASURE}"
+    )
 
 
 def _file_in(folder: Path) -> Path | None:
@@ -298,5 +315,7 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise DocumentError(
-            f"the document can't be read: {error.strerror or error}", place=str(path)
+            f"the document can't be read: {error.strerror or error}",
+            place=str(path),
+            hint="Make the file readable, or name another run",
         ) from error

@@ -20,6 +20,7 @@ from pathlib import Path
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.whole_file import make_folder, replace_file
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
 from pytest_ortbench.store.journal import Journal
@@ -31,7 +32,7 @@ JOURNAL = "journal.jsonl"
 #: tells backups to do so, since results are no cache.
 _IGNORED = b"# Created by pytest-ortbench automatically.\n*\n"
 
-_CANT_WRITE = "can't write the run document"
+_CANT_WRITE = "the run document can't be written"
 _ELSEWHERE = "Choose another folder with --ort-results=DIR, or write nothing with --ort-no-results"
 
 
@@ -113,7 +114,7 @@ class RunFolder:
         if not self._journal.made and not self._journal.pending:
             lines.insert(0, encode_header(self._header))
         self._results += 1
-        self._write(f"can't store the result of {result.case.case_id}", *lines)
+        self._write(f"the result of {result.case.case_id} can't be stored", *lines)
 
     def update(self, run: Run) -> None:
         """Store what became known about the run as a whole: runtimes, canary, skips.
@@ -125,7 +126,7 @@ class RunFolder:
         """
         self._header = run
         if self._journal.made:
-            self._write("can't store the facts of the run", encode_header(run))
+            self._write("the facts of the run can't be stored", encode_header(run))
 
     def finish(self, run: Run) -> Path:
         """Write the document; the journal stays until :meth:`settle`.
@@ -148,7 +149,7 @@ class RunFolder:
                 self._safe = self._results
             hint = _ELSEWHERE
             if self._safe:
-                hint = f"{self._journal.path} holds {self._safe} of its {len(run.cases)} results"
+                hint = f"{self._journal.path} contains {self._safe} of {len(run.cases)} results"
             raise _refused(self.document, _CANT_WRITE, error, hint) from error
         self._written = True
         return self.document
@@ -185,7 +186,8 @@ class RunFolder:
             self._make_results()
             self._journal.write(*lines)
         except OSError as error:
-            hint = f"{self._safe} earlier results are safe there" if self._safe else _ELSEWHERE
+            kept = counted(self._safe, "earlier result")
+            hint = f"The file keeps {kept}" if self._safe else _ELSEWHERE
             raise _refused(self._journal.path, problem, error, hint) from error
         self._safe = self._results
 
@@ -199,9 +201,7 @@ def write_document(run: Run, path: Path) -> None:
     try:
         replace_file(path, encode_run(run))
     except OSError as error:
-        raise _refused(
-            path, "can't write the run document", error, "Choose another path"
-        ) from error
+        raise _refused(path, _CANT_WRITE, error, "Choose another file") from error
 
 
 def check_writable(root: Path) -> None:

@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.run import Commit, Run, Shard
 from pytest_ortbench.store.folder import new_run_id
 
-_COMPARE = "Compare them instead: ortbench compare RUN RUN"
+_COMPARE = "Compare the runs instead: 'ortbench compare RUN RUN'"
 
 
 def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bool = False) -> Run:
@@ -156,19 +156,15 @@ def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
         (f"runtimes.{label}", _identity(run.runtimes[label]), _identity(other.runtimes[label]))
         for label in sorted({*run.runtimes} & {*other.runtimes})
     ]
-    for pairs, hint in (
-        (machines, _COMPARE),
-        (commits, _COMPARE),
-        (runtimes, f"One label can't stand for two runtimes. {_COMPARE}"),
-    ):
-        for field, value, other_value in pairs:
-            if value == other_value:
-                continue
-            containers = " (containers of one machine: --any-host)"
-            raise DocumentError(
-                f"{other.run_id} and {run.run_id} differ in {field}: {other_value!r} and {value!r}",
-                hint=hint + (containers if field == "machine.host" else ""),
-            )
+    for field, value, other_value in (*machines, *commits, *runtimes):
+        if value == other_value:
+            continue
+        containers = "If both hosts are containers of one machine, add --any-host. "
+        raise DocumentError(
+            f"{other.run_id} and {run.run_id} can't be merged, since they differ in {field}: "
+            f"{other_value!r} and {value!r}",
+            hint=(containers if field == "machine.host" else "") + _COMPARE,
+        )
 
 
 def _commit(commit: Commit | None) -> str:

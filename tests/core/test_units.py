@@ -44,8 +44,8 @@ def test_a_bad_amount_names_value_and_place(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "hint"),
     [
-        ("3 dB", "1", "Write 3 alone"),
-        ("3.5x", "1", "Write 3.5 alone"),
+        ("3 dB", "1", "Write 3 without a unit"),
+        ("3.5x", "1", "Write 3.5 without a unit"),
         ("three", "1", "Write e.g. '1'"),
         ("3 dB", "ratio", "Write 3 %"),
         ("much", "ratio", "Write e.g. '1 %'"),

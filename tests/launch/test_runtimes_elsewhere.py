@@ -251,7 +251,7 @@ def test_a_command_that_starts_no_python(launcher: ProcessLauncher) -> None:
     with pytest.raises(WorkerError) as caught:
         launcher.inspect(Runtime(label="box", command=("cat",)))
     assert caught.value.failure.phase == "start"
-    assert "did not become a worker: it exited with 1" in caught.value.failure.message
+    assert "exited with 1" in caught.value.failure.message
 
 
 # -- ssh ------------------------------------------------------------------------------------------

@@ -115,13 +115,13 @@ def test_versions_before_1_19_get_numpy_1(text: str, onnxruntime: str, extra: li
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("curent", "'curent' is neither a configured runtime nor a distribution of ONNX Runtime. "
+        ("curent", "'curent' is neither a configured runtime nor a package of ONNX Runtime. "
          "Did you mean 'current'?"),
         ("gpubox", "Did you mean 'gpu-box'?"),
         ("onnxruntim", "Did you mean 'onnxruntime'?"),
-        ("torch", "Known names: current, auto, gpu-box; or write requirements such as"),
-        ("numpy+torch", "'numpy+torch' contains no distribution of ONNX Runtime. Add one"),
-        ("onnxruntime-extensions", "is neither a configured runtime nor a distribution"),
+        ("torch", "onnxruntime==1.20.1, or one of the names current, auto, gpu-box"),
+        ("numpy+torch", "'numpy+torch' contains no package of ONNX Runtime. Add one"),
+        ("onnxruntime-extensions", "is neither a configured runtime nor a package"),
         ("onnxruntime==", "pip can't read 'onnxruntime=='"),
         ("onnxruntime=1.2", "pip can't read 'onnxruntime=1.2'"),
         ("onnxruntime==1.20.1+", "'onnxruntime==1.20.1+' has an empty part"),
@@ -305,7 +305,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ),
         ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of strings"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),
-        ("[tool.ortbench.runtimes.x]\npython=3.11", "python is 3.11, not a string"),
+        ("[tool.ortbench.runtimes.x]\npython=3.11", "python is 3.11, not a version"),
         ("[tool.ortbench.runtimes.x]\nrequirements='torch'", "x] requirements: 'torch' is neither"),
         ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment='a'", "environment is 'a'"),
         (
@@ -314,7 +314,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nshares_files='no'",
-            "shares_files is 'no', not a truth value. Write true",
+            "shares_files is 'no', not true or false",
         ),
     ],
 )

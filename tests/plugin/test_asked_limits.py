@@ -76,7 +76,8 @@ def test_limits_of_an_ini_file_may_hold_blanks_and_stand_in_lines(
     [
         (
             "resnet*@latency_p50:1ms",
-            "'resnet*' in 'resnet*@latency_p50:1ms' matches no case. Cases: mlp/native/cpu/b1",
+            "'resnet*' in 'resnet*@latency_p50:1ms' matches no case. The cases are mlp/native/cpu/"
+            "b1",
         ),
         (
             "latncy_p50:1ms",

@@ -255,7 +255,7 @@ def test_option_and_provider_sides(
         ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
         ("--ort-gate=latency:zzz", "--ort-gate: 'zzz'"),
         ("--ort-gate=latenzy:3%", "Did you mean 'latency'?"),
-        ("--ort-gate=latency_p99:3%", "can't be gated by how much worse it got"),
+        ("--ort-gate=latency_p99:3%", "--ort-gate: 'latency_p99' in 'latency_p99:3%'"),
         ("--ort-gate=latency:0%", "leaves no margin"),
         ("--ort-baseline=gone.json", "'gone.json' does not exist"),
     ],

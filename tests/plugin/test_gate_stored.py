@@ -104,16 +104,15 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
     [
         (
             ["--ort-gate=peak_rss:<=1MiB"],
-            "ERROR: --ort-gate: the run has no gate, so nothing is compared. Add "
-            "--ort-against=SIDE or*",
+            "ERROR: --ort-gate: * Add --ort-baseline=RUN *",
         ),
         (
             ["--ort-gate-strict"],
-            "ERROR: --ort-gate-strict: the run has no gate, so nothing is compared*",
+            "ERROR: --ort-gate-strict: * Add --ort-baseline=RUN *",
         ),
         (
             ["--ort-baseline=latest", "--ort-gate=tow*@peak_rss:1%"],
-            "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. Cases: "
+            "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. The cases are "
             "one/native/cpu/b1, two/native/cpu/b1",
         ),
         (["--ort-baseline=models"], "ERROR: --ort-baseline: *models contains net.txt, but no run*"),

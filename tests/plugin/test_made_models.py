@@ -273,7 +273,7 @@ def test_it(ortbench, model):
 """,
     )
     result.assert_outcomes(failed=2)
-    assert result.stdout.str().count("does not fit into one protobuf message") >= 2
+    assert result.stdout.str().count("save_as_external_data=True") >= 2
 
 
 def test_external_data_beside_the_path_is_read_there(run_for_real: Any) -> None:

@@ -35,10 +35,10 @@ def test_numbers_are_written_as_text_and_the_run_is_kept(
 @pytest.mark.parametrize(
     ("returned", "said", "kept"),
     [
-        ('{"slots": [1, 2]}', "'slots' is [1, 2], which is not text", ()),
-        ('{"asset": None}', "'asset' is None, which is not text", ("--ort-no-results",)),
-        ("{4: 'slots'}", "the name 4 is not text", ()),
-        ('["lab-07"]', "['lab-07'] is not a dict", ()),
+        ('{"slots": [1, 2]}', "'slots' is [1, 2], not a string", ()),
+        ('{"asset": None}', "'asset' is None, not a string", ("--ort-no-results",)),
+        ("{4: 'slots'}", "the key 4 is not a string", ()),
+        ('["lab-07"]', "['lab-07'] is not a dictionary", ()),
     ],
 )
 def test_what_no_document_can_hold_is_refused_before_measuring_and_names_its_plugin(
@@ -57,7 +57,7 @@ def test_what_no_document_can_hold_is_refused_before_measuring_and_names_its_plu
     (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
     assert line == (
         f"ERROR: pytest_ortbench_machine_info of odd_lab: {said}. "
-        'Return a dict of text, e.g. {"asset": "lab-07"}'
+        'Return a dictionary of strings, e.g. {"asset": "lab-07"}'
     )
     assert not (pytester.path / "results").exists()
 

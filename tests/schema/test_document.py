@@ -232,9 +232,9 @@ WHOLE = encode_run(RUN)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the document is empty. If there is a journal.jsonl beside it"),
+        (b"", "the document is empty. Name the file journal.jsonl"),
         (b" \n\t", "the document is empty"),
-        (WHOLE[:5000], "cut off after 5000 bytes. If there is a journal.jsonl beside it"),
+        (WHOLE[:5000], "cut off after 5000 bytes. Name the file journal.jsonl"),
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "not JSON: invalid character (byte 0). Name a run.json"),
         (b"PK\x03\x04", "not JSON"),
@@ -259,7 +259,7 @@ WHOLE = encode_run(RUN)
         ),
         (
             b'{"schema_version": 0, "run_id": "r"}',
-            "schema version 0, but the oldest is 1",
+            "schema version 0, but the oldest version is 1",
         ),
         (
             b'{"schema_version": 1, "run_id": "r"}',
@@ -344,7 +344,7 @@ def test_older_versions_than_the_oldest_are_refused():
     document["schema_version"] -= 1
     data = json.dumps(document).encode()
     oldest = SCHEMA_VERSION - 2
-    with pytest.raises(DocumentError, match=rf"but the oldest is {oldest}"):
+    with pytest.raises(DocumentError, match=rf"but the oldest version is {oldest}"):
         decode_run(data, "x", migrations=STEPS)
 
 

@@ -114,7 +114,7 @@ def test_without_a_finished_run_latest_says_what_there_is(tmp_path):
     with refused(UsageError, "finished run"):
         resolve_run("latest", tmp_path)
     run = stored(tmp_path, 3, finished=False)
-    with pytest.raises(UsageError, match=f"{run.run_id} .unfinished."):
+    with pytest.raises(UsageError, match=f"{run.run_id}, is unfinished"):
         resolve_run("latest", tmp_path)
 
 

@@ -175,8 +175,8 @@ def test_a_full_disk_costs_only_the_result_in_flight_and_that_is_made_up_for(tmp
     with files_end_at(journal.stat().st_size + 100), pytest.raises(DocumentError) as error:
         folder.append(CRASHED)
     assert str(error.value) == (
-        f"{journal}: can't store the result of tagger/native/cpu/b1: File too large. "
-        "1 earlier results are safe there"
+        f"{journal}: the result of tagger/native/cpu/b1 can't be stored: File too large. "
+        "The file keeps 1 earlier result"
     )
     assert load(journal).cases == (MEASURED,)
     third = dataclasses.replace(CRASHED, case=dataclasses.replace(CRASHED.case, batch=2))
@@ -202,7 +202,7 @@ def test_a_document_that_does_not_fit_leaves_the_journal(tmp_path):
     journal = folder.path / "journal.jsonl"
     with files_end_at(1000), pytest.raises(DocumentError) as error:
         folder.finish(RUN)
-    assert re.search(rf"{journal} .*\b2 of its 2 ", str(error.value))
+    assert re.search(rf"{journal} .*\b2 of 2 ", str(error.value))
     assert [entry.name for entry in folder.path.iterdir()] == ["journal.jsonl"]
     assert load(journal).cases == RUN.cases
 
@@ -241,5 +241,5 @@ def test_documents_go_where_the_user_wants_them(tmp_path):
     path = tmp_path / "deep" / "mine.json"
     write_document(RUN, path)
     assert load(path) == RUN
-    with pytest.raises(DocumentError, match=r"run document: .* another path"):
+    with pytest.raises(DocumentError, match=r"run document .* another file"):
         write_document(RUN, tmp_path)

@@ -170,9 +170,10 @@ class Cluster:
             answers = self._on(workers, shard_task.facts_of_worker)
         except Exception as error:  # whatever the worker lacks comes as its own error
             raise UsageError(
-                f"a worker can't measure: {type(error).__name__}: {error}",
+                f"a worker can't run pytest-ortbench: {type(error).__name__}: {error}",
                 place=_PLACE,
-                hint="Install the same pytest-ortbench, an ONNX Runtime and distributed there",
+                hint="Install this version of pytest-ortbench, an ONNX Runtime and distributed on "
+                "each worker",
             ) from error
         return {workers[address]: answer for address, answer in answers.items()}
 
@@ -331,15 +332,21 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
     scheme = urlsplit(address).scheme
     if scheme not in ("tcp", "tls"):
         raise UsageError(
-            f"{address!r} is no address of a scheduler",
+            f"{address!r} is not the address of a scheduler",
             place="--scheduler",
-            hint="E.g. tcp://10.0.0.1:8786, tls://10.0.0.1:8786",
+            hint="Write e.g. tcp://10.0.0.1:8786, or tls://10.0.0.1:8786 with certificates",
         )
-    if (scheme == "tls") != (certificates is not None):
+    if scheme == "tls" and certificates is None:
         raise UsageError(
-            f"{scheme}:// does not go with {'these' if certificates else 'no'} certificates",
+            "a tls:// address needs certificates",
             place="--scheduler",
-            hint="tls://HOST:PORT takes --tls-ca, --tls-cert and --tls-key, all three",
+            hint="Add --tls-ca, --tls-cert and --tls-key",
+        )
+    if scheme == "tcp" and certificates is not None:
+        raise UsageError(
+            "certificates are given, but a tcp:// address uses none",
+            place="--scheduler",
+            hint="Write tls://HOST:PORT, or leave --tls-ca, --tls-cert and --tls-key out",
         )
     try:
         from distributed import Client, Security  # an extra
@@ -363,5 +370,5 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         raise UsageError(
             f"no scheduler answers at {address}: {error}",
             place="--scheduler",
-            hint="Start one: dask scheduler",
+            hint="Start a scheduler there with 'dask scheduler', or correct --scheduler",
         ) from error

@@ -123,10 +123,9 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
     place = f"{place}, host {name}"
     if not NAME.match(name):
         raise UsageError(
-            f"{name!r} can't be the name of a folder",
+            "the name of a host can have only letters, digits, dots, dashes and underscores",
             place=place,
-            hint="Give it a name of letters, digits, dots and dashes, and its address as "
-            "ansible_host",
+            hint="Give the host another name, and write its address as ansible_host",
         )
     own = {key.removeprefix(PREFIX): value for key, value in variables.items() if key[:9] == PREFIX}
     for key in own:
@@ -158,22 +157,23 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
 
 
 def _check(host: Host, place: str) -> None:
-    for key, value, form in (
-        ("folder", host.folder, _FOLDER),
-        ("python", host.python, _PYTHON),
-        ("extra", host.extra, _EXTRA),
+    for key, value, form, meaning, example in (
+        ("folder", host.folder, _FOLDER, "the path of a folder", "/data/ortbench"),
+        ("python", host.python, _PYTHON, "the name or path of a Python", "python3.12"),
+        ("extra", host.extra, _EXTRA, "the name of an extra of pytest-ortbench", "gpu"),
     ):
         if not form.match(value):
             raise UsageError(
-                f"{PREFIX}{key} is {value!r}, which can't be one",
+                f"{PREFIX}{key} is {value!r}, not {meaning}",
                 place=place,
-                hint="Write e.g. /data/ortbench (folder), python3.12 (Python) or gpu (extra)",
+                hint=f"Write e.g. '{PREFIX}{key}: {example}'",
             )
     if host.machine and not NAME.match(host.machine):
         raise UsageError(
-            f"{PREFIX}machine is {host.machine!r}, which can't be a name",
+            f"{PREFIX}machine is {host.machine!r}, which has other characters than letters, "
+            "digits, dots, dashes and underscores",
             place=place,
-            hint="Use letters, digits, dots and dashes",
+            hint="Write a name of these characters",
         )
     for text in (host.runtime, *host.packages):
         try:
@@ -181,7 +181,7 @@ def _check(host: Host, place: str) -> None:
                 Requirement(text)
         except InvalidRequirement as error:
             raise UsageError(
-                f"{text!r} is not a requirement: {str(error).splitlines()[0]}",
+                f"pip can't read {text!r} as a package and a version",
                 place=place,
                 hint=f"Write e.g. '{PREFIX}runtime: onnxruntime==1.20.1'",
             ) from error

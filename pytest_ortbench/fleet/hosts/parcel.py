@@ -171,7 +171,7 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
             raise UsageError(
                 f"{str(path)!r} is outside the current folder, {str(root)!r}",
                 place="ortbench fleet run",
-                hint="Copy it there. Only the current folder is sent to the machines",
+                hint="Copy it into the current folder. Only that folder is sent to the machines",
             )
         paths.update(_below(path) if path.is_dir() else [path])
     return [sent_file(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
@@ -251,7 +251,7 @@ def sent_file(path: Path, name: str) -> SentFile:
         raise UsageError(
             f"the file can't be read: {error.strerror}",
             place=str(path),
-            hint="Correct or remove the file",
+            hint="Make the file readable, or remove it",
         ) from error
 
 

@@ -35,5 +35,7 @@ def read_record(folder: Path, kind: type[_Kept]) -> _Kept:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError) as error:
         raise DocumentError(
-            f"it can't be read: {error}", place=str(path), hint="Start anew, without --resume"
+            f"the record of the earlier run can't be read: {error}",
+            place=str(path),
+            hint="Start a new run: leave --resume out",
         ) from error

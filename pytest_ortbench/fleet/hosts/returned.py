@@ -65,7 +65,7 @@ def _refuse_large(path: Path) -> None:
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise DocumentError(
-            f"it has {size >> 20} MiB; no document has more than {MOST_BYTES >> 20}",
+            f"the file has {size >> 20} MiB, but a run document has at most {MOST_BYTES >> 20} MiB",
             place=str(path),
         )
 
@@ -88,7 +88,9 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise UsageError(
-            f"the folder can't be read: {error.strerror}", place=str(folder), hint="Name another"
+            f"the folder can't be read: {error.strerror}",
+            place=str(folder),
+            hint="Name another folder",
         ) from error
     for entry in entries:
         path = Path(entry.path)
@@ -101,9 +103,10 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
         run.outcomes[name] = _taken(name, source, destination)
     if not run.outcomes:
         raise UsageError(
-            f"{str(folder)!r} holds no document",
+            f"{str(folder)!r} contains no run document",
             place="ortbench fleet collect",
-            hint=f"One lies there as NAME/{DOCUMENT}, NAME/results/RUN/{DOCUMENT} or NAME.json",
+            hint="Put the run document of each machine there as MACHINE.json, or as "
+            f"MACHINE/{DOCUMENT}",
         )
 
 
@@ -135,7 +138,7 @@ def _content_of(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DocumentError("it is no plain file", place=str(path))
+            raise DocumentError("this is a device or a pipe, not a file", place=str(path))
         _refuse_large(path)
         return stream.read(MOST_BYTES)
 

@@ -85,9 +85,10 @@ class Sharding:
         plan = cluster.plan(self.run.tag, order)
         if not plan.models:
             raise UsageError(
-                f"the suite has no case on a worker; pytest says: {plan.output[:LONGEST_REASON]}",
+                "pytest found no case on a worker, and printed: "
+                f"{plan.output[:LONGEST_REASON].rstrip('.')}",
                 place="ortbench fleet shard",
-                hint="Try what stands behind -- with pytest here",
+                hint="Run pytest here with the arguments after -- to see why",
             )
         self.run = replace(self.run, models=plan.models)
         write_record(self.run, self.folder)
@@ -128,7 +129,7 @@ class Sharding:
         try:
             path = self._path(ending.attempt, JOURNAL if ending.file == JOURNAL else DOCUMENT)
             if path.exists():
-                raise DocumentError(f"the attempt {ending.attempt} was answered before")
+                raise DocumentError(f"the worker sent the document {ending.attempt} twice")
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, ending.document)
             run = _of_model(read(path).run, model, str(path))
@@ -268,8 +269,8 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
                     f"the machines of {first!r} and {worker!r} differ in {name}: "
                     f"{values[0]!r} and {values[1]!r}",
                     place="ortbench fleet shard",
-                    hint="Numbers of such machines don't stand in one table: choose workers that "
-                    "are alike, or --mixed=apart for a document of each kind",
+                    hint="Use workers on equal machines, or add --mixed=apart to get a document "
+                    "for each kind of machine",
                 )
 
 
@@ -282,7 +283,8 @@ def _of_model(run: Run, model: str, place: str) -> Run:
     for result in run.cases:
         if result.case.model.name != model and not result.case.model.is_made:
             raise DocumentError(
-                f"it holds a case of {result.case.model.name!r}; {model!r} was asked for",
+                f"the document contains a case of {result.case.model.name!r}, but {model!r} was "
+                "requested",
                 place=place,
             )
     return run

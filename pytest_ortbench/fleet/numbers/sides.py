@@ -173,7 +173,9 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
         UsageError: if there is no such axis.
     """
     if axis not in AXES:
-        raise UsageError(f"{axis!r} can't be compared", place="--by", hint=did_you_mean(axis, AXES))
+        raise UsageError(
+            f"runs can't be compared by {axis!r}", place="--by", hint=did_you_mean(axis, AXES)
+        )
     machines = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
     names = _time_names(runs)
     ordered = sorted(runs, key=lambda run: (run.started_at, run.run_id))

@@ -84,8 +84,8 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
                 f"the entry [machines.{machine.name}] has no run, and the run of {near!r} has no "
                 "entry",
                 place="--machines",
-                hint=f"If they are one machine, rename the entry to [machines.{near}], or name the "
-                f"machine of the run, 'ortbench compare {machine.host}=RUN'",
+                hint=f"If both are the same machine, rename the entry to [machines.{near}], or "
+                f"write {machine.host}=RUN in place of the run",
             )
     if not set(names.values()) & set(by_host):
         known = ", ".join(by_host)
@@ -151,8 +151,8 @@ def _refuse_shared_names(
                 f"{len(kinds)} different machines are called {host!r}: "
                 f"{_difference(first, second)}",
                 place="--machines",
-                hint="Give each a name of its own with an entry in the table, then write '"
-                f"ortbench compare {by_host[host].name}=RUN OTHER=RUN'",
+                hint="Add an entry for each machine to the table, and say which run is whose: "
+                f"'ortbench compare {by_host[host].name}=RUN OTHER=RUN'",
             )
 
 

@@ -60,7 +60,9 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
         part = MixPart(name=name, rate_per_s=_rate(written, place, of=f"the rate of {name!r}"))
         if any(other.name == name for other in parts):
             raise UsageError(
-                f"{name!r} is given twice", place=place, hint="Add up its rates in one entry"
+                f"the model {name!r} is given twice",
+                place=place,
+                hint="Add the two rates up in one entry",
             )
         parts.append(part)
     return tuple(parts)
@@ -107,9 +109,9 @@ def _rate(written: str, place: str, *, of: str) -> float:
         raise UsageError(f"{of} is {written}, without a unit", place=place, hint=_EXAMPLE)
     if not 0 < value <= _MOST:
         raise UsageError(
-            f"{of} is {written}, which is not above 0 and at most {_MOST:,.0f}",
+            f"{of} is {written}, not a number above 0 and up to {_MOST:,.0f}",
             place=place,
-            hint="Leave a model out that gets no requests",
+            hint="Correct the rate. A model that gets no requests is left out",
         )
     return value / seconds
 

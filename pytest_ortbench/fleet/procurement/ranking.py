@@ -268,9 +268,10 @@ def _of_part(
     }
     if len(of_model) > 1:
         raise UsageError(
-            f"{part.name!r} was measured with {len(of_model)} workloads",
+            f"the model {part.name!r} was measured with {len(of_model)} workloads (batches or "
+            "sizes), and the mix must name one",
             place="--mix",
-            hint=f"Name one of them: {', '.join(sorted(of_model))}",
+            hint=f"Write one of: {', '.join(sorted(of_model))}",
         )
     return next(iter(of_model.values()))
 

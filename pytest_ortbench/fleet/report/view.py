@@ -176,11 +176,11 @@ def build_view(
     layout = lay_out_sides(runs, chosen)
     labels = [side.label for side in layout.sides]
     if len(labels) < 2:
-        others = ", ".join(name for name in AXES if name != chosen)
+        others = " or ".join(f"--by={name}" for name in AXES if name != chosen)
         raise UsageError(
             f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
             place="compare",
-            hint=f"Name more runs, or compare by something else: --by={others}",
+            hint=f"Name more runs, or compare by something else: {others}",
         )
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):

@@ -20,6 +20,9 @@ T = TypeVar("T")
 L = TypeVar("L", bound="_Log[Any]")
 
 
+_ANOTHER = "Make the file readable and writable, or name another one with --file"
+
+
 class _Log(Generic[T]):
     """Trials of one kind.
 
@@ -54,7 +57,7 @@ class _Log(Generic[T]):
             return ()
         except OSError as error:
             raise DocumentError(
-                f"the file can't be read: {error.strerror}", place=str(self.path)
+                f"the file can't be read: {error.strerror}", place=str(self.path), hint=_ANOTHER
             ) from error
         trials = []
         for number, line in enumerate(lines, start=1):
@@ -67,7 +70,8 @@ class _Log(Generic[T]):
                     continue
                 place = f"{self.path}, line {number}"
                 hint = "Remove the line or the file"
-                raise DocumentError(str(error), place=place, hint=hint) from error
+                message = f"the line is not a result of a self-test: {error}"
+                raise DocumentError(message, place=place, hint=hint) from error
         return tuple(trials)
 
     def append(self, trial: T) -> None:
@@ -83,7 +87,7 @@ class _Log(Generic[T]):
                 file.write(msgspec.json.encode(trial) + b"\n")
         except OSError as error:
             raise DocumentError(
-                f"the file can't be written: {error.strerror}", place=str(self.path)
+                f"the file can't be written: {error.strerror}", place=str(self.path), hint=_ANOTHER
             ) from error
 
 

@@ -235,7 +235,7 @@ def _parse(text: str, place: str) -> Rule:
         rule, metric = replace(rule, metric=LATENCY), LATENCY
     if metric not in RELATIVE:
         raise UsageError(
-            f"{metric} in {text!r} can't be gated by how much worse it got",
+            f"{metric!r} in {text!r} can't be limited by how much worse it gets",
             place=place,
             hint=f"Gate the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
         )
@@ -247,7 +247,7 @@ def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
     limit = parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
     if limit.op not in (">=", ">"):
         raise UsageError(
-            f"{text!r} is not a minimum",
+            f"{text!r} is not a minimum, the only limit that {metric} can have",
             place=place,
             hint=f"Write e.g. {metric}:>={'40 dB' if metric == 'sides_sqnr' else '99 %'}",
         )
@@ -262,7 +262,9 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             share = parse_amount(part, "ratio", place=place)
         elif metric == LATENCY or unit == "ratio":
             raise UsageError(
-                f"{part.strip()!r} in {text!r} is not a share", place=place, hint="Write e.g. 3%"
+                f"{part.strip()!r} in {text!r} is not a percentage",
+                place=place,
+                hint="Write e.g. 3%",
             )
         else:
             known = unit if unit in FACTORS else "1"
