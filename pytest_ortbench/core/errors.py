@@ -148,7 +148,7 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
 
 def first_of_several(value: str, words: Sequence[str]) -> str:
     """Return the first of several known words that are written as one; empty for any other text."""
-    written = re.findall(r"[^\s,;]+", value)
+    written: list[str] = re.findall(r"[^\s,;]+", value)
     return written[0] if len(written) > 1 and set(written) <= {*words} else ""
 
 
