@@ -234,8 +234,8 @@ def change_points(ratios: Sequence[float]) -> tuple[Step, ...]:
         import ruptures  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise UsageError(
-            "finding change points needs the package ruptures",
-            hint="pip install 'pytest-ortbench[history]'",
+            "the search for change points needs the package ruptures, which is not installed",
+            hint="Run: pip install 'pytest-ortbench[history]'",
         ) from error
     import numpy as np
 

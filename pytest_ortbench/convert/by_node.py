@@ -235,7 +235,7 @@ def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, o
     if missing:
         raise case_error(
             f"the nodes can't be compared: the input {missing!r} gets no values",
-            "Export both with the same names of inputs",
+            "Export both models with the same input names",
             phase="accuracy",
         )
     return fed

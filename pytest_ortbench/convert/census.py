@@ -133,13 +133,16 @@ def _reason(source: Path, had: int, recipe: Recipe) -> str:
     if base == "bf16":
         return no_bfloat16(model)
     if base == "int4":
-        return f"only a MatMul with constant weights supports it; its operators with weights: {ops}"
+        return (
+            "only a MatMul with constant weights can be converted, and the model's operators with "
+            f"weights are {ops}"
+        )
     if base == "int8-static" and not any(node.op_type in weighted for node in model.graph.node):
         return (
-            "all its operators with weights stand in branches of If or bodies of loops, which "
+            "all operators with weights stand in branches of If or bodies of loops, which "
             f"ONNX Runtime's static quantiser skips: {ops}"
         )
-    return f"none of its operators with weights supports it: {ops}"
+    return f"none of the model's operators with weights can be converted: {ops}"
 
 
 def no_bfloat16(model: onnx.ModelProto) -> str:

@@ -43,8 +43,8 @@ def run_once(conversion: Conversion, target: Path) -> str:
         if _is_missing_kernel(error):
             # Other providers may have it; on the CPU the case itself says the same.
             return (
-                "it was not run when it was made, because the CPU provider has no kernel for "
-                "one of its nodes"
+                "the variant was not run after the conversion, because the CPU provider has no "
+                "kernel for one of the nodes"
             )
         raise _not_valid(conversion, f"does not load: {_line(error)}") from error
     try:
@@ -52,7 +52,10 @@ def run_once(conversion: Conversion, target: Path) -> str:
     except Exception as error:
         if _runs(conversion, conversion.source):
             raise _not_valid(conversion, f"does not run: {_line(error)}") from error
-        return "it was not run when it was made, because its source refuses the same inputs"
+        return (
+            "the variant was not run after the conversion, because the original model refuses the "
+            "same inputs"
+        )
     finally:
         del session
     if nonfinite:

@@ -85,7 +85,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
-            f"memory ran out while making {base} of {conversion.size_bytes / 1e9:.1f} GB",
+            f"memory ran out while making {base} of a file of {conversion.size_bytes / 1e9:.1f} GB",
             "Convert the model on a machine with more memory, and add the file as a variant",
             kind="out_of_memory",
         )
@@ -200,9 +200,9 @@ def _missing(error: ImportError, base: str) -> Failure:
             kind="unavailable",
         )
     extra = _EXTRAS.get(name)
-    install = f"pip install 'pytest-ortbench[{extra}]'" if extra else f"pip install {name or 'it'}"
+    package = f"'pytest-ortbench[{extra}]'" if extra else name or "PACKAGE"
     return conversion_failure(
         f"{base} needs a package that is not installed: {name or error}",
-        install,
+        f"Run: pip install {package}",
         kind="unavailable",
     )

@@ -105,7 +105,7 @@ class EngineTask:
         if self.source is None:
             raise EngineRefusal(
                 "the model was given as an ONNX file, which a framework does not run",
-                hint="Name its source as the model: --ort-models=net.py:build",
+                hint="Name the code that makes the model instead: --ort-models=net.py:build",
             )
         return self.source
 

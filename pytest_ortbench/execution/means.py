@@ -17,7 +17,7 @@ def _as_it_is(case: Case) -> Case:
 
 
 def _no_reference(case: Case) -> Path:
-    raise case_error(f"nobody gives a reference of {case.case_id}", kind="unavailable")
+    raise case_error(f"there is no reference for {case.case_id}", kind="unavailable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

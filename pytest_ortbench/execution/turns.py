@@ -108,7 +108,7 @@ def _told_of_budget(result: CaseResult, total_s: float) -> CaseResult:
     failure, share = result.failure, result.budget
     if failure is None or failure.kind != "timeout" or share is None:
         return result
-    message = f"{failure.message} (the budget of {clock_words(total_s)} has no more for it)"
+    message = f"{failure.message} (the budget of {clock_words(total_s)} is used up)"
     return replace(
         result,
         failure=replace(failure, message=message, hint=_HINT),

@@ -84,7 +84,7 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
         raise ModelError(
             f"the external data {location!r} is truncated, with {size:,} of {end:,} bytes",
             place=str(model_path),
-            hint="Fetch or export it again",
+            hint="Fetch or export the model again",
         )
     return ExternalFile(location=location, path=path, size_bytes=size)
 

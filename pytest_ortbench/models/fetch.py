@@ -227,7 +227,7 @@ def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
         f"{entry.origin} has SHA-256 {found[:16]}…, but the catalogue says {entry.sha256[:16]}…",
         place=entry.name,
-        hint=f"The file is not used. Correct sha256 in {entry.place}, or the address",
+        hint=f"The file is not used. Correct sha256 or the address in {entry.place}",
     )
 
 

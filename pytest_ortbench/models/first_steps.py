@@ -32,10 +32,10 @@ def begun_by(later: Model, first: Model) -> Model | str:
             later.inputs, later.outputs, sizes=later.implied_dims, told=told, is_later=True
         )
         if found.decoder is None:
-            return f"it is not known to write text: {found.reason}"
+            return f"{Path(later.path).name} is not known to write text: {found.reason}"
         decoder = found.decoder
     if not decoder.cache:
-        return "it has no cache"
+        return f"{Path(later.path).name} has no cache"
     name = Path(first.path).name
     # It gives a cache, so that it reads from the left as the later steps do.
     found = decoder_of(
@@ -47,8 +47,8 @@ def begun_by(later: Model, first: Model) -> Model | str:
         return f"{name} takes a cache itself"
     if found.decoder.vocabulary != decoder.vocabulary:
         return (
-            f"{name} has scores of {found.decoder.vocabulary} tokens, and it has of "
-            f"{decoder.vocabulary}"
+            f"{name} has a vocabulary of {found.decoder.vocabulary} tokens, but "
+            f"{Path(later.path).name} one of {decoder.vocabulary}"
         )
     given = _given(decoder, later.inputs, found.decoder, first.outputs)
     if isinstance(given, str):

@@ -199,8 +199,10 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
     try:
         if place.stat().st_size > _MOST_BYTES:
             raise ModelError(
-                f"the file is larger than {_MOST_BYTES >> 20} MiB, which no configuration is",
+                f"the file is larger than {_MOST_BYTES >> 20} MiB, the most that a configuration "
+                "may have",
                 place=str(place),
+                hint="Name one of the .onnx files",
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
@@ -214,7 +216,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         raise ModelError(
             f"the file is not valid JSON ({error})",
             place=str(place),
-            hint="Correct that line, or name one of the .onnx files",
+            hint="Correct the file at that place, or name one of the .onnx files",
         ) from None
     if not isinstance(value, dict):
         raise ModelError(

@@ -177,7 +177,7 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
             f"the catalogue's axes {list(axes)} of input {info.name!r} do not fit the model's "
             f"{list(declared or ())}",
             place=str(path),
-            hint=f"Name {len(declared or ())} axes, as many as the input has",
+            hint=f"Write {len(declared or ())} axes in the catalogue, as many as the input has",
         )
     return tuple(axes)
 

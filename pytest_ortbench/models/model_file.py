@@ -132,7 +132,9 @@ def regular_size(path: Path) -> int:
         raise ModelError(f"the file can't be opened ({_reason(error)})", place=str(path)) from None
     if stat.S_ISDIR(status.st_mode):
         raise ModelError(
-            "this is a folder, not a model file", place=str(path), hint="Name a file inside it"
+            "this is a folder, not a model file",
+            place=str(path),
+            hint="Name a file inside the folder",
         )
     if not stat.S_ISREG(status.st_mode):
         raise ModelError("this is not a regular file", place=str(path))

@@ -178,7 +178,7 @@ class _Resolver:
             yield from self._named(spec, name, _builtin_entries(), "builtin")
         elif not spec.strip():
             raise UsageError(
-                "an empty model name", place=self._place, hint="Name a file or a model"
+                "the name of a model is empty", place=self._place, hint="Name a file or a model"
             )
         else:
             yield from self._by_path(spec)

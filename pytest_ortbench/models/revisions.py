@@ -81,7 +81,7 @@ class Revision:
             raise UsageError(
                 f"{path} is outside the working tree {self.top}",
                 place=_PLACE,
-                hint="Name a model in the working tree. Other files have no earlier revisions",
+                hint="Name a model in the working tree. Git has no earlier versions of other files",
             ) from None
 
     def _listed(self, inside: str) -> list[str]:

@@ -164,7 +164,7 @@ def _members(path: Path) -> list[str]:
 def recipe(path: Path, pickled: str) -> str:
     """Say why a file is not loaded, and how its model is measured."""
     return (
-        f"it is {pickled}, and loading it would run or trust any content. Write a function that "
+        f"this is {pickled}, and loading it would run or trust any content. Write a function that "
         f"builds the model and loads {path.name} itself, and name the function: "
         "--ort-models=net.py:build, where build returns (model, example inputs)"
     )
@@ -172,7 +172,8 @@ def recipe(path: Path, pickled: str) -> str:
 
 def _which_function(path: Path) -> str:
     return (
-        "it is a Python file. Name the function in it that returns the model and example inputs: "
+        "this is a Python file. Name a function of the file that returns the model and example "
+        "inputs: "
         f"{path.name}:build"
     )
 

@@ -162,16 +162,18 @@ class Against:
             return
         if self._set_already:
             raise UsageError(
-                f"both sides would be {self.side.label}, which the other options already ask for",
+                f"the other options already ask for {self.side.label}, so each case would be "
+                "compared with itself",
                 place=_PLACE,
-                hint="Name another value, the one to compare with",
+                hint="Name another value to compare with",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(
-                f"{self.side.label} has no model to compare, because none is a file of the "
-                "working tree",
+                "no model of this run is a file of the Git working tree, so none has a version at "
+                f"{self.side.label}",
                 place=_PLACE,
-                hint="Name a model file; built-in models and those of the zoo do not change",
+                hint="Name a model file of the working tree. Git has no earlier versions of "
+                "built-in models and models of the zoo",
             )
 
     def _is_group(self, spec: str) -> bool:
@@ -367,9 +369,9 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     file = "/".join((*end[:-1], f"{end[-1]}.onnx"))
     both = " and ".join(model.name for model in claimed[:2])
     raise UsageError(
-        f"{folder}/{file} could be compared with {both}",
+        f"{folder}/{file} has the name of two models, {both}, but can be compared with only one",
         place="--ort-against",
-        hint=f"Put the file into the folder of one of them, e.g. {folder}/{claimed[0].place}",
+        hint=f"Move the file to the place of the right one, e.g. {folder}/{claimed[0].place}",
     )
 
 

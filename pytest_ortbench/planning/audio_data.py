@@ -116,8 +116,8 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
     raise UsageError(
         f"{str(path)!r} has {_rate_of(path)} samples per second, but the model takes {rate}",
         place="--ort-inputs",
-        hint="To resample, run: pip install 'pytest-ortbench[audio]'. If the model takes that "
-        f"rate, write {PLACE}=rate={_rate_of(path)}",
+        hint="To have such files resampled, run: pip install 'pytest-ortbench[audio]'. If "
+        f"{rate} is wrong for this model, write {PLACE}=rate={_rate_of(path)}",
     )
 
 
@@ -126,7 +126,7 @@ def _whole(name: str, text: str) -> int:
         raise UsageError(
             f"{name} is {text!r}, not a whole number above 0",
             place=PLACE,
-            hint=f"Write {name}=16000",
+            hint=f"Write e.g. {name}=16000",
         )
     return int(text)
 

@@ -262,9 +262,7 @@ def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     for item in split_list(texts, place=place, starts_item=starts_setting):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
-            raise UsageError(
-                f"{item!r} is not a setting", place=place, hint="Write KEY=VALUE, e.g. a.b=1"
-            )
+            raise UsageError(f"{item!r} is not a setting", place=place, hint="Write KEY=VALUE")
         if settings.get(key, value) != value:
             raise UsageError(
                 f"{key!r} has two values, {settings[key]!r} and {value!r}",

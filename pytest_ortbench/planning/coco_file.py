@@ -99,8 +99,7 @@ def _bad(path: Path, what: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} {what}",
         place=PLACE,
-        hint="Name a JSON file of boxes in the form of COCO, with images, annotations and "
-        "categories",
+        hint="Name a COCO file: JSON with images, annotations and categories",
     )
 
 
@@ -195,7 +194,7 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are missing, "
             f"e.g. {missing[0]!r}",
             place=PLACE,
-            hint="Name the folder that has them: --ort-inputs=photos/",
+            hint="Name the folder of the images, e.g. --ort-inputs=photos/",
         )
     return found
 

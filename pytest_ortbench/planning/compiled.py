@@ -56,7 +56,7 @@ def _foreign(file: Model, provider: Provider) -> Failure | None:
         f"the file is compiled for {', '.join(others) or 'a provider of ONNX Runtime'}, so "
         f"{provider.label} can't run it",
         (f"Use --ort-providers={owner}, or name" if owner else "Name")
-        + " the model that it was compiled from",
+        + " the model that the file was compiled from",
         phase="session",
     )
 
@@ -70,14 +70,15 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     """Why a provider compiles nothing of a file ahead, ``None`` if it may."""
     if not provider.is_execution_provider:
         return _refused(
-            f"{provider.name} is not a provider of ONNX Runtime, and only those compile ahead"
+            f"{provider.name} is not an execution provider of ONNX Runtime, so no file is compiled "
+            "ahead"
         )
     if provider.then:
         return _refused(f"{provider.label} is a chain, and no provider compiles a whole chain")
     if provider.name in _BY_KERNELS:
         return _refused(f"{provider.label} runs node by node and compiles nothing ahead")
     if file.compiled:
-        return _refused("the file is a compiled model already")
+        return _refused("the file is already a compiled model")
     if is_ort_file(Path(file.path)):
         return _refused(
             "a file in ONNX Runtime's own format can't be compiled ahead",

@@ -118,8 +118,8 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
 
 def _writes_first(later: Path) -> str:
     return (
-        f"{later.name} beside it writes all tokens but the first, and requests of both are "
-        "measured under its name"
+        f"{later.name} beside this file writes all tokens but the first, so requests of both "
+        f"files are measured as those of {later.name}"
     )
 
 

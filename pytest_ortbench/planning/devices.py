@@ -64,7 +64,7 @@ def device_options(
     raise UsageError(
         f"{kind.alias!r} takes no device, but {device!r} is given",
         place=place,
-        hint=f"Write {kind.alias} alone, and set options with --ort-provider-option",
+        hint=f"Write {kind.alias} alone. Options are set with --ort-provider-option",
     )
 
 
@@ -161,6 +161,6 @@ def check_openvino(device: str, place: str) -> None:
         raise UsageError(
             f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
             place=place,
-            hint="Devices are CPU, GPU, GPU.1, NPU, AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU and "
-            "MULTI:GPU,CPU. Write them in capitals where a comma follows",
+            hint="Write a device of OpenVINO in capitals: CPU, GPU, GPU.1, NPU, AUTO, "
+            "AUTO:GPU,CPU, HETERO:GPU,CPU or MULTI:GPU,CPU",
         )

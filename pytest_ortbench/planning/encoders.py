@@ -42,7 +42,7 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
         return model
     spec = named or _usual(model)
     if not spec:
-        return _noted(model, "there is no encoder file beside it")
+        return _noted(model, "there is no encoder file beside the model")
     try:
         found = listening_to(model, read(spec))
     except (ModelError, UsageError) as error:
@@ -128,7 +128,8 @@ def refuse_encoder(runtime: Runtime) -> Failure | None:
     if runtime.shares_files:
         return None
     return case_failure(
-        "an encoder file can't be sent to a runtime that does not share files",
+        f"the encoder file can't be sent to the runtime {runtime.label!r}, which does not share "
+        "files with this machine",
         "Measure the model in a runtime of this machine",
         phase="files",
     )

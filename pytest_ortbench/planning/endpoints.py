@@ -63,8 +63,8 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
         raise UsageError(
             "the address contains a name, a password or a query, which results would keep",
             place=place,
-            hint="Write the address alone, and put a header into the environment variable "
-            "ORTBENCH_ENDPOINT_AUTHORIZATION",
+            hint="Write the address without them. Put the value of the header Authorization into "
+            "the environment variable ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
     address = address_of(text)
     if address is None:
@@ -82,7 +82,7 @@ def read_encodings(written: OptionText) -> tuple[str, ...]:
     for name in names:
         if name not in ENCODINGS:
             raise UsageError(
-                f"{name!r} is not a way of writing tensors",
+                f"{name!r} is not a known encoding of tensors",
                 place=written.place,
                 hint=did_you_mean(name, ENCODINGS),
             )
@@ -108,22 +108,25 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     given = request.provider_options.get(ALIAS, {})
     if given.get(URL, request.endpoint) != request.endpoint:
         raise UsageError(
-            f"{PLACE} and the provider option {ALIAS}.{URL} name two addresses",
+            f"the provider option {ALIAS}.{URL} names another address",
             place=PLACE,
-            hint="Keep one of them",
+            hint=f"Leave out {PLACE} or the provider option",
         )
     devices = request.endpoint_encodings
     protocol = parse_address(request.endpoint, place=PLACE).protocol
     if protocol == "grpc" and "json" in devices:
         raise UsageError(
-            "tensors go as bytes over gRPC", place="--ort-endpoint-encoding", hint="Leave it out"
+            "json has no effect on a gRPC endpoint, to which tensors are sent as bytes",
+            place="--ort-endpoint-encoding",
+            hint="Leave the option out",
         )
     if protocol == OPENAI:
         if devices:
             raise UsageError(
-                "requests to language models hold tokens, and no tensors",
+                "the option has no effect on an endpoint of a language model, since its requests "
+                "have no tensors",
                 place="--ort-endpoint-encoding",
-                hint="Leave it out",
+                hint="Leave the option out",
             )
         devices = (OPENAI,)
     named = tuple(f"{ALIAS}:{device}" for device in devices) or (ALIAS,)
@@ -162,8 +165,9 @@ def endpoint_refusal(case: Case) -> Failure | None:
         )
     if writes_texts(case.provider) and case.generation is None:
         return case_failure(
-            "a service of language models gives texts, and no single inferences",
-            "Leave out what asks for inferences: --ort-inputs, sizes of the inputs, "
+            "an endpoint of a language model answers with text, but this case is a single "
+            "inference",
+            "Leave out what asks for single inferences: --ort-inputs, --ort-dims, "
             "--ort-generate=off",
         )
     if (
@@ -171,12 +175,14 @@ def endpoint_refusal(case: Case) -> Failure | None:
         and parse_address(case.provider.options[URL], place=PLACE).file
     ):
         return case_failure(
-            f"a function of yours writes tensors as it likes, and not as {case.provider.device}",
-            "Leave out --ort-endpoint-encoding",
+            f"--ort-endpoint-encoding={case.provider.device} has no effect, since the function "
+            "of a custom endpoint writes the tensors",
+            "Leave --ort-endpoint-encoding out",
         )
     if case.variant.precision != NATIVE:
         return case_failure(
-            f"an endpoint runs its own file, and none of precision {case.variant.precision}",
+            "an endpoint runs the file that its service has loaded, so precision "
+            f"{case.variant.precision} can't be measured there",
             f"Measure {case.variant.precision} in a run without {PLACE}",
         )
     if case.session.intra_op_num_threads is not None:

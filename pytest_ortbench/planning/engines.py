@@ -124,7 +124,7 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives single files",
-                "Use --ort-engines=session there",
+                "Use --ort-engines=session",
                 phase="staging",
             )
         }
@@ -175,8 +175,7 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         )
     if asked.depth and batch > 1:
         return case_failure(
-            f"{_PACKAGE} reads the tokens of {batch} sequences only once, so no prompt can "
-            "follow earlier tokens",
+            f"with {batch} sequences, {_PACKAGE} can't read a prompt after earlier tokens",
             "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
         )
     return None

@@ -107,5 +107,5 @@ def _no_input(kind: str, model: Model) -> UsageError:
     return UsageError(
         f"model {model.name!r} takes no {kind}: no input has {wants}. The inputs are {inputs}",
         place="--ort-inputs",
-        hint="Use --ort-inputs=FILE.npz, or --ort-dataset=FILE.py:FUNCTION",
+        hint="Give arrays: --ort-inputs=FILE.npz, or with labels --ort-dataset=FILE.py:FUNCTION",
     )

@@ -107,7 +107,10 @@ class Exports:
     def _in_runtime(self, place: Path, path: Path, function: str, runtime: Runtime) -> KeptExport:
         place.mkdir(parents=True, exist_ok=True)
         with self._folders.locked(
-            place, timeout_s=_EXPORTING_S, what="exporting it", hint="Run it again"
+            place,
+            timeout_s=_EXPORTING_S,
+            what="exporting this model",
+            hint="Run again when that process has ended",
         ):
             stored = self._stored(place, path, function, runtime)
             return stored or self._made(place, path, function, runtime)

@@ -123,7 +123,7 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
     reference = _text(keys, "reference", place)
     file = _text(keys, "file", place) or reference
     if not file:
-        raise UsageError("it has no file", place=place, hint=_EXAMPLE)
+        raise UsageError("the key 'file' is missing", place=place, hint=_EXAMPLE)
     variants = keys.get("variants", {})
     if not isinstance(variants, Mapping):
         raise UsageError(
@@ -159,7 +159,7 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
     keys = _table(value, _VARIANT_KEYS, place)
     file = _text(keys, "file", place)
     if not file:
-        raise UsageError("it has no file", place=place, hint=_EXAMPLE)
+        raise UsageError("the key 'file' is missing", place=place, hint=_EXAMPLE)
     floor = keys.get("sqnr_floor")
     if floor is not None and (
         not isinstance(floor, int | float) or isinstance(floor, bool) or not math.isfinite(floor)
@@ -188,7 +188,7 @@ def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, ob
 def _text(keys: Mapping[str, object], key: str, place: str) -> str:
     value = keys.get(key, "")
     if not isinstance(value, str) or (key in keys and not value.strip()):
-        raise UsageError(f"{key} is {value!r}", place=place, hint=_EXAMPLE)
+        raise UsageError(f"{key} is {value!r}, not the name of a model", place=place, hint=_EXAMPLE)
     return value
 
 

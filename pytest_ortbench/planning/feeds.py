@@ -242,7 +242,7 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
             raise refusal(
                 f"batch size {batch} was requested, but model {axes.model.name!r} has no batch "
                 "axis" + (f": {told}" if told else ""),
-                hint=f"Use --ort-batch-sizes=1. --ort-dims={name}:{batch} sets that size"
+                hint=f"Use --ort-batch-sizes=1. To set {name}, use --ort-dims={name}:{batch}"
                 if name
                 else "Use --ort-batch-sizes=1",
             )
@@ -292,7 +292,7 @@ def _spec(
             )
         raise refusal(
             f"the model does not state how many axes input {info.name!r} has",
-            hint="Use real inputs (--ort-inputs)",
+            hint="Give the inputs as arrays: --ort-inputs=FILE.npz",
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
     check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)
@@ -316,7 +316,7 @@ def _resolved_shape(
         except (ArithmeticError, KeyError) as error:
             raise refusal(
                 f"the size {size!r} of input {info.name!r} can't be computed ({error})",
-                hint="Set its symbols with --ort-dims",
+                hint=f"Set the symbols of {size!r} with --ort-dims",
             ) from None
         fed.append(value)
         resolved[sizes.of(size, value)] = None

@@ -59,11 +59,12 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
         return _noted(found, f"the first token of a request is written by {Path(spec).name}")
     if named:
         raise UsageError(
-            f"{named!r} can't be the file for the first step: {found}", place="first step"
+            f"{named!r} can't be the file that reads the prompt: {found}", place="first_step"
         )
     return _noted(
         model,
-        f"{Path(spec).name} beside it is not taken for its first step: {found}. {HOW_TO_MERGE}",
+        f"{Path(spec).name} beside the model is not used to read the prompt: {found}. "
+        f"{HOW_TO_MERGE}",
     )
 
 
@@ -133,7 +134,8 @@ def refuse_several_files(case: Case) -> Failure | None:
         return None
     if not case.runtime.shares_files:
         return case_failure(
-            "the file of a first step can't be sent to a runtime that does not share files",
+            f"the file that reads the prompt can't be sent to the runtime {case.runtime.label!r}, "
+            "which does not share files with this machine",
             f"Merge the two files ({HOW_TO_MERGE})",
             phase="files",
         )
@@ -144,8 +146,8 @@ def refuse_several_files(case: Case) -> Failure | None:
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(
-            "the later steps of this model take one token at a time, so no prompt can follow "
-            f"{asked.depth} tokens",
+            "this model reads only one token at a time after the prompt, so no second prompt can "
+            f"follow {asked.depth} earlier tokens",
             "Use --ort-depth=0",
         )
     return None

@@ -52,7 +52,7 @@ def open_sizes(case: Case) -> OpenSizes:
         if info.name not in fed:
             continue
         if not info.type.startswith("tensor("):
-            return _unknown(f"the input {info.name!r} is no tensor")
+            return _unknown(f"the input {info.name!r} is not a tensor")
         if info.shape is None:
             return _unknown(f"the number of dimensions of the input {info.name!r} is open", _NAMED)
         for axis, (declared, size) in enumerate(zip(info.shape, fed[info.name], strict=True)):

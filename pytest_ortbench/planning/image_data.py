@@ -141,7 +141,11 @@ class ImageReader:
         place = settings.place_of("size")
         parts = numbers(size.replace("x", " "), "size", place)
         if any(not 1 <= part <= _LONGEST_SIDE for part in parts):
-            raise UsageError(f"size={size}", place=place, hint="size=224, or size=480x640")
+            raise UsageError(
+                f"size={size} is not a size from 1 to {_LONGEST_SIDE}",
+                place=place,
+                hint="Write e.g. size=224, or height and width: size=480x640",
+            )
         self.height, self.width = int(parts[0]), int(parts[-1])
         default = ("stretch", "default")
         if settings.metadata.get("stride") and settings.metadata.get("task") != "classify":

@@ -61,7 +61,9 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
                 if not meant
                 else f"{written!r} ({where}) matches {len(meant)} files",
                 place=PLACE,
-                hint=did_you_mean(written, names),
+                hint=f"Write the path within the folder, e.g. {meant[0]}"
+                if meant
+                else did_you_mean(written, names),
             )
         if meant[0] in labels:
             raise UsageError(
@@ -119,8 +121,8 @@ def class_numbers(
         raise UsageError(
             f"the label {word!r} is a word, and no list assigns it to a class",
             place=PLACE,
-            hint=f"Write numbers, or put a file {_CLASS_FILES[0]} with one class per line beside "
-            "the labels",
+            hint="Write numbers of classes, or put the names of the classes, one per line, into a "
+            f"file {_CLASS_FILES[0]} beside the labels",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for label in labels:

@@ -292,9 +292,12 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
         raise UsageError(
             f"{str(folder)!r} has no labels"
             if request.labels is None
-            else f"{str(folder)!r} is scored, but the inputs come from {str(path)!r}",
+            else f"{str(folder)!r} is scored, but --ort-inputs names {str(path)!r}",
             place="--ort-dataset",
-            hint="Write --ort-dataset=FOLDER --ort-labels=labels.csv. The same files are then fed",
+            hint=f"Add labels for the files of the folder: --ort-dataset={folder} "
+            "--ort-labels=labels.csv"
+            if request.labels is None
+            else "Leave --ort-inputs out. The files of --ort-dataset are then the inputs",
         )
     data = own_data(path, request.labels, request.preprocess)
     if folder is not None and data is None:

@@ -125,9 +125,9 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
         )
     if settings:
         raise UsageError(
-            "the option says how photos, sounds and texts are read, but none are given",
+            "the option prepares photos, sounds and texts, but no such files are named",
             place="--ort-preprocess",
-            hint="Name a folder of them, e.g. --ort-inputs=photos/",
+            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
         )
     return None
 
@@ -148,14 +148,15 @@ def boxed_data(
     """
     if labels is not None:
         raise UsageError(
-            f"{str(labels)!r} has labels for pictures that have boxes",
+            f"the boxes of {Path(scored.path).name} already label each picture, so "
+            f"{str(labels)!r} has no effect",
             place=LABELS_PLACE,
-            hint="Leave --ort-labels out. The boxes already label each picture",
+            hint="Leave --ort-labels out",
         )
     if path is not None and not path.is_dir():
         raise UsageError(
-            f"the inputs come from {str(path)!r}, but the pictures of {Path(scored.path).name} "
-            "are scored",
+            f"{str(path)!r} is not a folder, but --ort-dataset scores the pictures of "
+            f"{Path(scored.path).name}",
             place=PLACE,
             hint="Name the folder of the pictures, or leave --ort-inputs out",
         )

@@ -159,7 +159,7 @@ class Planner:
                     f"there is no {spec!r}", spec=spec, place=place, hint=advice_on(spec, path, {})
                 )
             raise UsageError(
-                f"{spec!r} is not a source",
+                f"{spec!r} is nothing that an ONNX model can be exported from",
                 place=place,
                 hint="Name FILE.py:FUNCTION, or a file or folder of a known framework",
             )

@@ -93,9 +93,9 @@ class Settings:
         value = self.decide(name, default, reason, configured).strip().lower()
         if value not in choices:
             raise UsageError(
-                f"{name}={value}",
+                f"{name}={value} is not known",
                 place=self.place_of(name),
-                hint=f"{name}={', '.join(choices[:-1])} or {choices[-1]}",
+                hint=f"Write {' or '.join(f'{name}={choice}' for choice in choices)}",
             )
         return value
 
@@ -158,7 +158,9 @@ def numbers(text: str, name: str, place: str = PLACE) -> tuple[float, ...]:
             raise ValueError
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"{name}={text} is not a list of numbers", place=place, hint=f"{name}: {SETTINGS[name]}"
+            f"{name}={text} is not a list of numbers",
+            place=place,
+            hint=f"Write one number, or several with ':' between them ({name}: {SETTINGS[name]})",
         ) from None
     return found
 

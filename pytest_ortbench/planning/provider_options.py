@@ -135,19 +135,20 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         return _refused(
             "a graph recorded by webgpu uses fixed buffers of the GPU, and this ONNX Runtime makes "
             "none in Python",
-            "Leave the option out",
+            "Leave out --ort-provider-option=webgpu.enableGraphCapture=1",
         )
     if recording.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
             f"a graph recorded by {recording.alias} uses fixed addresses, but host arrays have new "
             "ones in every call",
-            "Add --ort-io=device, or leave the option out",
+            "Add --ort-io=device, or leave out the provider option that records a graph",
         )
     if callers > 1:
         return _refused(
             f"ONNX Runtime records and replays a graph in one thread, but there are {callers} "
             "callers",
-            "Use --ort-processes for more, or leave the option out",
+            "Use --ort-processes for several callers, or leave out the provider option that "
+            "records a graph",
         )
     return None
 
@@ -194,9 +195,13 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     if all(link.alias != "dml" for link in provider.links):
         return None
     if session.execution_mode == "parallel":
-        return _refused("dml runs sequentially only", "Leave session.execution_mode out")
+        return _refused(
+            "dml runs sequentially only", "Leave --ort-session-option=execution_mode=parallel out"
+        )
     if session.enable_mem_pattern:
-        return _refused("dml has no memory patterns", "Leave session.enable_mem_pattern out")
+        return _refused(
+            "dml has no memory patterns", "Leave --ort-session-option=enable_mem_pattern=1 out"
+        )
     return None
 
 

@@ -136,15 +136,16 @@ def _links_of(spec: str, place: str) -> list[str]:
             )
         if word == ALL:
             raise UsageError(
-                f"{ALL!r} stands for several providers, so it can't stand in the chain {spec!r}",
+                f"{ALL!r} means several providers, but each place of the chain {spec!r} takes one",
                 place=place,
                 hint=f"Name the provider, e.g. openvino{CHAIN}cpu",
             )
         if word not in KINDS and word not in BY_NAME and engine_kind(word) is not None:
             raise UsageError(
-                f"{word!r} runs in place of ONNX Runtime, so it can't stand in the chain {spec!r}",
+                f"{word!r} runs models in place of ONNX Runtime, but the chain {spec!r} can have "
+                "only execution providers of ONNX Runtime",
                 place=place,
-                hint=f"Name it alone: --ort-providers={word}",
+                hint=f"Name {word} alone: --ort-providers={word}",
             )
     return links
 
@@ -157,7 +158,7 @@ def _require_distinct(spec: str, links: Sequence[Provider], place: str) -> None:
         raise UsageError(
             f"{spec!r} names {twice.alias} twice, but a session has each provider once",
             place=place,
-            hint="Keep one of them. Name several devices as several providers, with commas",
+            hint=f"Keep {twice.alias} once. To measure several devices, separate them with commas",
         )
 
 

@@ -217,7 +217,8 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
             raise UsageError(
-                f"{str(file)!r} is one more file than model {model.name!r} has inputs",
+                f"there are more files than model {model.name!r} has inputs "
+                f"({len(model.inputs)}), e.g. {str(file)!r}",
                 place=PLACE,
                 hint="Remove the file, or name the folder of this model",
             )
@@ -249,7 +250,7 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
         raise UsageError(
             f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
             place=PLACE,
-            hint=f"Add the missing arrays. The inputs are {', '.join(declared)}",
+            hint=f"Add an array for each input. The inputs are {', '.join(declared)}",
         )
 
 
@@ -275,7 +276,7 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
         raise UsageError(
             f"input {info.name!r} is {wanted}, but {str(stored.path)!r} contains {stored.type}",
             place=PLACE,
-            hint="Convert the array. Values are never cast silently",
+            hint=f"Convert the array to {wanted}. Values are never cast silently",
         )
 
 

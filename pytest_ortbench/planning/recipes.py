@@ -104,7 +104,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     place = table.place(name)
     if not isinstance(entry, Mapping):
         raise UsageError(
-            f"the entry is {entry!r}, not a table", place=place, hint='Write base = "fp16"'
+            f"the entry is {entry!r}, not a table",
+            place=place,
+            hint=f'Write e.g. {name} = {{ base = "fp16" }}',
         )
     # A graph that is only simplified needs no other word for it.
     alone = "simplified" if entry.get("simplify") is True else None
@@ -165,7 +167,7 @@ def _checked(
         raise UsageError(
             f"percentile is {changed.percentile:g}, which is out of range",
             place=place,
-            hint="Write e.g. percentile = 99.99",
+            hint="Write a number above 50, at most 100, e.g. percentile = 99.99",
         )
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(

@@ -41,13 +41,15 @@ def read_app(written: OptionText) -> str:
     file, _, name = text.rpartition(":")
     path = written.base / file
     if not file or not name.isidentifier() or path.suffix.lower() != PYTHON:
-        raise UsageError(f"{text!r} is no application", place=written.place, hint=_HINT)
+        raise UsageError(f"{text!r} does not name an application", place=written.place, hint=_HINT)
     if not path.stem.isidentifier():
         raise UsageError(
-            f"{path.name!r} can't be imported", place=written.place, hint="Rename the file"
+            f"{path.name!r} can't be imported, since {path.stem!r} is not a name in Python",
+            place=written.place,
+            hint="Rename the file, with letters, digits and underscores only",
         )
     if not path.is_file():
-        raise UsageError(f"{path} is no file", place=written.place, hint=_HINT)
+        raise UsageError(f"the file {path} does not exist", place=written.place, hint=_HINT)
     return f"{path.resolve()}:{name}"
 
 
@@ -65,9 +67,9 @@ def refuse_beside_endpoint(*, value: str, place: str, endpoint: str) -> None:
     """Refuse a service that is started beside one that is there."""
     if value and endpoint:
         raise UsageError(
-            "a service that is there is named, too (--ort-endpoint)",
+            "the option starts a service, but --ort-endpoint names a service that already runs",
             place=place,
-            hint="Keep one of them",
+            hint=f"Leave out {place} or --ort-endpoint",
         )
 
 
@@ -83,9 +85,10 @@ def required_name(name: str, *, place: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name of a model",
+            f"{name!r} can't be the name of a model in a URL",
             place=place,
-            hint="Letters, digits, dots, dashes and underscores, at most 100",
+            hint="Write at most 100 letters, digits, dots, dashes and underscores, beginning with "
+            "a letter or digit",
         )
     return name
 
@@ -107,7 +110,9 @@ def with_service(request: PlanRequest) -> PlanRequest:
         return request
     if len(request.models) != 1:
         raise UsageError(
-            f"a service has one model, but {len(request.models)} are measured", place=PLACE
+            f"a service runs one model, but {len(request.models)} are named",
+            place=PLACE,
+            hint="Name one model",
         )
     name = request.serve_name or path_name(request.models[0])
     url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"

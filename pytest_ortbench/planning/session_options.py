@@ -57,7 +57,8 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
                 hint=did_you_mean(
                     key,
                     known,
-                    "Other entries are written in full, e.g. session.intra_op.allow_spinning=0",
+                    "Config entries of ONNX Runtime are written in full, e.g. "
+                    "session.intra_op.allow_spinning=0",
                 ),
             )
     made = replace(config, entries=entries, **fields)
@@ -71,17 +72,17 @@ def _check_arena(config: SessionConfig) -> None:
     if not config.sets_arena:
         if uses == "1":
             raise UsageError(
-                f"{ENVIRONMENT_ALLOCATORS}=1 has no effect, since the environment has no allocator",
+                f"{ENVIRONMENT_ALLOCATORS}=1 has no effect, since no setting describes an arena",
                 place=_PLACE,
-                hint="Describe the arena, e.g. arena_extend_strategy=kSameAsRequested",
+                hint="Add a setting of the arena, e.g. arena_extend_strategy=kSameAsRequested",
             )
         return
     if config.enable_cpu_mem_arena is False or uses == "0":
         without = "enable_cpu_mem_arena=0" if uses != "0" else f"{ENVIRONMENT_ALLOCATORS}=0"
         raise UsageError(
-            f"the settings describe an arena, but {without} switches the arena off",
+            f"settings of an arena are given, but {without} switches the arena off",
             place=_PLACE,
-            hint="Keep one of them",
+            hint=f"Leave out {without} or the settings whose names begin with arena_",
         )
     chunk = config.arena_initial_chunk_bytes
     if chunk is not None and chunk > _LARGEST_CHUNK:

@@ -82,7 +82,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     examples = ", ".join(KINDS.values())
     if not colon or kind not in KINDS:
         raise UsageError(
-            f"{text!r} is not a side to compare with",
+            f"{text!r} does not say what to compare with",
             place=place,
             hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
         )
@@ -93,7 +93,9 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     if kind == "option" and "=" not in value:
         raise UsageError(f"{text!r} has no value", place=place, hint=f"Write e.g. {KINDS[kind]}")
     if kind == "git" and value.startswith("-"):
-        raise UsageError(f"{value!r} is not a revision", place=place, hint="Write e.g. git:main")
+        raise UsageError(
+            f"{value!r} is not a revision of Git", place=place, hint="Write e.g. git:main"
+        )
     return SideSpec(kind=kind, value=value.strip())
 
 
@@ -128,9 +130,9 @@ def pair_cases(
         one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
             raise UsageError(
-                f"{one.case.case_id} and {entry.case.case_id} have the same baseline",
+                f"one case would be compared with both {one.case.case_id} and {entry.case.case_id}",
                 place="--ort-against",
-                hint="Name one of them",
+                hint="Name a value that stands for only one of the two",
             )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []

@@ -401,8 +401,8 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
 def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
     """The error for a stored array that a model can't take: fed beside declared shape."""
     return UsageError(
-        f"{str(item.path)!r} contains {list(item.shape or ())} for input {info.name!r}, declared "
-        f"{_declared_shape(info)}: {rule}",
+        f"{str(item.path)!r} contains an array of {list(item.shape or ())} for input "
+        f"{info.name!r}, which the model declares as {_declared_shape(info)}: {rule}",
         place="--ort-inputs",
     )
 
@@ -411,8 +411,11 @@ def _conflict(
     info: TensorInfo, item: StoredInput, shape: tuple[int | str, ...], known: SymbolSize
 ) -> OrtbenchError:
     symbol = known.symbol
-    shown = f"{list(item.shape or ())} for input {info.name!r}, declared {_declared_shape(info)}"
-    text = f"{str(item.path)!r} contains {shown}, but {symbol} is {known.size} ({known.how})"
+    text = (
+        f"{str(item.path)!r} contains an array of {list(item.shape or ())} for input "
+        f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is {known.size} "
+        f"({known.how})"
+    )
     size = (item.shape or ())[shape.index(symbol)]
     option = (
         f"--ort-batch-sizes={size}" if known.origin == "batch" else f"--ort-dims={symbol}:{size}"

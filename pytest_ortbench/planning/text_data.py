@@ -51,7 +51,10 @@ class TextReader:
     """
 
     def __init__(self, specs: Sequence[InputSpec], settings: Settings, model: Path) -> None:
-        hint = f"Put the model's {TOKENIZER} there, or give token ids in an .npz file"
+        hint = (
+            f"Put the model's {TOKENIZER} there, or give an .npz file with the token ids as one "
+            "array per input"
+        )
         self._tokenizer = own_tokenizer(model, place="--ort-inputs", hint=hint)
         settings.decide_fixed("tokenizer", TOKENIZER, "beside the model")
         first = specs[0]
@@ -64,7 +67,7 @@ class TextReader:
             raise UsageError(
                 f"length is {text!r}, not a whole number above 0",
                 place="--ort-preprocess",
-                hint="Write length=128",
+                hint="Write e.g. length=128",
             )
         self.length = int(text)
         padding = (self._tokenizer.token_to_id(token) for token in _PADDING)

@@ -72,9 +72,9 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
         return replace(model, exported_from=folder.source())
     except OSError as error:
         raise ModelError(
-            f"a file of the folder can't be read: {error.strerror or error}",
+            f"{str(error.filename or folder.path)!r} can't be read: {error.strerror or error}",
             place=str(folder.path),
-            hint="Correct its permissions",
+            hint="Make every file of the folder readable",
         ) from error
 
 
@@ -100,16 +100,16 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     library = kind.libraries[0]
     if not writes_alone(case.model):
         return case_failure(
-            f"{kind.title} runs requests only of a model that is a decoder in one file",
+            f"for requests, {kind.title} needs a language model whose decoder is one ONNX file",
             f"Leave {case.provider.alias} out of --ort-providers",
         )
-    hint = f"Name the folder of {library} that it was exported from: --ort-source=FOLDER"
+    hint = f"Name the {library} folder that the file was exported from: --ort-source=FOLDER"
     folder = folder_beside(Path(case.model.path))
     if folder is not None and folder.refusal:
         refusal = f"{folder.path.name} is not loaded: {folder.refusal}"
         return case_failure(refusal, folder.remedy or hint)
     return case_failure(
-        f"{kind.title} runs a language model from its folder of {library}, but this is an ONNX "
-        "file with no such folder beside it",
+        f"{kind.title} needs the {library} folder that the ONNX file was exported from, and no "
+        "such folder lies beside the file",
         hint,
     )

@@ -56,9 +56,9 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
         given = next((key for key in SEARCHES[link.alias] if key in link.options), "")
         if given:
             raise UsageError(
-                f"{PLACE} and the provider option {link.alias}.{given} set the same",
+                f"the provider option {link.alias}.{given} sets the same search for kernels",
                 place=PLACE,
-                hint="Keep one of them",
+                hint=f"Leave out {PLACE} or the provider option",
             )
     return [
         (provider.of_links(partial(_switched, position=position)), {"tuning": position})
@@ -81,7 +81,8 @@ def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider
     named = list(dict.fromkeys(link.alias for provider in providers for link in provider.links))
     if positions and named and not any(alias in SEARCHES for alias in named):
         raise UsageError(
-            f"{', '.join(named)} do not search for kernels, so the option has no effect",
+            f"no requested provider ({', '.join(named)}) searches for kernels, so the option has "
+            "no effect",
             place=PLACE,
-            hint=f"Leave the option out. It is for {', '.join(SEARCHES)}",
+            hint=f"Leave the option out. Providers that search are {', '.join(SEARCHES)}",
         )

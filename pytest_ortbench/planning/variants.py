@@ -236,7 +236,7 @@ def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] 
             return case_failure(
                 f"{Path(model.path).name} needs the input {info.name!r}, which the model "
                 f"does not have (its inputs: {', '.join(by_name)})",
-                "Export the variants with the same names of inputs",
+                "Export all variants with the same input names",
             )
         fed.append(spec.typed(info.type))
     return tuple(fed)

@@ -62,8 +62,8 @@ def require_safe_callers(case: Case) -> None:
     provider = mixing[0]
     if case.sessions > 1:
         raise case_error(
-            f"{case.sessions} sessions of {provider.name} in one process use the same recorded "
-            "commands, and together they compute wrong values",
+            f"{case.sessions} sessions of {provider.name} in one process compute wrong values, "
+            "since they share the recorded commands",
             hint="Use --ort-processes for several sessions at a time",
         )
     if case.io == "device":

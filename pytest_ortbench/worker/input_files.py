@@ -43,7 +43,7 @@ def read_input(spec: InputSpec) -> object:
         if path.suffix.lower() != ".pb":
             raise input_error(
                 f"input {spec.name!r} is a sequence, which {path} can't hold",
-                hint="Give a serialised SequenceProto (.pb)",
+                hint="Give a .pb file with a serialised SequenceProto",
             )
         inner = wanted.inner
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]

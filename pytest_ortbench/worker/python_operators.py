@@ -32,7 +32,7 @@ def library_for(path: str) -> str:
         raise _failed(
             "unavailable",
             f"operators of {Path(path).name} need {PACKAGE}: {error}",
-            f"pip install {PACKAGE}",
+            f"Run: pip install {PACKAGE}",
         ) from error
     try:
         module = load_file(Path(path))

@@ -329,7 +329,7 @@ class TestFamilies:
         [
             ('variants.fp16 = "b.onnx"', "'fp16' is already the name"),
             ("variants.q = { file = 3 }", "file is 3"),
-            ("variants.q = { sqnr_floor = 3 }", "it has no file"),
+            ("variants.q = { sqnr_floor = 3 }", "the key 'file' is missing"),
             ('variants.q = { file = "b", floor = 3 }', "the key 'floor' is not known"),
             ("variants.q = 3", "wrong type"),
             ('variants = ["b.onnx"]', "wrong type"),
@@ -349,7 +349,7 @@ class TestFamilies:
         ("text", "says"),
         [
             ("[tool.ortbench.models]\nx = 1", "the entry is 1, not a table"),
-            ("[tool.ortbench.models.x]", "it has no file"),
+            ("[tool.ortbench.models.x]", "the key 'file' is missing"),
             (
                 '[tool.ortbench.models.x]\nfle = "a"',
                 "the key 'fle' is not known. Did you mean 'file'?",

@@ -109,7 +109,7 @@ class Mnn(Engine):
                     raise EngineRefusal(
                         "MNN returned no outputs, because an operator failed",
                         kind="error",
-                        hint="What MNN printed is in the log of the case; try another precision",
+                        hint="The log of the case has what MNN printed. Try another precision",
                     )
                 # What it reads is memory of the module, which the next inference writes over.
                 return [

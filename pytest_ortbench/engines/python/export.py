@@ -10,7 +10,10 @@ from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import class_of
 
-_SHAPE = "Return (callable, {input: array}, {'onnx': 'net.onnx'}), or a model of a framework"
+_SHAPE = (
+    "Return a model of a framework, or three values: a callable, its example inputs and the ONNX "
+    "file that computes the same, e.g. return run, {'x': array}, {'onnx': 'net.onnx'}"
+)
 
 
 def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]) -> Made:
@@ -51,6 +54,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         raise EngineRefusal(
             f"the example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
             kind="error",
-            hint="As the second part of what the function returns, write {input: array}",
+            hint="Return, as the second value, a dictionary of arrays by input name, e.g. "
+            "{'x': array}",
         )
     return Made(exporter="named by the entry function", feeds=loaded.example or {}, files=read)

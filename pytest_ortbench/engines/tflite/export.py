@@ -43,7 +43,7 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
     except (IndexError, ValueError, struct.error) as error:
         raise EngineRefusal(
             "the TensorFlow Lite file is truncated or damaged",
-            hint="Copy or download it again",
+            hint="Copy or download the file again",
         ) from error
     try:
         graph = process_tf_graph(

@@ -178,7 +178,7 @@ def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) 
             f"{key!r} names {', '.join(given)}, and the model has {len(made)} of them: "
             f"{', '.join(made)}",
             kind="error",
-            hint="Name as many as there are, in order",
+            hint=f"Write at most {len(made)} names in {key!r}, in order",
         )
 
 
@@ -279,7 +279,8 @@ def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mappi
             f"'dynamic' names {', '.join(unknown) or 'inputs'}, but the inputs are "
             f"{', '.join(names) or 'without names'}",
             kind="error",
-            hint=f"Name as many inputs as there are tensors ({len(tensors)}): {{'names': [...]}}",
+            hint=f"Give the {len(tensors)} inputs names with 'names', e.g. {{'names': ['x']}}, and "
+            "use these names in 'dynamic'",
         )
     return [
         (name, dynamic.get(name, {}), tensor.dim())

@@ -41,7 +41,7 @@ def read_faults(written: OptionText) -> tuple[str, ...]:
     for name in names:
         if name not in (*FAULTS, ALL):
             raise UsageError(
-                f"{name!r} is nothing that is done to a service",
+                f"{name!r} is not a known fault",
                 place=written.place,
                 hint=did_you_mean(name, (*FAULTS, ALL)),
             )
@@ -52,7 +52,9 @@ def refuse_without_service(*, value: float, place: str, serve: str, endpoint: st
     """Refuse the endurance of no service."""
     if value and not serve and not endpoint:
         raise UsageError(
-            "no service is named", place=place, hint="Add --ort-serve=APP or --ort-endpoint=URL"
+            "the option needs a service, and none is named",
+            place=place,
+            hint="Add --ort-serve=APP or --ort-endpoint=URL",
         )
 
 
@@ -72,14 +74,17 @@ def refuse_idle_faults(
     ended = [name for name in value if name in ENDINGS]
     if ended and not serve:
         raise UsageError(
-            f"{ended[0]!r} ends a service, and this run has not started it",
+            f"{ended[0]!r} ends the service, which is allowed only for a service that this run "
+            "starts",
             place=place,
-            hint=f"Start it with --ort-serve, or leave out {' and '.join(ended)}",
+            hint=f"Start the service with --ort-serve, or leave out {' and '.join(ended)}",
         )
 
 
 def _require_endurance(place: str, endurance_s: float) -> None:
     if not endurance_s:
         raise UsageError(
-            "no service is to endure a load", place=place, hint="Add --ort-endurance=MINUTES"
+            "the option has an effect only together with --ort-endurance",
+            place=place,
+            hint="Add --ort-endurance=MINUTES, or leave the option out",
         )

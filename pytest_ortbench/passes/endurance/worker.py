@@ -32,7 +32,7 @@ def keep_under_load(question: KeepUnderLoad, measured: MeasuredCase) -> SteadyLo
         reference=question.reference,
     )
     if sender is None:
-        raise case_error("the case asks no service", phase="endurance")
+        raise case_error("this case sends no requests to a service", phase="endurance")
     return steady_load(
         sender,
         rate_per_s=question.rate_per_s,

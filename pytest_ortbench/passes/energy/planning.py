@@ -17,7 +17,7 @@ def read_energy_window(written: OptionText) -> float:
     """Read the seconds of a window of energy: 5 at least, below which no counter is believed."""
     value = read_seconds(written)
     if value < _SHORTEST_WINDOW_S:
-        rule = "Write 5 or more: energy counters are updated at most ten times a second"
+        rule = "Write 5 or more seconds, since energy counters change at most ten times a second"
         raise UsageError(
             f"{written.last!r} is too short for a window of energy", place=written.place, hint=rule
         )

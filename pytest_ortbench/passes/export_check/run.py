@@ -52,7 +52,7 @@ def measure(result: CaseResult, means: Means) -> ExportCheck:
     """
     case = result.case
     if not has_source(case):
-        return ExportCheck(reason="it was exported from no source here")
+        return ExportCheck(reason="the model was not exported from code in this run")
     known = next(
         (
             other.export_check

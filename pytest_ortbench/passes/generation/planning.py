@@ -78,9 +78,9 @@ def read_sources(written: OptionText) -> dict[str, str]:
         path = Path(os.path.abspath(read_path(folder, written)))  # noqa: PTH100  # follows no link
         if sources.setdefault(name.strip(), str(path)) != str(path):
             raise UsageError(
-                f"{name.strip() or 'every model'} has two folders",
+                f"two folders are named for {name.strip() or 'all models'}",
                 place=written.place,
-                hint="Write MODEL=FOLDER for each model",
+                hint="Name one folder for each model: MODEL=FOLDER",
             )
     return sources
 
@@ -125,9 +125,9 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
                 f"no case of this run is a request of a language model, so "
                 f"{options.given[name]} has no effect",
                 place=options.place_of(name),
-                hint="Leave the option out. Requests of a language model are measured unless its "
-                "inputs or their sizes are given, or --ort-generate=off. --ort-generate=only says "
-                "why a model has none",
+                hint="Leave the option out. To measure requests, leave out --ort-inputs, "
+                "--ort-dims and --ort-generate=off. With --ort-generate=only a row says why a "
+                "model can't be measured with requests",
             )
 
 

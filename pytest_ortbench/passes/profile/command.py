@@ -137,9 +137,9 @@ def command(
             planned = _planned_again(stored, given, session)
         elif model:
             raise UsageError(
-                f"{what} already names a model",
+                f"the argument {what!r} already names a model",
                 place=f"--model={model}",
-                hint="Leave one of the two out",
+                hint="Leave --model out",
             )
         else:
             request = PlanRequest(

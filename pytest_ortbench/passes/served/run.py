@@ -46,7 +46,7 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
     address = urlsplit(case.provider.options[URL])
     encodings = [each.options_in_force.get("encoding", "") for each in result.measurements]
     if not encodings:
-        return ServiceUse(reason="nothing is known of how it is asked: no worker finished")
+        return ServiceUse(reason="no worker finished, so the encoding of requests is not known")
     message = message_of(case, encodings[-1])
     steps: dict[str, list[float]] = defaultdict(list)
     durations: list[int] = []
@@ -117,5 +117,5 @@ def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage
     except (OSError, http.client.HTTPException) as error:
         raise case_error(f"the service gave no answer: {error}", kind="error") from error
     if response.status != 200:
-        raise case_error(f"the service answered with {response.status}", kind="error")
+        raise case_error(f"the service answered with status {response.status}", kind="error")
     return response.headers.get("Server-Timing", "")

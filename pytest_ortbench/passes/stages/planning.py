@@ -64,7 +64,8 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
                 f"{other.path} and {file.path} both apply to {cases}, but a case has only one "
                 "file of stages",
                 place=place,
-                hint=f"Leave one out, or write PATTERN@{name} to say which cases a file is for",
+                hint=f"Leave one of the files out, or write PATTERN@{name} to say which cases "
+                f"{name} is for",
             )
     return files
 
@@ -112,14 +113,16 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
             raise UsageError(
                 f"{both} both apply to {case.case_id}, but a case has only one file of stages",
                 place=place,
-                hint="Narrow one of the patterns",
+                hint="Write a narrower pattern for one of the files",
             )
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
                 f"no case matches the pattern {file.pattern!r}",
                 place=place,
-                hint=f"The first case is {cases[0].case_id}" if cases else "",
+                hint=f"Write a pattern that fits the id of a case, e.g. {cases[0].case_id}"
+                if cases
+                else "",
             )
     if files and all(case.runtime.label != "current" for case in cases):
         raise UsageError(

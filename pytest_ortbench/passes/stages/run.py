@@ -79,7 +79,7 @@ def lacking(result: CaseResult, _argument: str, *, reason: str, interrupted: boo
 def _refusal(case: Case) -> str:
     """Why stages can't be had for a case; empty if they can."""
     if not case.stages:
-        return "no file of stages applies to it (--ort-stages)"
+        return "no file of stages applies to this case (--ort-stages)"
     if case.runtime.label != "current":
         return "stages run in the runtime 'current' only: what they import is installed there"
     if case.generation is not None:

@@ -76,9 +76,9 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if find_spec("faster_coco_eval") is None:
         raise UsageError(
-            "boxes are compared by faster-coco-eval, which is not installed",
+            "the package faster-coco-eval, which compares boxes, is not installed",
             place=place,
-            hint="pip install 'pytest-ortbench[boxes]'",
+            hint="Run: pip install 'pytest-ortbench[boxes]'",
         )
     adapter, function = _split(how)
     boxes = Boxes(form=how)
@@ -90,10 +90,11 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
         boxes = Boxes(adapter=str(code.absolute()), function=function)
     elif how and how not in DETECTION_FORMS:
         raise UsageError(
-            f"{how!r} is not a form of boxes",
+            f"{how!r} is not a known way to read boxes from outputs",
             place=place,
-            hint=did_you_mean(how, DETECTION_FORMS)
-            or f"Known are {', '.join(DETECTION_FORMS)}; or write FILE.py:FUNCTION",
+            hint=did_you_mean(
+                how, DETECTION_FORMS, "For other outputs, write coco:FILE.json:FILE.py:FUNCTION"
+            ),
         )
     return Dataset(path=str(path.absolute()), boxes=boxes)
 

@@ -151,7 +151,7 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint="Add the model to --ort-models, or name its file as an argument",
+                hint="Add the model to --ort-models, or name the file of the model as an argument",
             )
 
 

@@ -66,8 +66,7 @@ class GenaiEngine(LastWritten):
         """
         if self._batch > 1:
             raise case_error(
-                f"{PACKAGE} reads the tokens of {self._batch} sequences once, so no "
-                "prompt can follow earlier tokens",
+                f"with {self._batch} sequences, {PACKAGE} can't read a prompt after earlier tokens",
                 "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
                 phase="first",
             )

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Name of the engine for people, and of what installs it.
 PACKAGE = "onnxruntime-genai"
+#: What to do where genai can't be told a setting.
+_OTHER_ENGINE = "Leave the setting out, or measure with --ort-engines=session"
 #: What genai calls ONNX Runtime's providers; it hands on any other name as it is.
 _PROVIDERS = {
     "CUDAExecutionProvider": "cuda",
@@ -69,13 +71,18 @@ def load_genai() -> tuple[ModuleType, int]:
         import onnxruntime_genai as genai  # an extra
     except (ImportError, OSError) as error:
         raise _refused(
-            f"{PACKAGE} can't be imported: {error}", kind="unavailable", phase="import"
+            f"{PACKAGE} can't be imported: {error}",
+            "Run: pip install 'pytest-ortbench[genai]'",
+            kind="unavailable",
+            phase="import",
         ) from error
     took = perf_counter_ns() - started
     if not hasattr(genai, "Config") or not hasattr(genai.Config, "overlay"):
         version = getattr(genai, "__version__", "")
         raise _refused(
-            f"{PACKAGE} {version} can't be told its session options; 0.9 can", phase="import"
+            f"{PACKAGE} {version} takes no session options, which need version 0.9 or later",
+            f"Run: pip install '{PACKAGE}>=0.9'",
+            phase="import",
         )
     return genai, took
 
@@ -206,20 +213,28 @@ def refuse_unsupported(case: Case) -> None:
     """
     session, provider = case.session, case.provider
     if provider.name == CPU and provider.options:
-        raise _refused(f"{PACKAGE} gives the CPU no options: {', '.join(provider.options)}")
+        raise _refused(
+            f"{PACKAGE} takes no options of the CPU provider: {', '.join(provider.options)}",
+            _OTHER_ENGINE,
+        )
     if session.sets_arena or session.enable_mem_reuse is not None:
-        raise _refused(f"{PACKAGE} has neither an arena of the user's nor enable_mem_reuse")
+        raise _refused(
+            f"{PACKAGE} takes no settings of an arena and no enable_mem_reuse", _OTHER_ENGINE
+        )
     if session.execution_mode != "sequential":
-        raise _refused(f"{PACKAGE} runs operators one after the other only")
+        raise _refused(
+            f"{PACKAGE} does not take execution_mode={session.execution_mode}", _OTHER_ENGINE
+        )
     if session.graph_optimization_level not in _LEVELS:
         raise _refused(
             f"{PACKAGE} has no graph optimisation level {session.graph_optimization_level!r}, "
-            f"only {', '.join(_LEVELS)}"
+            f"only {', '.join(_LEVELS)}",
+            "Write one of these levels with --ort-graph-opt",
         )
     if session.python_operators:
-        raise _refused(f"{PACKAGE} takes no operators that are defined in Python")
+        raise _refused(f"{PACKAGE} takes no operators that are defined in Python", _OTHER_ENGINE)
     if len(session.custom_ops) > 1:
-        raise _refused(f"{PACKAGE} takes one library of custom operators")
+        raise _refused(f"{PACKAGE} takes only one library of custom operators", _OTHER_ENGINE)
 
 
 def _session_options(case: Case, threads: int) -> dict[str, object]:
@@ -280,6 +295,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _refused(message: str, *, kind: Any = "unsupported", phase: str = "session") -> WorkerError:
-    hint = "Install it with pip install 'pytest-ortbench[genai]'" if kind == "unavailable" else ""
+def _refused(
+    message: str, hint: str = "", *, kind: str = "unsupported", phase: str = "session"
+) -> WorkerError:
     return case_error(message, hint, kind=kind, phase=phase)

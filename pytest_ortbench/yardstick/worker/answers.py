@@ -149,10 +149,12 @@ def _behind_numpy() -> tuple[str, str, str]:
 
     libraries = [entry for entry in threadpool_info() if entry["user_api"] == "blas"]
     if not libraries:
-        raise _unknown(f"what multiplies matrices for numpy {np.__version__} does not say how")
+        raise _unknown(f"numpy {np.__version__} does not say which library multiplies matrices")
     library = libraries[0]
     if library["num_threads"] != 1:
-        raise _unknown(f"{library['internal_api']} takes {library['num_threads']} threads, not 1")
+        raise _unknown(
+            f"{library['internal_api']} uses {library['num_threads']} threads, but must use 1"
+        )
     version, kernels = library["version"], library.get("architecture")
     return str(library["internal_api"]), str(version or ""), str(kernels or "")
 

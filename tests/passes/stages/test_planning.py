@@ -68,10 +68,9 @@ def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> Non
 def test_a_file_that_no_case_goes_with_is_refused() -> None:
     case = make_case()
     refuse_unused_stages((StageFile(path="/a.py"),), [case], place=PLACE)
-    with pytest.raises(
-        UsageError, match=r"no case matches the pattern 'det\*'.*The first case is "
-    ):
+    with pytest.raises(UsageError, match=r"'det\*'") as caught:
         refuse_unused_stages((StageFile(pattern="det*", path="/a.py"),), [case], place=PLACE)
+    assert case.case_id in caught.value.hint
 
 
 def test_stages_need_the_current_runtime() -> None:

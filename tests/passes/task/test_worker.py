@@ -317,7 +317,10 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
     [
         ("raise ValueError('no images here')", "give raised ValueError: no images here"),
         ("import absent_package", "give raised ModuleNotFoundError: No module named 'absent"),
-        ("return 3", "data.py:give returned int, not a pair. Return (batches, metric)"),
+        (
+            "return 3",
+            "data.py:give returned int, not a pair. Return two values, batches and metric",
+        ),
         ("return [], 3", "data.py:give returned a tuple of 2, not a pair"),
         ("return 5, max", "the batches of data.py:give are int"),
         ("return [], max", "data.py:give returned no batch. Give at least one labelled sample"),

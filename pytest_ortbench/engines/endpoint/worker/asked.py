@@ -124,8 +124,8 @@ class Endpoint(Engine):
         another = why_another_model(metadata, self.task)
         if another:
             raise EngineRefusal(
-                f"the endpoint has another model of the name {address.model!r}: {another}",
-                hint="Name the endpoint of this model, or the model of this endpoint",
+                f"{address.model!r} at the endpoint differs from the measured model: {another}",
+                hint="Correct --ort-endpoint, or measure the model that the service runs",
             )
 
     def sender(

@@ -42,7 +42,7 @@ class CustomModel:
             raise EngineRefusal(
                 f"{address.file} has no function {address.function!r}",
                 kind="error",
-                hint="Name one that takes arrays by name: custom:FILE.py:FUNCTION",
+                hint="Name a function that takes arrays by input name: custom:FILE.py:FUNCTION",
             )
         self._function: Callable[..., Any] = function
         self._name = address.function

@@ -94,11 +94,13 @@ class OpenAiEndpoint(Endpoint):
         names = _models(exchanged(lambda: clients.run(lambda client: client.get(url))))
         if len(names) == 1:
             return names[0]
-        listed = ", ".join(map(repr, names[:9])) or "none"
+        listed = ", ".join(map(repr, names[:9]))
         raise EngineRefusal(
-            f"the endpoint lists not one model, but {listed}",
+            f"the endpoint lists several models: {listed}"
+            if names
+            else "the endpoint lists no models",
             kind="unavailable",
-            hint="Name it: --ort-provider-option=endpoint.model=NAME",
+            hint="Name the model to measure: --ort-provider-option=endpoint.model=NAME",
         )
 
 
@@ -119,7 +121,10 @@ class OpenAiRequests:
         Raises:
             EngineRefusal: always.
         """
-        raise EngineRefusal(f"an endpoint keeps no {ids.shape[1]} tokens before a prompt")
+        raise EngineRefusal(
+            f"an endpoint can't keep {ids.shape[1]} tokens before a prompt",
+            hint="Leave --ort-depth out",
+        )
 
     def request(
         self, prompt: Ids, new_tokens: int, *, at_first: Callable[[], object] = nothing
@@ -181,7 +186,7 @@ def _require_plain(case: Case) -> None:
     asked = generation_in(case)
     if case.batch > 1 or asked.depth:
         raise EngineRefusal(
-            "a request to an endpoint is one sequence, and nothing stands before its prompt",
+            "a request to an endpoint has only one sequence, and no tokens before the prompt",
             hint="Leave out --ort-batch-sizes and --ort-depth",
         )
 

@@ -42,7 +42,7 @@ async def own_cost(request: SentRequest, reply: Reply, timeout_s: float) -> Clie
     elif isinstance(request, TokenRequest):
         answer = _answer({"Content-Type": "text/event-stream"}, request.whole_answer)
     else:
-        return ClientCost(reason="there is no responder but for HTTP")
+        return ClientCost(reason="the client's own time is measured only over HTTP")
     try:
         with _responding(answer) as port:
             client = HttpClient(timeout_s)

@@ -131,21 +131,24 @@ def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
     declared = {tensor.name: tensor for tensor in metadata.inputs}
     if declared and set(declared) != {tensor.name for tensor in task.inputs}:
         return (
-            f"it takes the inputs {', '.join(map(repr, declared))}, not "
+            f"the service takes the inputs {', '.join(map(repr, declared))}, not "
             f"{', '.join(repr(tensor.name) for tensor in task.inputs)}"
         )
     for tensor in task.inputs if declared else ():
         told, fed = declared[tensor.name], tensor.shape or ()
         if told.datatype != datatype_of(tensor):
-            return f"its input {tensor.name!r} is {told.datatype}, not {datatype_of(tensor)}"
+            return (
+                f"the input {tensor.name!r} of the service is {told.datatype}, not "
+                f"{datatype_of(tensor)}"
+            )
         if not _fits(told, fed):
             return (
-                f"its input {tensor.name!r} has the shape {list(told.shape)}, which {list(fed)} "
-                "does not fit"
+                f"the input {tensor.name!r} of the service has the shape {list(told.shape)}, "
+                f"which {list(fed)} does not fit"
             )
     outputs = {tensor.name for tensor in metadata.outputs}
     lacking = [tensor.name for tensor in task.outputs if outputs and tensor.name not in outputs]
-    return f"it has no output {lacking[0]!r}" if lacking else ""
+    return f"the service has no output {lacking[0]!r}" if lacking else ""
 
 
 def _fits(told: DeclaredTensor, fed: Sequence[int]) -> bool:

@@ -42,7 +42,7 @@ def write_converted(
     if lacking:
         raise EngineRefusal(
             f"tf2onnx has no ONNX operators (opset {versions.get('', 0)}) for {', '.join(lacking)}",
-            hint="Replace them in the model",
+            hint="Replace these operators in the model",
         )
     name_dimensions(model.graph, dynamic or {})
     path.write_bytes(model.SerializeToString())

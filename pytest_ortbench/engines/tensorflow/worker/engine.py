@@ -102,5 +102,5 @@ class TensorFlow(Engine):
             raise EngineRefusal(
                 f"TensorFlow sees no {kind} here, only {', '.join(seen)}",
                 kind="unavailable",
-                hint="Choose one of these, or install a build of TensorFlow for the device",
+                hint=f"Name a device that is there, or install a build of TensorFlow for {kind}",
             )

@@ -58,7 +58,7 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"transformers can't be imported: {first_line(error)}",
                 kind="unavailable",
-                hint="pip install transformers",
+                hint="Run: pip install transformers",
             ) from error
         self._library = str(transformers.__version__)
         numbers = [int(part) for part in self._library.split(".")[:2] if part.isdecimal()]
@@ -67,7 +67,7 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"requests need transformers {least} or later, not {self._library}",
                 kind="unavailable",
-                hint=f"pip install 'transformers>={least}'",
+                hint=f"Run: pip install 'transformers>={least}'",
             )
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
@@ -140,8 +140,8 @@ class CausalModel(Eager):
         scores = None if head is None else head.weight.shape[0]
         if decoder is not None and scores not in (None, decoder.vocabulary):
             raise EngineRefusal(
-                f"{self._folder.name} has {scores} tokens and the ONNX "
-                f"file {decoder.vocabulary}, so they are different models",
+                f"{self._folder.name} has a vocabulary of {scores} tokens, but the ONNX file one "
+                f"of {decoder.vocabulary}, so they are different models",
                 kind="error",
                 hint="Name the folder that the file was exported from: --ort-source=FOLDER",
             )
@@ -220,7 +220,7 @@ class CausalModel(Eager):
         missing = sorted({*map(str, told["missing_keys"]), *map(str, told["mismatched_keys"])})
         if missing:
             raise EngineRefusal(
-                f"the weights lack {missing[0]}"
+                f"the weights in {self._folder.name} lack {missing[0]}"
                 + (f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""),
                 kind="error",
             )
@@ -289,8 +289,8 @@ def past_in(
     past: int = max(rows) if mask is None else mask.shape[1] - feeds[ids].shape[1]
     if past > min(rows):
         raise EngineRefusal(
-            f"a layer keeps {min(rows)} tokens of {past}, and transformers takes no cache of which "
-            "some are dropped",
+            f"a layer keeps only {min(rows)} of {past} tokens, and transformers does not take such "
+            "a cache",
             hint="Measure requests (--ort-generate=only), or a shorter past",
         )
     return past

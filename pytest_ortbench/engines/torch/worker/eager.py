@@ -153,7 +153,7 @@ class Eager(Engine):
             raise EngineRefusal(
                 f"PyTorch has no device {self.device!r} here: {first_line(error)}",
                 kind="unavailable",
-                hint="Choose another device, or install a build of PyTorch for it",
+                hint="Name another device, or install a build of PyTorch for this device",
             ) from error
 
     def _program(self) -> Program:

@@ -35,7 +35,7 @@ def measure(result: CaseResult, means: Means) -> Endurance:
     """
     case = result.case
     if not case.provider.is_endpoint:
-        return Endurance(reason="the row asks no service")
+        return Endurance(reason="this case sends no requests to a service")
     throughput = summarise(result, percentiles=False).quantities.get("throughput")
     capacity = None if throughput is None else throughput.value / case.batch
     rate = case.sampling.endurance_per_s or SHARE * (capacity or 0.0)

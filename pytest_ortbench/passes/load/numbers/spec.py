@@ -109,7 +109,7 @@ def _of_tokens(
     least = {"server": 1, "peak": 0}.get(scenario)
     if least is None:
         raise UsageError(
-            f"{text!r} has limits on tokens, but {scenario} has no limits",
+            f"{text!r} has limits on tokens, which the scenario {scenario} does not take",
             place=place,
             hint=f"Write {FORMS['server']}",
         )

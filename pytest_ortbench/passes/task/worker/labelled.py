@@ -38,7 +38,10 @@ IGNORED = -100
 
 _ENTRY_POINT = "Write a function with your own metric: --ort-dataset=FILE.py:FUNCTION"
 #: What a function of the user's gives.
-_FORM = "Return (batches, metric): pairs ({input: array}, labels), and metric(outputs, labels)"
+_FORM = (
+    "Return two values, batches and metric. Each batch is a pair ({input: array}, labels), and "
+    "metric(outputs, labels) returns the scores of a batch"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
