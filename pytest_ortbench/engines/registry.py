@@ -74,7 +74,7 @@ def _brought(entry: EntryPoint) -> EngineKind | str:
     if not isinstance(kind, EngineKind):
         return f"{entry.value} is not an EngineKind"
     if kind.alias != entry.name:
-        return f"{entry.value} has the alias {kind.alias!r}, but its entry point is {entry.name!r}"
+        return f"{entry.value} has the alias {kind.alias!r}, but the entry point is {entry.name!r}"
     return kind
 
 

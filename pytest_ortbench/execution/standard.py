@@ -150,8 +150,8 @@ def _reference(case: Case, launcher: Launcher, scratch: Path) -> Path | Accuracy
     if case.model.compiled and case.model.reference is None:
         made_for = ", ".join(part.text for part in case.model.compiled)
         return Accuracy(
-            reason=f"the file is compiled for {made_for}, which alone runs it: name the model that "
-            "it was compiled from as its reference"
+            reason=f"the file is compiled for {made_for} and runs nowhere else: name the model "
+            "that the file was compiled from as the reference"
         )
     try:
         return launcher.reference(case, scratch)
@@ -285,7 +285,9 @@ def _open(case: Case) -> str:
     if not needs_sizes(case) or case.session.fixed_dims or not (found.reason or found.sizes):
         return ""
     why = found.reason or f"{', '.join(map(repr, found.sizes))} open (--ort-fix-dims=off)"
-    return f". It takes nodes of known sizes only, and they are not fixed: {why}"
+    return (
+        f". {case.provider.label} takes only nodes of known sizes, and sizes are not fixed: {why}"
+    )
 
 
 def _fallback(case: Case, placement: Placement | None) -> Failure | None:

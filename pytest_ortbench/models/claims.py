@@ -125,7 +125,7 @@ def _check(stored: StoredTensor, path: Path) -> None:
             f"the file is damaged: {stored.what} claims {spelt(tensor.dims)} elements of "
             f"{element}, which are {needed:,} {unit}, and {there:,} are there",
             place=str(path),
-            hint="Fetch or export it again",
+            hint="Fetch or export the model again",
         )
 
 
@@ -144,7 +144,7 @@ def _checked_count(what: str, dims: Sequence[int], path: Path) -> int:
     raise ModelError(
         f"the file is damaged: {what} claims the sizes {spelt(dims)}, {rule}",
         place=str(path),
-        hint="Fetch or export it again",
+        hint="Fetch or export the model again",
     )
 
 

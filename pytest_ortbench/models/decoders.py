@@ -82,8 +82,8 @@ def decoder_of(
         return Recognised(reason=parts)
     if not parts.pairs and not (told.is_causal or graph.is_causal):
         return Recognised(
-            reason="it has no cache, and nothing shows that it predicts the next token: no "
-            "operator is causal, and there is no config.json beside it that states it"
+            reason="there is no cache, and nothing shows that the model predicts the next token: "
+            "no operator is causal, and no config.json beside the model says so"
         )
     tensors = []
     for pair in parts.pairs:
@@ -95,7 +95,7 @@ def decoder_of(
     if not vocabulary:
         return Recognised(
             reason=f"the number of tokens is not known: the last axis of {parts.logits.name!r} is "
-            "open, and no config.json beside it has vocab_size"
+            "open, and no config.json beside the model has vocab_size"
         )
     context, context_from = _context(parts, graph, told)
     decoder = Decoder(

@@ -102,8 +102,8 @@ def _of_genai(path: Path) -> LanguageConfig:
     notes: tuple[str, ...] = ()
     if not any((genai.folder / name).is_file() for name in _TOKENIZERS):
         notes = (
-            f"there is no tokenizer beside it ({', '.join(_TOKENIZERS[:2])}), so text can't be "
-            "read",
+            f"there is no tokenizer beside the model ({', '.join(_TOKENIZERS[:2])}), so text "
+            "can't be read",
         )
     sizes = genai.decoder
     context = _number(genai.model.get("context_length")) or None

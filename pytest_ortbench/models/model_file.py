@@ -26,20 +26,30 @@ _PROTOBUF_LIMIT = 2**31 - 1
 
 #: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
 _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
-    (0, b"PK\x03\x04", "is a zip archive", "Unpack it and name the .onnx file inside"),
+    (0, b"PK\x03\x04", "is a zip archive", "Unpack the archive and name the .onnx file inside"),
     (0, b"PK\x05\x06", "is an empty zip archive", ""),
-    (0, b"\x1f\x8b", "is gzip-compressed", "Unpack it first (gunzip)"),
-    (0, b"\x28\xb5\x2f\xfd", "is zstd-compressed", "Unpack it first (unzstd)"),
-    (0, b"7z\xbc\xaf\x27\x1c", "is a 7z archive", "Unpack it and name the .onnx file inside"),
-    (257, b"ustar", "is a tar archive", "Unpack it and name the .onnx file inside"),
-    (0, b"\x89HDF\r\n", "is an HDF5 file (Keras), not an ONNX model", "Convert it with tf2onnx"),
-    (0, b"\x80\x02", "is a Python pickle (PyTorch), not an ONNX model", "Export it to ONNX"),
-    (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model", "Convert it with tf2onnx"),
+    (0, b"\x1f\x8b", "is gzip-compressed", "Unpack the file first (gunzip)"),
+    (0, b"\x28\xb5\x2f\xfd", "is zstd-compressed", "Unpack the file first (unzstd)"),
+    (
+        0,
+        b"7z\xbc\xaf\x27\x1c",
+        "is a 7z archive",
+        "Unpack the archive and name the .onnx file inside",
+    ),
+    (257, b"ustar", "is a tar archive", "Unpack the archive and name the .onnx file inside"),
+    (
+        0,
+        b"\x89HDF\r\n",
+        "is an HDF5 file (Keras), not an ONNX model",
+        "Convert the model with tf2onnx",
+    ),
+    (0, b"\x80\x02", "is a Python pickle (PyTorch), not an ONNX model", "Export the model to ONNX"),
+    (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model", "Convert the model with tf2onnx"),
     (
         4,
         b"ORTM",
         "is in ONNX Runtime's own format, which needs the suffix .ort",
-        "Rename it, or use the .onnx file that it was made from",
+        "Rename the file, or use the .onnx file that it was made from",
     ),
     (
         0,
@@ -140,7 +150,7 @@ def regular_size(path: Path) -> int:
         raise ModelError("this is not a regular file", place=str(path))
     if status.st_size == 0:
         raise ModelError(
-            "the file is empty (0 bytes)", place=str(path), hint="Fetch or export it again"
+            "the file is empty (0 bytes)", place=str(path), hint="Fetch or export the model again"
         )
     return status.st_size
 
@@ -160,7 +170,9 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
     truncated = _truncation(path, size)
     if truncated:
         raise ModelError(
-            f"the file is truncated: {truncated}", place=str(path), hint="Fetch or export it again"
+            f"the file is truncated: {truncated}",
+            place=str(path),
+            hint="Fetch or export the model again",
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
@@ -180,20 +192,20 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         raise ModelError(
             "the file contains no graph: it is truncated, or not an ONNX model",
             place=str(path),
-            hint="Fetch or export it again",
+            hint="Fetch or export the model again",
         )
     damaged = _damaged_name(proto)
     if damaged is not None:
         raise ModelError(
             f"the file is damaged: a name in it is not valid text ({damaged[:40]!r})",
             place=str(path),
-            hint="Fetch or export it again",
+            hint="Fetch or export the model again",
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
             "the file states no operator set: it is truncated, or not an ONNX model",
             place=str(path),
-            hint="Fetch or export it again",
+            hint="Fetch or export the model again",
         )
     return proto
 

@@ -332,7 +332,7 @@ def _read_genai_folder(folder: Path, *, name: str) -> Model:
     told = language_config(config.decoder_file)
     reason = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason
     note = (
-        f"there is a {GENAI_CONFIG} beside it, but it was not recognised as a model that "
+        f"{GENAI_CONFIG} lies beside the model, but the model was not recognised as one that "
         f"writes text: {reason}"
     )
     return replace(model, notes=(*model.notes, note))

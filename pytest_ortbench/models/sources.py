@@ -32,30 +32,33 @@ _PICKLES: dict[str, str] = {
     ".hdf5": "weights or a model in HDF5, which may hold code",
     ".safetensors": "weights without a model",
 }
-_MAKE_ONNX = "Export the model that it was made from to ONNX, and name that file"
-_WITH_FUNCTION = "Write a function that loads it and returns the model, and name that: net.py:build"
-_FROM_ONNX = "Name the ONNX file that it was made from"
+_MAKE_ONNX = "Export the original model to ONNX, and name the ONNX file"
+_WITH_FUNCTION = (
+    "Write a function that loads the file and returns the model and example rows, and name the "
+    "function, e.g. net.py:build"
+)
+_FROM_ONNX = "Name the ONNX file that this file was made from"
 #: Models that nothing here runs or exports, by suffix: what each is, and what to do.
 _FOREIGN: dict[str, tuple[str, str]] = {
-    ".gguf": ("it is a model of llama.cpp, which is not run here", _MAKE_ONNX),
-    ".ggml": ("it is a model of llama.cpp, which is not run here", _MAKE_ONNX),
-    ".mlmodel": ("it is a model of Core ML, which is not run here", _MAKE_ONNX),
-    ".mlpackage": ("it is a model of Core ML, which is not run here", _MAKE_ONNX),
-    ".mnn": ("it is a model that MNN's converter made, which is not run here", _FROM_ONNX),
-    ".engine": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".plan": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".trt": ("it is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".caffemodel": ("it is weights of Caffe, which are not run here", _MAKE_ONNX),
-    ".ubj": ("it is a booster of XGBoost without example rows", _WITH_FUNCTION),
-    ".bst": ("it is a booster without example rows", _WITH_FUNCTION),
-    ".cbm": ("it is a model of CatBoost, which is not run here", _MAKE_ONNX),
+    ".gguf": ("this is a model of llama.cpp, which is not run here", _MAKE_ONNX),
+    ".ggml": ("this is a model of llama.cpp, which is not run here", _MAKE_ONNX),
+    ".mlmodel": ("this is a model of Core ML, which is not run here", _MAKE_ONNX),
+    ".mlpackage": ("this is a model of Core ML, which is not run here", _MAKE_ONNX),
+    ".mnn": ("this is a model that MNN's converter made, which is not run here", _FROM_ONNX),
+    ".engine": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".plan": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".trt": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
+    ".caffemodel": ("this is weights of Caffe, which are not run here", _MAKE_ONNX),
+    ".ubj": ("this is a booster of XGBoost without example rows", _WITH_FUNCTION),
+    ".bst": ("this is a booster without example rows", _WITH_FUNCTION),
+    ".cbm": ("this is a model of CatBoost, which is not run here", _MAKE_ONNX),
     ".pdmodel": (
-        "it is a model of PaddlePaddle, which is not run here",
-        "Convert it with paddle2onnx, and name the ONNX file",
+        "this is a model of PaddlePaddle, which is not run here",
+        "Convert the model with paddle2onnx, and name the ONNX file",
     ),
     ".pb": (
-        "it is a graph of TensorFlow that says nothing of its inputs and outputs",
-        "Name the folder of a SavedModel, or convert it: python -m tf2onnx.convert "
+        "this is a graph of TensorFlow that says nothing of its inputs and outputs",
+        "Name the folder of a SavedModel, or convert the file: python -m tf2onnx.convert "
         "--graphdef FILE --inputs NAME:0 --outputs NAME:0 --output net.onnx",
     ),
 }

@@ -69,23 +69,23 @@ def folder_at(path: Path) -> TransformersFolder:
         path: A folder, or anything else.
     """
     if not path.is_dir():
-        return TransformersFolder(path=path, refusal="it is not a folder")
+        return TransformersFolder(path=path, refusal="this is not a folder")
     config = object_in(path / CONFIG)
     names = config.get("architectures")
     if not isinstance(names, list) or not names:
         return TransformersFolder(
-            path=path, refusal=f"it has no {CONFIG} that names the architecture of a model"
+            path=path, refusal=f"the folder has no {CONFIG} that names the architecture of a model"
         )
     if config.get("is_encoder_decoder") is True:
         return TransformersFolder(
             path=path,
             refusal=f"{names[0]} has an encoder; requests are measured of models with a decoder "
             "alone",
-            remedy="Measure its ONNX files without it",
+            remedy="Measure the ONNX files without this folder",
         )
     weights, reason = _weights(path)
     if reason and _is_pickled(path):
-        again = "Save its weights with save_pretrained(FOLDER, safe_serialization=True)"
+        again = "Save the weights with save_pretrained(FOLDER, safe_serialization=True)"
         return TransformersFolder(path=path, refusal=reason, remedy=again)
     if reason:
         return TransformersFolder(path=path, refusal=reason)

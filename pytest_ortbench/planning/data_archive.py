@@ -156,7 +156,7 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
         fitting = int(count * most / total)
         raise UsageError(
             f"the {count} labelled examples would take {total / 2**30:.1f} GiB as arrays, but "
-            f"at most {most / 2**30:.1f} GiB ({fitting} examples) fit here",
+            f"at most {most / 2**30:.1f} GiB ({fitting} examples) fit into memory here",
             place="--ort-labels",
             hint="Use fewer labelled examples. A thousand are usually enough",
         )

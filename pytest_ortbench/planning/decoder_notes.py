@@ -33,7 +33,7 @@ def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterato
         if model.decoder is None and looks_like_a_decoder(model):
             yield Skip(
                 what=f"{model.name} × requests",
-                reason="it was not recognised as a model that writes text: "
+                reason="the model was not recognised as one that writes text: "
                 f"{why_no_decoder(model)}. Single inferences are measured; --ort-generate=off "
                 "removes this note",
             )

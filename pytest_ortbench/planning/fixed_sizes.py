@@ -71,7 +71,7 @@ def open_sizes(case: Case) -> OpenSizes:
 
 
 _NAMED = (
-    "Give it a size or a name in the file, e.g. by "
+    "Give the dimension a size or a name in the file, e.g. by "
     "'python -m onnxruntime.tools.make_dynamic_shape_fixed'"
 )
 

@@ -182,7 +182,7 @@ def _in_export(function: Callable[..., Any], *arguments: object) -> Any:
     except WorkerError as error:
         failure = replace(error.failure, phase="export")
         if isinstance(error.__cause__, ImportError):
-            hint = "Install it, or name a runtime that has it: --ort-runtimes=PACKAGE"
+            hint = "Install the package, or name a runtime that has it: --ort-runtimes=PACKAGE"
             failure = replace(failure, kind="unavailable", hint=hint)
         raise WorkerError(failure) from error
 

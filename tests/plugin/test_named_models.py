@@ -100,7 +100,7 @@ REASONS = {
         "int8-static",
     ): "stand in branches of If or bodies of loops, which ONNX Runtime's static quantiser skips: "
     "12 Conv, 4 LSTM",
-    ("silero-vad", "int4"): "its operators with weights: 12 Conv, 4 LSTM",
+    ("silero-vad", "int4"): "operators with weights are 12 Conv, 4 LSTM",
     (
         "silero-vad",
         "bf16",

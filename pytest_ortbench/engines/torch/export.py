@@ -175,8 +175,8 @@ def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) 
     """
     if given is not None and len(given) > len(made):
         raise EngineRefusal(
-            f"{key!r} names {', '.join(given)}, and the model has {len(made)} of them: "
-            f"{', '.join(made)}",
+            f"{key!r} has {len(given)} names ({', '.join(given)}), but the model has only "
+            f"{len(made)} tensors there ({', '.join(made)})",
             kind="error",
             hint=f"Write at most {len(made)} names in {key!r}, in order",
         )

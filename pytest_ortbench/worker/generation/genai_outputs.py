@@ -103,8 +103,8 @@ class GenaiOutputs:
         wrong = [name for name, is_right in holds.items() if not is_right]
         if wrong:
             raise case_error(
-                f"{PACKAGE} makes the input {wrong[0]!r} itself, and it would differ "
-                "for a prompt without padding"
+                f"{PACKAGE} makes the input {wrong[0]!r} itself, with other values than the model "
+                "needs for a prompt without padding"
             )
 
 

@@ -89,7 +89,8 @@ def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str
     what = "every case" if "det" not in texts[0] else "the cases that match 'det*'"
     assert str(caught.value) == (
         f"{PLACE}: {folder}/a.py and {folder}/b.py both apply to {what}, but a case has only one "
-        "file of stages. Leave one out, or write PATTERN@b.py to say which cases a file is for"
+        "file of stages. Leave one of the files out, or write PATTERN@b.py to say which cases b.py "
+        "is for"
     )
 
 
@@ -106,7 +107,7 @@ def test_a_case_that_two_patterns_fit_is_refused() -> None:
         refuse_unused_stages(files, [case], place=PLACE)
     assert str(caught.value) == (
         f"{PLACE}: cpu@/a.py and native@/b.py both apply to {case.case_id}, but a case has only "
-        "one file of stages. Narrow one of the patterns"
+        "one file of stages. Write a narrower pattern for one of the files"
     )
 
 
