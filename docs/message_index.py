@@ -255,7 +255,8 @@ def _makers(tree: ast.Module) -> Iterator[tuple[str, _Maker]]:
     """Yield the functions of a module that make an error of a message, with their names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.returns is not None:
-            names = [argument.arg for argument in node.args.args]
+            # A method is called without itself.
+            names = [argument.arg for argument in node.args.args if argument.arg != "self"]
             returned = ast.unparse(node.returns)
             if returned in _RETURNED and "message" in names:
                 hint = names.index("hint") if "hint" in names else None

@@ -317,7 +317,7 @@ def terms_of(
         given = [option for option, value in options.items() if value is not None]
         if given:
             raise UsageError(
-                "this is for the cost of machines, but no table of prices is given",
+                "options about the cost of machines need a table of prices",
                 place=", ".join(given),
                 hint="Add the table with --machines=machines.toml",
             )

@@ -140,6 +140,9 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
 def near_and_known(value: str, known: Iterable[str]) -> str:
     """Return the nearest known word, if one is near, and the list of all, in their order."""
     words = list(dict.fromkeys(known))
+    first = first_of_several(value, words)
+    if first:
+        return f"Write only one, e.g. {first}"
     near = nearest(value, words)
     guess = f"Did you mean {near!r}? " if near else ""
     return f"{guess}Known: {', '.join(words)}" if words else "None are known"

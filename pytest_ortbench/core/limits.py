@@ -103,10 +103,9 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     metric = metrics.get(name)
     if metric is None and name in SIDE_METRICS:
         raise UsageError(
-            f"{name!r} in {text!r} compares the two sides of a gate, but a limit holds for one "
-            "case",
+            f"{name!r} in {text!r} is about two versions of a model, but a limit holds for one",
             place=place,
-            hint=f"Write --ort-gate={name}:>=VALUE --ort-against=SIDE",
+            hint=f"Write --ort-gate={name}:>=VALUE together with --ort-against=git:REV",
         )
     if metric is None:
         raise UsageError(

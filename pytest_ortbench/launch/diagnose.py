@@ -101,7 +101,7 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             "ONNX Runtime is not installed in this interpreter",
-            "pip install pytest-ortbench[cpu], or the extra of your provider",
+            "pip install 'pytest-ortbench[cpu]', or for an NVIDIA GPU 'pytest-ortbench[gpu]'",
         )
     if refusal.error == "HiddenLibrary":
         return failure_of(evidence, "unavailable", text, HOW_TO_MEND)
@@ -236,7 +236,8 @@ def _operators(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"no kernel for {operator} of operator set {opset} with these types",
-            f"ONNX Runtime says: {readable(text)}",
+            "Use another precision, another provider or a newer ONNX Runtime. ONNX Runtime says: "
+            f"{readable(text)}",
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:

@@ -83,6 +83,8 @@ def _string(entry: Mapping[str, object], key: str, place: str) -> str:
     value = entry.get(key, "")
     if not isinstance(value, str) or (key in entry and not value):
         raise UsageError(
-            f"{key} is {value!r}, not a string with something in it", place=place, hint=_EXAMPLE
+            f"{key} is {value!r}, but must be a string that is not empty",
+            place=place,
+            hint=_EXAMPLE,
         )
     return value

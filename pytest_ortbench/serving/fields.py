@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import reprlib
 from typing import Any
 
-from pytest_ortbench.serving.tensor_values import ProtocolError
+from pytest_ortbench.serving.tensor_values import ProtocolError, shown
 
 #: Parameters that change what a request means; whoever ignored them would answer another question.
 _REFUSED = ("shared_memory_region", "classification")
@@ -151,8 +150,3 @@ class Fields:
         if not isinstance(value, list):
             raise ProtocolError("a list is needed", place=self.under(key))
         return value
-
-
-def shown(value: object) -> str:
-    """Return a value of a message for people, shortened: it may be of any length."""
-    return reprlib.repr(value)

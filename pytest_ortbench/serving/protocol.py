@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_ortbench.serving.fields import Fields, shown
+from pytest_ortbench.serving.fields import Fields
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
     ProtocolError,
     bytes_of_values,
     json_of_values,
+    shown,
     values_of_bytes,
     values_of_json,
 )

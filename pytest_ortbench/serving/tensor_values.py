@@ -6,6 +6,7 @@ Values of BF16 are held as float32 and those of BYTES as text, as everywhere in 
 from __future__ import annotations
 
 import math
+import reprlib
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -111,14 +112,16 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     flat = _flat(data, shape, place)
     dtype = np.dtype(numpy_type(datatype))
     if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
-        raise ProtocolError(f"an element is not a value of {datatype}", place=place)
+        wrong = next(element for element in flat if type(element) not in _JSON_TYPES[dtype.kind])
+        raise ProtocolError(f"{shown(wrong)} is not a value of {datatype}", place=place)
     if dtype.kind == "O":
         _require_utf8(flat, place)
     if dtype.kind in "iu" and flat:
         limits = np.iinfo(dtype)
         if min(flat) < limits.min or max(flat) > limits.max:
+            wrong = next(number for number in flat if not limits.min <= number <= limits.max)
             raise ProtocolError(
-                f"a number is not in the range of {datatype}, {limits.min} to {limits.max}",
+                f"{shown(wrong)} is not in the range of {datatype}, {limits.min} to {limits.max}",
                 place=place,
             )
     too_large = ProtocolError(f"a number is too large for {datatype}", place=place)
@@ -132,6 +135,11 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
             if not np.isfinite(represented(array, DATATYPES[datatype])).all():
                 raise too_large
     return array
+
+
+def shown(value: object) -> str:
+    """Return a value of a message for people, shortened: it may be of any length."""
+    return reprlib.repr(value)
 
 
 def _require_utf8(texts: list[str], place: str) -> None:

@@ -71,7 +71,7 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     text = _text(path)
     if text is None:
         if must_exist:
-            hint = "'ortbench accept CASE --reason=…' makes it"
+            hint = "Name another file, or make it with 'ortbench accept CASE --reason=TEXT'"
             raise UsageError("the file does not exist", place=str(path), hint=hint)
         return ()
     return _entries(text, path)

@@ -24,6 +24,7 @@ from tests.cli.conftest import Ended
         (["--drain=soon"], "--drain"),
         (["--dims=seq"], "--dims"),
         (["--precision=native,fp16"], "--precision"),
+        (["--provider=cpu,cuda"], "--provider"),
     ],
 )
 def test_a_wrong_value_is_refused_at_its_place(

@@ -20,6 +20,14 @@ def test_the_nearest_word_is_offered(value: str, hint: str) -> None:
     assert did_you_mean(value, ["CUDAExecutionProvider", "CPUExecutionProvider"]) == hint
 
 
+@pytest.mark.parametrize("value", ["native,fp16", "native fp16", "native; fp16"])
+def test_several_words_where_one_is_taken_are_no_misspelling(value: str) -> None:
+    known = ["fp16", "native"]
+    for hint in (did_you_mean(value, known), near_and_known(value, known)):
+        assert hint.endswith(", e.g. native")
+    assert did_you_mean("native,fp61", known).startswith(("Known", "Did"))
+
+
 def test_without_any_word_it_says_so() -> None:
     assert did_you_mean("x", []) == "None are known"
 

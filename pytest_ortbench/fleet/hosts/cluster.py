@@ -163,7 +163,7 @@ class Cluster:
                 raise UsageError(
                     f"no worker of the scheduler has the resource {RESOURCE}",
                     place=_PLACE,
-                    hint=f"Start one on each machine: {_START}",
+                    hint=f"Start such a worker on each machine: {_START}",
                 )
             time.sleep(_LOOK_S)
         try:

@@ -193,7 +193,7 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
         raise UsageError(
             "both mix and rate are given",
             place=place,
-            hint="Leave rate out. The rate of a mix is the sum of its models' rates",
+            hint="Leave rate out. The rate is the sum of the rates in mix",
         )
     return parse_mix(written, f"{place}, mix")
 

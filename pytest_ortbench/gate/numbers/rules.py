@@ -148,15 +148,16 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 f"{rule.text!r} compares times, which vary between runs, so both sides must be "
                 "measured in one run",
                 place=place,
-                hint="Measure both sides (--ort-against=SIDE), or set an absolute limit, "
-                + _as_limit(rule.metric),
+                hint="Measure both in one run, e.g. with --ort-against=git:REV, or set an absolute "
+                f"limit, {_as_limit(rule.metric)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares the outputs of two sides, and a stored run contains no "
                 "outputs",
                 place=place,
-                hint="Measure both sides (--ort-against=SIDE), or limit accuracy_sqnr instead",
+                hint="Measure both in one run, e.g. with --ort-against=git:REV, or limit "
+                "accuracy_sqnr instead",
             )
 
 
@@ -237,7 +238,7 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric!r} in {text!r} can't be limited by how much worse it gets",
             place=place,
-            hint=f"Gate the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
+            hint=f"Limit the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 
