@@ -190,7 +190,7 @@ def test_a_disk_that_is_full_from_the_start_loses_no_result_once_it_is_not(tmp_p
         for result in (MEASURED, CRASHED):
             with refused(DocumentError, hint="another folder"):
                 folder.append(result)
-        with pytest.raises(DocumentError, match=r"run document: .*too large"):
+        with pytest.raises(DocumentError, match=r"run document .*too large"):
             folder.finish(RUN)
     assert load(folder.finish(RUN)) == RUN
 

@@ -218,7 +218,7 @@ def test_a_model_with_several_workloads_has_to_be_named_with_one() -> None:
     several = run("box", DET, model("det", 0.05, batch=8), REC)
     with pytest.raises(UsageError, match="2 workloads") as caught:
         only(several)
-    assert caught.value.hint == "Name one of them: det/b1, det/b8"
+    assert caught.value.hint == "Write one of: det/b1, det/b8"
     named = replace(TERMS, mix=parse_mix("det/b8:4/s,rec:120/s", "--mix"))
     assert only(several, terms=named).offers[0].economics.units is not None
 
