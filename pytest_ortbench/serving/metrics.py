@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ SERVICE_METRICS: dict[str, str] = {
     "ortbench_serve_inference_seconds": "Time of the inference that a request took part in.",
     "ortbench_serve_batch_rows": "Rows of the inference that a request took part in.",
     "ortbench_serve_requests_inside": "Requests that are read, wait or run now.",
+    "ortbench_serve_time_seconds": "When this was written, in seconds since 1970.",
     "ortbench_serve_model_info": "The model that is served, as labels.",
 }
 
@@ -90,6 +92,9 @@ class ServiceMetrics:
         self._rows = Histogram(name, SERVICE_METRICS[name], buckets=_ROWS, registry=registry)
         name = "ortbench_serve_requests_inside"
         self._inside = Gauge(name, SERVICE_METRICS[name], registry=registry)
+        # A rate can be told from one scrape then, however late it is read.
+        name = "ortbench_serve_time_seconds"
+        Gauge(name, SERVICE_METRICS[name], registry=registry).set_function(time.time)
         name = "ortbench_serve_model"
         info = Info(name, SERVICE_METRICS[f"{name}_info"], registry=registry)
         info.info({"model": model, "provider": provider})

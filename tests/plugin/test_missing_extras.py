@@ -10,7 +10,7 @@ import pytest
 from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.recipe import Recipe
-from pytest_ortbench.passes.load.planning import refuse_unwritten_tokens
+from pytest_ortbench.passes.load.planning.asked import refuse_unwritten_tokens
 from pytest_ortbench.plugin.missing_extras import missing_extras, refuse_without_prometheus
 from tests.refused import refused
 from tests.results_factory import make_case

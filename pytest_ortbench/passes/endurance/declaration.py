@@ -16,7 +16,7 @@ _METRICS = (
         "endurance_lost_ratio",
         "ratio",
         "lower",
-        "Share of the requests of the load of --ort-endurance that got no answer that counts .",
+        "Share of the requests of the load of --ort-endurance that got no answer that counts.",
     ),
     _metric(
         "endurance_away",

@@ -25,6 +25,21 @@ TOKEN_LIMITS: dict[str, str] = {TTFT: "time to first token", TPOT: "time per out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOrigin:
+    """The file of what production reported that a load was made of.
+
+    Attributes:
+        file: Its name, or those of two scrapes.
+        digest: The first 16 hexadecimal digits of its SHA-256; of two files, of that of theirs.
+        gives_limit: Whether the limit of the latency is from it too, not the rate alone.
+    """
+
+    file: str
+    digest: str
+    gives_limit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
     """One load as asked for.
 
@@ -39,6 +54,7 @@ class LoadSpec:
             ``None`` for none.
         token_time_s: Likewise of the time per output token: that from the first token to the last,
             by the number of tokens but the first.
+        origin: The file that it was made of; ``None`` for one that the user wrote.
     """
 
     text: str
@@ -48,6 +64,7 @@ class LoadSpec:
     latency_s: float | None = None
     first_token_s: float | None = None
     token_time_s: float | None = None
+    origin: LoadOrigin | None = None
 
     @property
     def is_of_tokens(self) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.passes.load.declaration import PASS
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
 from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
+from pytest_ortbench.passes.load.planning.metrics_file import resolved_load
 from pytest_ortbench.plugin.measured import shown_numbers
 
 if TYPE_CHECKING:
@@ -86,13 +89,18 @@ def load(ortbench: Measured, scenario: str = "") -> LoadView:
     """One load under MLPerf's generator, in a pass of its own of at least 10 s.
 
     Args:
-        scenario: As behind ``--ort-load``: ``server:100:20ms``. Without one the first of
-            ``--ort-load`` counts; where that is not given, the test is skipped.
+        scenario: As behind ``--ort-load``: ``server:100:20ms``, ``from:FILE``. Without one the
+            first of ``--ort-load`` counts; where that is not given, the test is skipped.
     """
     asked = ortbench.options.load
     text = scenario.strip() or next(iter(asked), "")
     if not text:
         pytest.skip("no load was requested: use --ort-load=server:RATE:LATENCY")
+    if text not in asked:
+        try:
+            text = resolved_load(text, base=Path.cwd(), place="ortbench.load")
+        except UsageError as error:
+            pytest.fail(str(error), pytrace=False)
     case = ortbench.case
     if text in asked and text not in fitting_loads(case):
         pytest.skip(why_unfit(parse_load(text, place="load"), case))

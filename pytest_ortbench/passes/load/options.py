@@ -16,9 +16,10 @@ class LoadOptions:
         metavar="SCENARIO[:K:V]",
         help="also test each case with MLPerf's load generator: single-stream, multi-stream, "
         "server:RATE:LATENCY, offline, or peak:p99:20ms for the highest rate that is VALID; "
-        "of a language model also server:2:ttft=2s:tpot=200ms and peak:ttft=2s:tpot=200ms",
-        reader="pytest_ortbench.passes.load.planning:read_loads",
-        rule="pytest_ortbench.passes.load.planning:refuse_loads_beyond_timeout",
+        "of a language model also server:2:ttft=2s:tpot=200ms and peak:ttft=2s:tpot=200ms; "
+        "from:FILE takes rate and limit from what production reported to Prometheus",
+        reader="pytest_ortbench.passes.load.planning.asked:read_loads",
+        rule="pytest_ortbench.passes.load.planning.asked:refuse_loads_beyond_timeout",
         to="sampling.loads",
         asks_for="load",
         place=Place(after="samples", rank=70),

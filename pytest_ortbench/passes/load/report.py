@@ -10,6 +10,7 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import TPOT, TTFT, Load, LoadTest
 from pytest_ortbench.passes.load.numbers.loads import broken_bounds
+from pytest_ortbench.passes.load.numbers.spec import about_origin
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import markdown, markdown_row, one_line
 from pytest_ortbench.report.pass_table import PassTable
@@ -150,7 +151,9 @@ def _remarks(load: Load) -> list[str]:
     if not load.tests:
         return [f"{text} was not tested: {load.reason}"]
     shown = load.test or load.tests[-1]
-    about = [] if shown.exchanges is None else [_about_client(text, shown.exchanges)]
+    origin = about_origin(load.spec)
+    about = [f"{text}: {origin}"] if origin else []
+    about += [] if shown.exchanges is None else [_about_client(text, shown.exchanges)]
     if load.spec.scenario == "peak":
         return [_peak(load), *about]
     if load.valid:

@@ -30,7 +30,12 @@ from pytest_ortbench.passes.load.numbers.plan import (
     plan_load,
     queries_asked,
 )
-from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
+from pytest_ortbench.passes.load.numbers.spec import (
+    about_origin,
+    fitting_loads,
+    parse_load,
+    why_unfit,
+)
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 from pytest_ortbench.schema.case_questions import WarmUpFor
@@ -47,7 +52,10 @@ _LONGEST_NAME = 120
 def announcements(*, load: tuple[str, ...], load_official: bool) -> list[str]:
     """Say beforehand what each load takes, as far as it is known before anything was measured."""
     specs = [parse_load(text, place="--ort-load") for text in load]
-    return [_announcement(spec, official=load_official) for spec in specs]
+    return [
+        *(_announcement(spec, official=load_official) for spec in specs),
+        *(f"load {spec.text}: {about_origin(spec)}" for spec in specs if spec.origin is not None),
+    ]
 
 
 def _announcement(spec: LoadSpec, *, official: bool) -> str:

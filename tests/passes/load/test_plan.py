@@ -15,7 +15,7 @@ from pytest_ortbench.passes.load.numbers.plan import (
     queries_needed,
 )
 from pytest_ortbench.passes.load.numbers.spec import parse_load
-from pytest_ortbench.passes.load.planning import refuse_loads_beyond_timeout
+from pytest_ortbench.passes.load.planning.asked import refuse_loads_beyond_timeout
 from pytest_ortbench.passes.load.run import announcements
 
 

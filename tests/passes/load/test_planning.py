@@ -9,7 +9,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.passes.load.planning import refuse_unwritten_tokens
+from pytest_ortbench.passes.load.planning.asked import refuse_unwritten_tokens
 from tests.passes.test_generating_rows import generating
 
 TOKENS = "server:2:ttft=2s:tpot=200ms"

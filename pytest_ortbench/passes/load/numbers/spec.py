@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
-from pytest_ortbench.passes.load.facts import SCENARIOS, TOKEN_LIMITS, TPOT, TTFT, LoadSpec
+from pytest_ortbench.passes.load.facts import (
+    SCENARIOS,
+    TOKEN_LIMITS,
+    TPOT,
+    TTFT,
+    LoadOrigin,
+    LoadSpec,
+)
 
 #: How each scenario is written.
 FORMS: dict[str, str] = {
@@ -25,6 +33,8 @@ _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline"
 _USUAL_OF_TOKENS = 90.0
 _LONGEST_S = 86400.0
 _FASTEST_PER_S = 1e6
+#: Where a load is from, behind it: ``@metrics.prom:0123456789abcdef``.
+_ORIGIN = re.compile(r"([A-Za-z0-9._+-]{1,60}):([0-9a-f]{16})(:rate)?")
 
 
 def parse_load(text: str, *, place: str) -> LoadSpec:
@@ -37,6 +47,8 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
     Raises:
         UsageError: for an unknown scenario, a part too many or too few, and a number that can't be.
     """
+    if "@" in text:
+        return _with_origin(text, place)
     scenario, *every = (part.strip() for part in text.strip().split(":"))
     if scenario not in SCENARIOS:
         raise UsageError(
@@ -70,6 +82,37 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         percent=percent,
         rate_per_s=_rate(parts[0], text, place),
         latency_s=_latency(parts[1], text, place),
+    )
+
+
+def origin_text(origin: LoadOrigin) -> str:
+    """Return what the text of a load says of its file, for :func:`parse_load` to read."""
+    return f"@{origin.file}:{origin.digest}{'' if origin.gives_limit else ':rate'}"
+
+
+def about_origin(spec: LoadSpec) -> str:
+    """Say which file a load was made of, and what of it; empty where the user wrote it."""
+    origin = spec.origin
+    if origin is None:
+        return ""
+    what = "rate and limit are" if origin.gives_limit else "the rate is"
+    return f"{what} what {origin.file} reports (SHA-256 {origin.digest}…)"
+
+
+def _with_origin(text: str, place: str) -> LoadSpec:
+    """Read a load that was made of a file: ``server:12:9ms:p99@m.prom:0123456789abcdef``."""
+    load, _, origin = text.strip().partition("@")
+    match = _ORIGIN.fullmatch(origin)
+    spec = parse_load(load, place=place)
+    if match is None or spec.scenario != "server" or spec.is_of_tokens:
+        raise UsageError(
+            f"{text!r} is not from a file", place=place, hint="Leave out the part from @ on"
+        )
+    file, digest, rate_alone = match.groups()
+    return replace(
+        spec,
+        text=text.strip(),
+        origin=LoadOrigin(file=file, digest=digest, gives_limit=not rate_alone),
     )
 
 

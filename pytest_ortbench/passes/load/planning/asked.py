@@ -11,12 +11,16 @@ from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.load.numbers.plan import plan_load
 from pytest_ortbench.passes.load.numbers.spec import parse_load, why_unfit
+from pytest_ortbench.passes.load.planning.metrics_file import resolved_load
 from pytest_ortbench.planning.axes import split_list
 
 
 def read_loads(written: OptionText) -> tuple[str, ...]:
-    """Read loads as they are written, each once."""
-    return tuple(dict.fromkeys(split_list(written.texts, place=written.place)))
+    """Read loads as they are written, each once; files that they name become what these say."""
+    texts = split_list(written.texts, place=written.place)
+    return tuple(
+        dict.fromkeys(resolved_load(text, base=written.base, place=written.place) for text in texts)
+    )
 
 
 def refuse_loads_beyond_timeout(

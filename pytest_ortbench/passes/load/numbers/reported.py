@@ -1,0 +1,386 @@
+"""What a service reported to Prometheus: the rate of its requests, bounds of percentiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pytest_ortbench.analysis.order import nearest_rank, samples_needed
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.units import format_amount
+
+#: A rate of so many requests that arrive at random is known to 20 %, at 95 %.
+LEAST_REQUESTS = 100
+#: Counts and times beyond it are not exact.
+_LARGEST = 2.0**53
+#: Percentiles that a message may propose.
+_PROPOSED = (95.0, 90.0, 50.0)
+#: Labels that tell parts of one count apart, not who counts.
+_OF_PARTS = frozenset(("le", "code", "reason"))
+#: Labels that hold the name of a model.
+_OF_MODELS = ("model", "model_name")
+#: Names of foreign files that a message shows, and characters of each.
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 40
+#: What tells the model of a service that serves one.
+_MODEL_INFO = "ortbench_serve_model_info"
+#: When a process started, for counters that do not say when they did.
+_PROCESS_START = "process_start_time_seconds"
+#: How a histogram of times must end, so that nobody guesses its unit.
+_SECONDS = "_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSeries:
+    """The values of one counter.
+
+    Attributes:
+        name: Of the metric; empty for what a query has computed.
+        labels: By name.
+        points: Time (Unix, seconds; ``None`` where nobody tells it) and value, in their order.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    points: tuple[tuple[float | None, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCounters:
+    """Where requests are counted.
+
+    Attributes:
+        counters: Names of the counters that together count them.
+        created: Names of what tells when these started.
+        buckets: Name of the buckets of their times in seconds; empty where there are none.
+    """
+
+    counters: tuple[str, ...]
+    created: tuple[str, ...]
+    buckets: str = ""
+
+
+def _histogram(name: str) -> RequestCounters:
+    return RequestCounters((f"{name}_count",), (f"{name}_created",), f"{name}_bucket")
+
+
+#: Metrics that are known, by the name that a user writes.
+KNOWN: dict[str, RequestCounters] = {
+    **{
+        name: _histogram(name)
+        for name in ("ortbench_serve_request_seconds", "vllm:e2e_request_latency_seconds")
+    },
+    # Triton.
+    "nv_inference_request_success": RequestCounters(
+        ("nv_inference_request_success", "nv_inference_request_failure"), ()
+    ),
+    # MLServer.
+    "model_infer_request_success": RequestCounters(
+        ("model_infer_request_success_total", "model_infer_request_failure_total"),
+        ("model_infer_request_success_created", "model_infer_request_failure_created"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRequests:
+    """The requests of a service over some time.
+
+    Attributes:
+        metric: Where they are counted; empty for a rate that a query has computed.
+        rate_per_s: Requests a second.
+        requests: How many there were; ``None`` where only the rate is known.
+        buckets: Upper bound in seconds and number of requests up to it, ascending, the last one
+            infinite; empty where no times were kept.
+    """
+
+    metric: str
+    rate_per_s: float
+    requests: int | None = None
+    buckets: tuple[tuple[float, int], ...] = ()
+
+
+def reported(
+    series: Sequence[CounterSeries], *, model: str, metric: str, place: str
+) -> ReportedRequests:
+    """Return what a file says of the requests of one service.
+
+    Args:
+        series: All that the file holds.
+        model: Name of the model, where the file has several; empty for the only one.
+        metric: Where requests are counted; empty for the one known metric of the file.
+        place: Where the file was named, for messages.
+
+    Raises:
+        UsageError: where the file does not tell it, or tells it of several services.
+    """
+    computed = [entry for entry in series if not entry.name]
+    if computed and not metric:
+        return _computed(computed, place)
+    name = metric or _known_metric(series, place)
+    source = KNOWN.get(name) or _histogram(name)
+    if name not in KNOWN and not name.endswith(_SECONDS):
+        raise UsageError(
+            f"the metric {_shown(name)} does not say that it counts seconds",
+            place=place,
+            hint=f"Name a histogram that ends in {_SECONDS}, or one of {', '.join(KNOWN)}",
+        )
+    counters = [entry for entry in series if entry.name in source.counters]
+    if not counters:
+        raise UsageError(
+            f"the file has no {source.counters[0]!r}",
+            place=place,
+            hint=_which_it_has(series),
+        )
+    owner = _owner(counters, series, model, place)
+    start_s = _start(series, source, owner)
+    counts = [_increase(entry, start_s, place) for entry in counters if _owner_of(entry) == owner]
+    seconds = max(count.end_s for count in counts) - min(count.begin_s for count in counts)
+    requests = round(sum(count.increase for count in counts))
+    if requests < LEAST_REQUESTS or seconds <= 0:
+        raise UsageError(
+            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, and a "
+            f"rate takes {LEAST_REQUESTS}",
+            place=place,
+            hint="Take a longer time",
+        )
+    buckets = [
+        entry for entry in series if entry.name == source.buckets and _owner_of(entry) == owner
+    ]
+    return ReportedRequests(
+        metric=name,
+        rate_per_s=requests / seconds,
+        requests=requests,
+        buckets=_cumulative(buckets, start_s, requests, name, place) if buckets else (),
+    )
+
+
+def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> float:
+    """Return the seconds that a percentile did not exceed: the upper bound of its bucket.
+
+    Raises:
+        UsageError: where no times were kept, too few, or its bucket has no bound.
+    """
+    if not found.buckets or found.requests is None:
+        raise UsageError(
+            f"{found.metric or 'the number'} has no times of requests, so there is no limit",
+            place=place,
+            hint="Write the limit behind the file, e.g. from:FILE:50ms",
+        )
+    if found.requests < samples_needed(percent):
+        reachable = [p for p in _PROPOSED if samples_needed(p) <= found.requests]
+        raise UsageError(
+            f"{found.requests} requests do not tell p{percent:g}, which takes "
+            f"{samples_needed(percent)}",
+            place=place,
+            hint=f"Take a longer time, write from:FILE:p{reachable[0]:g}, or a limit of your own: "
+            "from:FILE:50ms",
+        )
+    rank = nearest_rank(percent, found.requests)
+    bound_s = next(bound_s for bound_s, count in found.buckets if count >= rank)
+    if math.isinf(bound_s):
+        largest_s = max((bound for bound, _ in found.buckets[:-1]), default=0.0)
+        raise UsageError(
+            f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, its largest "
+            "bucket, so its bound is not known",
+            place=place,
+            hint="Write the limit behind the file, e.g. from:FILE:50ms",
+        )
+    return bound_s
+
+
+def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
+    """A rate that a query has computed, and whose name is lost therefore."""
+    numbers = [value for entry in series for _, value in entry.points]
+    if len(numbers) != 1:
+        raise UsageError(
+            f"the query gave {len(numbers)} numbers without a name, and a rate is one",
+            place=place,
+            hint="Add them up in the query (sum(rate(NAME_count[1h]))), or ask for the metric over "
+            "a range (NAME_count[1h])",
+        )
+    rate = numbers[0]
+    if not (math.isfinite(rate) and rate > 0):
+        raise UsageError(
+            f"{rate:g} is not a rate",
+            place=place,
+            hint="Ask for requests a second, above 0",
+        )
+    return ReportedRequests(metric="", rate_per_s=rate)
+
+
+def _known_metric(series: Sequence[CounterSeries], place: str) -> str:
+    names = {entry.name for entry in series}
+    present = [name for name, source in KNOWN.items() if names & set(source.counters)]
+    if len(present) == 1:
+        return present[0]
+    if present:
+        raise UsageError(
+            f"the file has {' and '.join(present)}",
+            place=place,
+            hint="Say which one counts the requests, e.g. from:FILE:metric=" + present[0],
+        )
+    raise UsageError(
+        f"the file has none of the known metrics ({', '.join(KNOWN)})",
+        place=place,
+        hint=_which_it_has(series),
+    )
+
+
+def _which_it_has(series: Sequence[CounterSeries]) -> str:
+    """Name the histograms of seconds of a file."""
+    names = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
+    times = sorted(name for name in names if name.endswith(_SECONDS))
+    return "Name its histogram of the times of requests, from:FILE:metric=NAME_seconds" + (
+        f"; it has {_several(times)}" if times else ""
+    )
+
+
+def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:
+    """Who counts: the labels but those that tell parts of the count apart."""
+    return frozenset(pair for pair in entry.labels.items() if pair[0] not in _OF_PARTS)
+
+
+def _model_of(owner: frozenset[tuple[str, str]]) -> str | None:
+    labels = dict(owner)
+    return next((labels[label] for label in _OF_MODELS if label in labels), None)
+
+
+def _owner(
+    counters: Sequence[CounterSeries], series: Sequence[CounterSeries], model: str, place: str
+) -> frozenset[tuple[str, str]]:
+    """Return who counts the requests of the model: one service, or the file is refused."""
+    owners = list(dict.fromkeys(map(_owner_of, counters)))
+    # A service of one model tells its name apart.
+    served = {entry.labels.get("model", "") for entry in series if entry.name == _MODEL_INFO}
+    models = {
+        owner: {name} if (name := _model_of(owner)) is not None else served for owner in owners
+    }
+    names = sorted(set().union(*models.values()))
+    if model:
+        owners = [owner for owner in owners if model in models[owner]]
+        if not owners:
+            raise UsageError(
+                f"the file tells nothing of the model {_shown(model)}",
+                place=place,
+                hint=f"It has {_several(names)}" if names else "It names no model: leave it out",
+            )
+    if len(owners) == 1 and len(models[owners[0]]) <= 1:
+        return owners[0]
+    if len(names) > 1 and not model:
+        raise UsageError(
+            f"the file has {len(names)} models ({_several(names)}), and a load is that of one",
+            place=place,
+            hint="Say which one: from:FILE:model=NAME",
+        )
+    apart = sorted({label for owner in owners for label, _ in owner ^ owners[0]})
+    raise UsageError(
+        f"the file has {len(owners)} services, told apart by {_several(apart)}, and a load is that "
+        "of one",
+        place=place,
+        hint='Ask for one of them, e.g. {instance="HOST:PORT"} in the query',
+    )
+
+
+def _start(
+    series: Sequence[CounterSeries], source: RequestCounters, owner: frozenset[tuple[str, str]]
+) -> float | None:
+    """Return when counters started, else when their process did; ``None`` where nobody tells it."""
+    own = [entry for entry in series if entry.name in source.created and _owner_of(entry) == owner]
+    process = [
+        entry
+        for entry in series
+        if entry.name == _PROCESS_START and owner.issuperset(entry.labels.items())
+    ]
+    times = [value for entry in own or process for _, value in entry.points[-1:]]
+    return min((time_s for time_s in times if 0 < time_s <= _LARGEST), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """What a counter counted, from when to when."""
+
+    begin_s: float
+    end_s: float
+    increase: float
+
+
+def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count:
+    """Return what a counter counted over the points of a file, or since it started."""
+    for _, value in entry.points:
+        if not 0 <= value <= _LARGEST:
+            raise UsageError(
+                f"{_shown(entry.name)} is {value:g}, and no count is",
+                place=place,
+                hint="Take another scrape",
+            )
+    times = [time_s for time_s, _ in entry.points if time_s is not None and 0 < time_s <= _LARGEST]
+    values = [value for _, value in entry.points]
+    if len(times) < len(values) or not values:
+        raise UsageError(
+            f"the file does not tell when it was written, so {_shown(entry.name)} gives no rate",
+            place=place,
+            hint="Ask a Prometheus that scrapes the service, over a range: "
+            f"/api/v1/query?query={entry.name[:_LONGEST_SHOWN]}[1h]",
+        )
+    if len(values) == 1:
+        if start_s is None:
+            raise UsageError(
+                f"the file does not tell since when {_shown(entry.name)} counts",
+                place=place,
+                hint="Name two scrapes, from:BEFORE+AFTER, or ask Prometheus for a range: [1h]",
+            )
+        return _Count(start_s, times[0], values[0])
+    if any(later < earlier for earlier, later in pairwise(values)):
+        raise UsageError(
+            f"{_shown(entry.name)} goes down: the service was started again meanwhile",
+            place=place,
+            hint="Take a time without a start",
+        )
+    if not all(later > earlier for earlier, later in pairwise(times)):
+        raise UsageError(
+            "the times of the scrapes do not ascend",
+            place=place,
+            hint="Name the earlier scrape first: from:BEFORE+AFTER",
+        )
+    return _Count(times[0], times[-1], values[-1] - values[0])
+
+
+def _cumulative(
+    buckets: Sequence[CounterSeries], start_s: float | None, requests: int, name: str, place: str
+) -> tuple[tuple[float, int], ...]:
+    """Return bounds and requests up to them, ascending; buckets that can't be are refused."""
+    counts: dict[float, int] = {}
+    for entry in buckets:
+        try:
+            bound_s = float(entry.labels.get("le", ""))
+        except ValueError:
+            bound_s = math.nan
+        if math.isnan(bound_s) or bound_s < 0:
+            raise UsageError(
+                f"a bucket of {name} has the bound {_shown(entry.labels.get('le', ''))}, which is "
+                "no time",
+                place=place,
+                hint="Take another scrape",
+            )
+        counts[bound_s] = counts.get(bound_s, 0) + round(_increase(entry, start_s, place).increase)
+    ordered = tuple(sorted(counts.items()))
+    falls = any(later < earlier for (_, earlier), (_, later) in pairwise(ordered))
+    if falls or ordered[-1] != (math.inf, requests):
+        raise UsageError(
+            f"the buckets of {name} do not hold the {requests} requests that it counts",
+            place=place,
+            hint="Take all of them from one scrape or query, the bucket +Inf as well",
+        )
+    return ordered
+
+
+def _shown(text: str) -> str:
+    """A text of a file as a message may hold it."""
+    return repr(text[:_LONGEST_SHOWN])
+
+
+def _several(texts: Sequence[str]) -> str:
+    shown = ", ".join(map(_shown, texts[:_MOST_SHOWN]))
+    return f"{shown} and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else shown

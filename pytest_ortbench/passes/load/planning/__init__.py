@@ -1,0 +1,1 @@
+"""What options of loads say: reading them, files that they name, what does not go with others."""

@@ -1,0 +1,265 @@
+"""A load made of what production reported: ``from:FILE`` becomes ``server:RATE:LATENCY``."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.option_text import exists
+from pytest_ortbench.core.units import significant
+from pytest_ortbench.passes.load.facts import LoadOrigin
+from pytest_ortbench.passes.load.numbers.reported import (
+    ReportedRequests,
+    CounterSeries,
+    latency_bound,
+    reported,
+)
+from pytest_ortbench.passes.load.numbers.spec import origin_text, parse_load
+
+#: What such a load begins with.
+FROM = "from:"
+_FORM = (
+    "Write from:FILE, or from:FILE:50ms:p99 with a limit of your own; a file that holds several is "
+    "told by from:FILE:model=NAME and from:FILE:metric=NAME"
+)
+#: A scrape of thousands of series has a megabyte.
+_MOST_BYTES = 32 << 20
+#: When a service of ours was scraped.
+_SCRAPE_TIME = "ortbench_serve_time_seconds"
+#: The percentile of a limit where nobody says another one.
+_PERCENT = "p99"
+#: What the name of a load may hold of the name of a file.
+_UNNAMED = re.compile(r"[^A-Za-z0-9._+-]")
+_LONGEST_NAME = 60
+
+
+def resolved_load(text: str, *, base: Path, place: str) -> str:
+    """Return a load as it is written, one that names a file as what the file says.
+
+    Args:
+        text: As written.
+        base: Folder that relative paths start at.
+        place: Where it is written, for messages.
+
+    Raises:
+        UsageError: where the file can't be read, or doesn't tell what a load takes.
+    """
+    if "@" in text and not text.startswith(FROM):
+        raise UsageError(
+            f"{text!r} says which file it is from, which only from:FILE may",
+            place=place,
+            hint="Leave out the part from @ on",
+        )
+    if not text.startswith(FROM):
+        return text
+    asked = _asked(text, place)
+    paths = _paths(asked.file, base, text, place)
+    contents = [_content(path, place) for path in paths]
+    where = f"{place}: {' and '.join(map(str, paths))}"
+    if len(contents) == 1 and contents[0].lstrip()[:1] == b"{":
+        series = _of_answer(contents[0], where)
+    else:
+        series = _joined([_of_text(content, where) for content in contents], where)
+    found = reported(series, model=asked.model, metric=asked.metric, place=where)
+    return _written(found, asked, paths, contents, where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What is written behind ``from:``."""
+
+    file: str
+    model: str
+    metric: str
+    latency: str
+    percent: str
+
+
+def _asked(text: str, place: str) -> _Asked:
+    file, *parts = (part.strip() for part in text.removeprefix(FROM).split(":"))
+    if not file:
+        raise UsageError(f"{text!r} names no file", place=place, hint=_FORM)
+    if file in ("http", "https"):
+        raise UsageError(
+            f"{text!r} is an address, and nothing is fetched",
+            place=place,
+            hint="Write its answer to a file (curl -o FILE ADDRESS), and name that",
+        )
+    settings = {"model": "", "metric": "", "latency": "", "percent": ""}
+    for part in parts:
+        name, is_named, value = part.partition("=")
+        if not is_named:
+            name, value = "percent" if part[:1] in ("p", "P") else "latency", part
+        if settings.get(name, value) or not value:
+            what = "comes twice" if settings.get(name) else "is no part of it"
+            raise UsageError(f"{part!r} in {text!r} {what}", place=place, hint=_FORM)
+        settings[name] = value
+    return _Asked(file=file, **settings)
+
+
+def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
+    """Return the file, or the two that a plus joins."""
+    paths = [base / Path(file).expanduser()]
+    if not exists(paths[0]) and file.count("+") == 1 and not file.startswith("+"):
+        paths = [base / Path(part).expanduser() for part in file.split("+")]
+    for path in paths:
+        if "\0" in file or not path.is_file():
+            raise UsageError(
+                f"the file {str(path)!r} of {text!r} does not exist",
+                place=place,
+                hint="Name a file whose path has no colon and no comma",
+            )
+    return paths
+
+
+def _content(path: Path, place: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(
+            f"{str(path)!r} can't be read: {first_line(error)}",
+            place=place,
+            hint="Name a file that you may read",
+        ) from None
+    if len(content) > _MOST_BYTES:
+        raise UsageError(
+            f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB",
+            place=place,
+            hint="Ask for one metric, or for a shorter time",
+        )
+    return content
+
+
+def _of_text(content: bytes, place: str) -> list[CounterSeries]:
+    """Read Prometheus' text format; each counter has one point."""
+    refuse_without("prometheus_client", "prometheus", place=place)
+    from prometheus_client.parser import text_string_to_metric_families
+
+    try:
+        families = list(text_string_to_metric_families(content.decode("utf-8")))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _unreadable(error, place) from None
+    samples = [sample for family in families for sample in family.samples]
+    scraped_s = next((sample.value for sample in samples if sample.name == _SCRAPE_TIME), None)
+    return [
+        CounterSeries(
+            sample.name,
+            sample.labels,
+            ((scraped_s if sample.timestamp is None else float(sample.timestamp), sample.value),),
+        )
+        for sample in samples
+    ]
+
+
+def _joined(scrapes: Sequence[Sequence[CounterSeries]], place: str) -> list[CounterSeries]:
+    """Join the points of the same counter of several scrapes, in the order of these."""
+
+    def key(entry: CounterSeries) -> tuple[str, list[tuple[str, str]]]:
+        return entry.name, sorted(entry.labels.items())
+
+    joined = []
+    for _, same in groupby(sorted((s for scrape in scrapes for s in scrape), key=key), key=key):
+        entries = list(same)
+        if len(entries) > len(scrapes):
+            raise UsageError(
+                f"{entries[0].name[:40]!r} stands there more than once with the same labels",
+                place=place,
+                hint="Write one scrape to each file",
+            )
+        points = tuple(point for entry in entries for point in entry.points)
+        joined.append(CounterSeries(entries[0].name, entries[0].labels, points))
+    return joined
+
+
+class _Entry(msgspec.Struct):
+    """One series of an answer."""
+
+    metric: dict[str, str] = {}
+    value: tuple[float, str] | None = None
+    values: list[tuple[float, str]] = []
+
+
+class _Data(msgspec.Struct, rename="camel", frozen=True):
+    """What a query found."""
+
+    result_type: str = ""
+    result: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Answer(msgspec.Struct):
+    """What ``/api/v1/query`` answers."""
+
+    status: str
+    data: _Data = _Data()
+    error: str = ""
+
+
+def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
+    """Read what Prometheus answered to a query."""
+    try:
+        answer = msgspec.json.decode(content, type=_Answer)
+        if answer.status != "success":
+            raise UsageError(
+                f"the query failed: {answer.error[:200]!r}", place=place, hint="Mend it, ask again"
+            )
+        if answer.data.result_type == "scalar":
+            scalar = msgspec.json.decode(answer.data.result, type=tuple[float, str])
+            return [CounterSeries("", {}, _points([scalar]))]
+        entries = msgspec.json.decode(answer.data.result, type=list[_Entry])
+        return [_series(entry) for entry in entries]
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise _unreadable(error, place) from None
+
+
+def _series(entry: _Entry) -> CounterSeries:
+    labels = {name: value for name, value in entry.metric.items() if name != "__name__"}
+    points = entry.values if entry.value is None else [entry.value]
+    return CounterSeries(entry.metric.get("__name__", ""), labels, _points(points))
+
+
+def _points(points: Iterable[tuple[float, str]]) -> tuple[tuple[float, float], ...]:
+    return tuple((time_s, float(value)) for time_s, value in points)
+
+
+def _unreadable(error: BaseException, place: str) -> UsageError:
+    return UsageError(
+        "it is neither Prometheus' text format nor the answer to a query: "
+        f"{first_line(error)[:200]!r}",
+        place=place,
+        hint="Write what /metrics or /api/v1/query answers to the file",
+    )
+
+
+def _written(
+    found: ReportedRequests,
+    asked: _Asked,
+    paths: Sequence[Path],
+    contents: Sequence[bytes],
+    place: str,
+) -> str:
+    """Return the load that all of this comes to, with its origin."""
+    percent = (asked.percent or _PERCENT).lower()
+    latency = asked.latency
+    rate = significant(found.rate_per_s, 4)
+    # A percentile that can't be is refused before it is looked up.
+    spec = parse_load(f"server:{rate}:{latency or '1s'}:{percent}", place=place)
+    if not latency:
+        bound_s = Decimal(repr(latency_bound(found, spec.percent, place=place)))
+        latency = f"{format((bound_s * 1000).normalize(), 'f')}ms"
+    digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in contents))
+    origin = LoadOrigin(
+        file=_UNNAMED.sub("_", "+".join(path.name for path in paths))[-_LONGEST_NAME:],
+        digest=(digest if len(contents) > 1 else hashlib.sha256(contents[0])).hexdigest()[:16],
+        gives_limit=not asked.latency,
+    )
+    return f"server:{rate}:{latency}:{percent}{origin_text(origin)}"
