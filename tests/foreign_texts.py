@@ -117,7 +117,18 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         frozenset({"id_fits", "is_whole_id", "model_of", "model_part"}),
     ),
     "core/limits.py": ("what users write", frozenset({"_meant", "parse_limit"})),
-    "passes/load/numbers/spec.py": ("what users write", frozenset({"_percent"})),
+    "passes/load/numbers/reported.py": (
+        "names and labels of metrics that services report",
+        frozenset({"reported", "_which_it_has"}),
+    ),
+    "passes/load/numbers/spec.py": (
+        "what users write, what files of theirs are called",
+        frozenset({"_percent", "_with_origin"}),
+    ),
+    "passes/load/planning/metrics_file.py": (
+        "what users write",
+        frozenset({"resolved_load", "_paths"}),
+    ),
     "core/patterned.py": ("what users write", frozenset({"refuse_unfitting"})),
     "core/precision.py": ("types of operators", frozenset({"own_precision"})),
     "core/units.py": (

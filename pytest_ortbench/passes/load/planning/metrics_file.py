@@ -18,8 +18,8 @@ from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.load.facts import LoadOrigin
 from pytest_ortbench.passes.load.numbers.reported import (
-    ReportedRequests,
     CounterSeries,
+    ReportedRequests,
     latency_bound,
     reported,
 )
