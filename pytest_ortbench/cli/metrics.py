@@ -11,6 +11,7 @@ import click
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.report.entries import ShownRun, shown_run
 from pytest_ortbench.report.prometheus import registry_of
 from pytest_ortbench.store.newest import NewestResults
@@ -65,6 +66,7 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
     if dashboard:
         say(files("pytest_ortbench.report").joinpath("dashboard.json").read_text("utf-8").rstrip())
         return ExitCode.FINE
+    refuse_without("prometheus_client", "prometheus", place="ortbench metrics")
     from prometheus_client import start_http_server
 
     newest = NewestResults(results, most=most)

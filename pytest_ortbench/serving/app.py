@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 #: What the service understands beside the protocol itself.
 EXTENSIONS = ("binary_tensor_data",)
+#: What FastAPI is not to send by itself, whatever the environment says: nobody asked for it here,
+#: and it holds messages of errors. Versions that send nothing take it and do nothing.
+_NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
 
 
 def make_app(
@@ -60,6 +63,7 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
+        telemetry=_NO_TELEMETRY,
     )
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestRefused, _of_refusal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pytest_ortbench.cli import watch
+from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.report.live import render_live
@@ -187,11 +189,16 @@ def measured_at(url: str) -> dict[str, float]:
 
 
 def test_a_port_that_is_taken_is_refused(tool, tmp_path):
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ended = tool("metrics", tmp_path, f"--port={taken.getsockname()[1]}")
     assert ended.code == 2
     assert ended.error.place == "--port"
+
+
+def test_without_its_package_metrics_say_which_extra_brings_it(tool, tmp_path, monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "prometheus_client")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        error = tool("metrics", tmp_path, f"--port={taken.getsockname()[1]}").error
+    assert (error.place, error.hint) == ("ortbench metrics", extras.install_command("prometheus"))

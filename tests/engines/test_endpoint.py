@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import numpy as np
 import psutil
 import pytest
@@ -16,6 +19,8 @@ import pytest
 from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.engines.endpoint.worker.asked import Endpoint
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
+from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, RightAnswer
 from tests.engines.endpoint_server import LENGTH, Fault, Handler, Service, answer_of, serving
 
@@ -191,6 +196,32 @@ def test_each_fault_of_a_service_has_one_outcome(service: Service, name: str) ->
     assert caught.value.kind == kind
     # A redirect is not followed.
     assert service.paths.count("/v2/models/relu/infer") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        # What is written to a connection that the service is just closing.
+        (aiohttp.ClientConnectionResetError("closing"), "broken"),
+        (aiohttp.ClientOSError(104, "reset"), "broken"),
+        (aiohttp.ClientPayloadError("short"), "broken"),
+        (aiohttp.ServerDisconnectedError(), "broken"),
+        (aiohttp.SocketTimeoutError(), "timeout"),
+        (aiohttp.ClientError("no HTTP"), "invalid"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_of_the_connection_is_no_wrong_answer(error: Exception, kind: str) -> None:
+    @asynccontextmanager
+    async def fails(*_: object, **__: object) -> AsyncIterator[None]:
+        raise error
+        yield
+
+    client = HttpClient(AGES_S)
+    client._session = SimpleNamespace(request=fails)
+    with pytest.raises(ExchangeError) as raised:
+        asyncio.run(client.get("http://127.0.0.1:1/"))
+    assert raised.value.kind == kind
 
 
 def test_nobody_listens() -> None:

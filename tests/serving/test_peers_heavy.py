@@ -30,6 +30,8 @@ from tests.serving.started import Started, free_port, started
 pytestmark = pytest.mark.heavy
 
 INFER = "/v2/models/m/infer"
+#: Seconds of the fuzzer, at most.
+FUZZED_S = 40
 
 _CLIENT = """
 import sys
@@ -91,7 +93,9 @@ def test_a_fuzzer_of_its_openapi_finds_no_server_error(service: Started, tmp_pat
         "run",
         f"http://127.0.0.1:{service.port}/openapi.json",
         f"--checks={checks},response_schema_conformance",
-        "--max-examples=25",
+        # Its time is bounded, and not how many cases it makes of it.
+        f"--max-time={FUZZED_S}",
+        "--suppress-health-check=too_slow,filter_too_much",
         "--seed=7",
         "--phases=examples,coverage,fuzzing",
         folder=tmp_path,

@@ -149,10 +149,10 @@ class HttpClient:
             raise ExchangeError("timeout", f"no answer within {self.timeout_s:g} s") from None
         except aiohttp.ClientConnectorError as error:
             raise ExchangeError("refused", f"no connection: {_one_line(error)}") from None
-        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError) as error:
-            raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
         except aiohttp.ServerDisconnectedError:
             raise ExchangeError("broken", "the connection ended without an answer") from None
+        except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError) as error:
+            raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
         except (aiohttp.ClientError, ValueError) as error:
             raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
 
