@@ -58,9 +58,9 @@ class InputSets:
             )
         if not self._count:
             raise unconverted(
-                f"{recipe.base} can't be made: ValueError: no calibration data in "
+                f"{recipe.base} can't be made: there is no calibration data in "
                 f"{recipe.calibration_data}",
-                "Put .npz files there, one an input set, or leave calibration_data out",
+                "Put one .npz file per set of inputs there, or leave calibration_data out",
             )
         self._next, self._end = 0, self._count
 

@@ -27,10 +27,10 @@ def to_float64(source: Path) -> bytes:
     if source.suffix.lower() == ORT:
         raise ValueError("a file in ONNX Runtime's own format can't be converted to float64")
     if source.stat().st_size > _LARGEST:
-        raise ValueError("it is too large to be converted to float64")
+        raise ValueError("the model is too large to be converted to float64")
     model, _ = load_typed(source)
     if model.ByteSize() > _LARGEST:
-        raise ValueError("it is too large to be converted to float64")
+        raise ValueError("the model is too large to be converted to float64")
     for graph in graphs_within(model.graph):
         del graph.value_info[:]
         for value in (*graph.input, *graph.output):

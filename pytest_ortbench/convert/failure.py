@@ -68,7 +68,7 @@ def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None
     for name in names:
         if name not in known:
             raise unconverted(
-                f"the recipe excludes the node {name!r}, but the model does not have it",
+                f"the recipe excludes the node {name!r}, but the model has no such node",
                 did_you_mean(name, known),
             )
 
@@ -101,7 +101,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if broken:
         return conversion_failure(
             f"{base} can't be made, since the weights contain NaN, first in {broken!r}",
-            "Export the model again. With such weights its outputs are NaN",
+            "Export the model again, since weights with NaN give outputs with NaN",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first_line = lines[0] if lines else "no message"

@@ -59,7 +59,7 @@ def engine_kind(alias: str) -> EngineKind | None:
             raise UsageError(
                 kind,
                 place=f"the engine {alias!r}",
-                hint="Repair or remove the package that provides it",
+                hint="Repair or remove the package that provides the engine",
             )
         return kind
     return None

@@ -71,7 +71,7 @@ def carried_out_in_turn(
     turn, began = budget.turn(part), budget.clock()
     if not turn.given_s:
         budget.left_out(part)
-        reason = f"the budget of {clock_words(budget.total_s)} leaves no time for it"
+        reason = f"the budget of {clock_words(budget.total_s)} leaves no time for this pass"
         return without(result, [name], reason)
     carried = carry_out(replace(result, case=_limited(case, turn, began)))
     budget.carried_out(part, budget.clock() - began)

@@ -209,7 +209,7 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         raise UsageError(
             f"a value of the entry has the wrong type ({error})",
             place=place,
-            hint=f"The keys are {', '.join(known)}",
+            hint="Correct the type of the value",
         ) from None
     _check_source(entry, place)
     return entry
@@ -227,7 +227,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         )
     if kind in ("choice", "constant") and not hint.get("choices"):
         raise UsageError(
-            f"kind {kind!r} needs the values to choose from",
+            f"kind {kind!r} needs the key 'choices' with its values",
             place=place,
             hint=f'Write {{ kind = "{kind}", choices = [0, 1] }}',
         )

@@ -203,14 +203,14 @@ def _by_hand(entry: CatalogueEntry, target: Path | None) -> str:
     """How else a file gets there; ``target`` is None for what the hub's client keeps."""
     if target is not None:
         return (
-            "Fetch it once with a network connection, or put the file with SHA-256 "
+            "Run once with a network connection, or put the file with SHA-256 "
             f"{entry.sha256[:16]}… at {target}"
         )
     files = " ".join((entry.hub_file, *entry.hub_extra))
     command = f"hf download {entry.hub} {files} --revision {entry.revision}"
     return (
-        f"Fetch it once with a network connection, or run `{command}` elsewhere and copy that "
-        "cache (HF_HOME) here"
+        f"Run once with a network connection, or run `{command}` on another machine and copy the "
+        "cache from there (HF_HOME)"
     )
 
 

@@ -33,7 +33,7 @@ _YES_OR_NO = frozenset({"do_sample", "early_stopping", "past_present_share_buffe
 _LARGEST = 2**31 - 1
 #: Where a value is cut that is shown.
 _LONGEST = 40
-_LEFT_OUT = "Correct it there, or leave it out"
+_LEFT_OUT = "Correct the value in the file, or remove the key"
 
 
 def config_faults(

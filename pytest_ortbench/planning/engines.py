@@ -223,7 +223,7 @@ def _engine_refusal(case: Case) -> Failure | None:
             ("--ort-io=device", case.io != "end-to-end"),
             ("--ort-call=async", case.call != "sync"),
             ("--ort-custom-ops", bool(session.custom_ops)),
-            ("an option of sessions", not plain and not session.custom_ops),
+            ("--ort-session-option", not plain and not session.custom_ops),
         )
         if is_asked
     ]
@@ -243,12 +243,13 @@ def _framework_refusal(case: Case) -> Failure | None:
         return why_no_folder(case, kind)
     if source is None:
         return case_failure(
-            f"{title} runs the source that a model was exported from, but this is an ONNX file",
-            "Name the source: --ort-models=FILE.py:FUNCTION",
+            f"{title} needs the code that a model was exported from, but this is an ONNX file",
+            "Name the code: --ort-models=FILE.py:FUNCTION",
         )
     if not case.runtime.shares_files:
         return case_failure(
-            f"{title} runs the source, but runtime {case.runtime.label!r} receives single files",
+            f"{title} needs the code that the model was exported from, but runtime "
+            f"{case.runtime.label!r} receives single files",
             "Measure the model in a runtime of this machine",
         )
     if source.library and kind is not None and source.library not in kind.libraries:

@@ -137,14 +137,14 @@ def request_of(
             raise UsageError(
                 f"{value!r} is not one of {', '.join(known)}",
                 place=stored.case_id,
-                hint="The document was changed by hand or by another program",
+                hint="Measure the case again. The document was changed after the run",
             )
     for link in stored.provider.links:
         if not _PROVIDER.fullmatch(link.alias):
             raise UsageError(
                 f"{link.alias!r} is not an execution provider",
                 place=stored.case_id,
-                hint="The document was changed by hand or by another program",
+                hint="Measure the case again. The document was changed after the run",
             )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),

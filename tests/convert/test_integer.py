@@ -113,7 +113,7 @@ class TestInteger:
             ),
             (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),
-                "the recipe excludes the node 'mm9', but the model does not have it. Did you mean",
+                "the recipe excludes the node 'mm9', but the model has no such node. Did you mean",
             ),
         ],
         ids=["block_list", "op_types", "nodes_to_exclude"],

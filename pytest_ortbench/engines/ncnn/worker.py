@@ -72,7 +72,7 @@ class Ncnn(Engine):
         # To import the package of the converter takes PyTorch; the program in it does without.
         found = find_spec("pnnx")
         if found is None or found.origin is None or find_spec("onnx") is None:
-            raise ImportError("its converter pnnx, or onnx, is not installed")
+            raise ImportError("the converter pnnx, or the package onnx, is not installed")
         name = "pnnx.exe" if sys.platform == "win32" else "pnnx"
         self._converter = Path(found.origin).with_name(name)
         return str(ncnn.__version__)

@@ -62,7 +62,7 @@ def _text(case: Case, decoder: Decoder) -> tuple[tuple[tuple[int, ...], ...], st
     if not case.sampling.text:
         return (), ""
     if decoder.heard:
-        return (), "it needs an encoder, so it can't predict text alone"
+        return (), "the model needs an encoder, so it can't predict text alone"
     try:
         return windows_of_text(Path(case.sampling.text), Path(case.model.path), decoder), ""
     except UsageError as error:

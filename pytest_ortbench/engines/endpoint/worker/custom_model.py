@@ -82,7 +82,8 @@ class CustomModel:
             answer = [answer[name] for name in self._types]
         if not isinstance(answer, list | tuple) or len(answer) != len(self._types):
             raise ExchangeError(
-                "invalid", f"{self._name} returned not the {len(self._types)} outputs of the model"
+                "invalid",
+                f"{self._name} did not return the {len(self._types)} outputs of the model",
             )
         arrays = [np.asarray(values) for values in answer]
         for array, (name, kind) in zip(arrays, self._types.items(), strict=True):

@@ -71,11 +71,11 @@ class TokenRequest:
         await client.post_lines(self.url, self.body, headers, parts.take)
         first_ns, last_ns = parts.first_ns, parts.last_ns
         if not parts.is_whole:
-            raise ExchangeError("broken", "the answer ended before its end was told")
+            raise ExchangeError("broken", "the answer broke off before the service marked the end")
         if first_ns is None or last_ns is None:
             raise ExchangeError("invalid", "the answer holds no text")
         if parts.tokens is None:
-            raise ExchangeError("invalid", "the service does not tell how many tokens it wrote")
+            raise ExchangeError("invalid", "the service does not report the number of new tokens")
         if parts.tokens != self.new_tokens:
             raise ExchangeError(
                 "invalid", f"{parts.tokens} tokens were written, not {self.new_tokens} as asked"
