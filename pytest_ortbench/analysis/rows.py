@@ -179,6 +179,7 @@ def row(result: CaseResult, run: Run, summary: Summary) -> dict[str, Cell]:
         unjudged=unjudged_words(summary.judgements) or None,
         accuracy_inputs=DRAWN_INPUTS if summary.on_drawn_inputs else None,
         yardstick=_yardstick(result),
+        product_bits=result.kept_bits,
     )
     cells.update(numbers(summary))
     for entry in PASSES:
@@ -222,7 +223,6 @@ def _placement_cells(placement: Placement) -> dict[str, Cell]:
         "partitions": placement.partitions,
         "ops_elsewhere": _pairs(placement.ops_elsewhere) or None,
         "precision_executed": placement.precision_executed,
-        "product_bits": placement.product_bits,
         "session_providers": " ".join(placement.session_providers) or None,
         "nodes_by_link": _pairs(nodes_by_link(placement)) or None,
     }

@@ -14,12 +14,12 @@ from pytest_ortbench.analysis.chains import idle_in, idle_words
 from pytest_ortbench.analysis.far_cpus import are_far, nearest_handover_ns
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
+from pytest_ortbench.analysis.lowered import is_seen, lowered_words
 from pytest_ortbench.analysis.order import binomial_probability, samples_needed
 from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.flags import FLAGS
-from pytest_ortbench.core.mantissa import FLOAT32_BITS, format_words
 from pytest_ortbench.core.model import SubnormalWeight
 from pytest_ortbench.core.outcome import (
     CaseResult,
@@ -171,22 +171,6 @@ def _partial(result: CaseResult) -> str:
     return f"{detail}: {names}" if names else detail
 
 
-#: Options by which a provider multiplies float32 in all of its bits, as they are written.
-_FULL_PRECISION = {
-    "OpenVINOExecutionProvider": "--ort-provider-option="
-    """'openvino.load_config={"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'""",
-}
-
-
-def _lowered(result: CaseResult) -> str:
-    placement = result.placement
-    bits = None if placement is None else placement.product_bits
-    if bits is None or bits >= FLOAT32_BITS or computed_precision(result.case) != "fp32":
-        return ""
-    option = _FULL_PRECISION.get(result.case.provider.name, "")
-    return f"products keep {format_words(bits)}" + (f"; {option} keeps all" if option else "")
-
-
 def _idle_links(result: CaseResult) -> str:
     return "; ".join(idle_words(link) for link in idle_in(result.placement))
 
@@ -280,6 +264,7 @@ def _unconfirmed(result: CaseResult) -> str:
         name: why
         for measurement in result.measurements
         for name, why in measurement.unconfirmed.items()
+        if not is_seen(name, result)
     }
     return "; ".join(f"{name}: {why}" for name, why in doubts.items())
 
@@ -467,7 +452,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "THROTTLED": _throttled,
     "THREADS>CPUS": _threads,
     "PARTIAL": _partial,
-    "LOWERED": _lowered,
+    "LOWERED": lowered_words,
     "IDLE-LINK": _idle_links,
     "SOFTWARE": _software,
     "IN-TURN": _in_turn,

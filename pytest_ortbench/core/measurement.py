@@ -115,7 +115,8 @@ class Placement:
             where there are none or they can't be seen.
         product_bits: Bits of the mantissa of float32, 23 at most, that a product keeps in a
             session of the same options; tried where a compiled partition hides the precision of a
-            model in float32, and ``None`` elsewhere or where it could not be.
+            model in float32, and ``None`` elsewhere or where it could not be. Of a chain, the
+            fewest of its links that ran partitions.
         nodes_on_provider: Nodes of the graph assigned to the provider, by the assignment
             interface; ``None`` where the runtime does not offer it.
         nodes_total: All nodes that the assignment interface names.

@@ -196,6 +196,9 @@ class CaseResult:
         measurements: One entry a worker that finished.
         placement: Proof of what ran where.
         accuracy: Outputs against the reference.
+        product_bits: Bits of the mantissa of float32, 23 at most, that a product keeps on an engine
+            that runs ONNX files; ``None`` where it could not be tried, for a model in another
+            precision, and on execution providers, whose placement tells it.
         energy: The energy pass, if it was asked for, or why it can't be had.
         profile: Where the time goes by operator, if that was asked for.
         soak: Memory over a long run, if that was asked for.
@@ -225,6 +228,7 @@ class CaseResult:
     measurements: tuple[Measurement, ...] = ()
     placement: Placement | None = None
     accuracy: Accuracy | None = None
+    product_bits: int | None = None
     energy: Energy | None = None
     profile: OperatorProfile | None = None
     soak: Soak | None = None
@@ -252,6 +256,11 @@ class CaseResult:
         """Whether it gave no number because the budget of the run had no time for it."""
         share = self.budget
         return self.failure is not None and share is not None and (share.ended or not share.given_s)
+
+    @property
+    def kept_bits(self) -> int | None:
+        """Bits of float32 that products keep, on whatever runs it; ``None`` where none are told."""
+        return self.product_bits if self.placement is None else self.placement.product_bits
 
     @property
     def software_devices(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from pytest_ortbench.schema.case_questions import (
     ProfileOrder,
     ProfilePlacement,
     ReadMemory,
+    TryProduct,
 )
 
 #: Failures that say that something else was measured than was asked for.
@@ -102,6 +103,15 @@ def accuracy_of(worker: Worker, reference: Path | Accuracy) -> Accuracy:
         return worker.ask(CompareOutputs(reference=str(reference)))
     except WorkerError as error:
         return Accuracy(reason=_reason(error))
+
+
+def product_bits_of(worker: Worker) -> int | None:
+    """Ask what products of float32 keep on an engine; ``None`` without an answer."""
+    try:
+        return worker.ask(TryProduct()).bits
+    except WorkerError as error:
+        _reason(error)
+        return None
 
 
 def accuracy_afresh(

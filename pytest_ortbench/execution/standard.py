@@ -38,6 +38,7 @@ from pytest_ortbench.execution.evidence import (
     accuracy_of,
     memory_of,
     placement_of,
+    product_bits_of,
     with_orders,
 )
 from pytest_ortbench.execution.own_spread import with_spread
@@ -64,6 +65,7 @@ class _Findings:
 
     placement: Placement | None = None
     accuracy: Accuracy | None = None
+    product_bits: int | None = None
     impossible: dict[str, str] = field(default_factory=dict)
 
 
@@ -125,6 +127,7 @@ def measure(
         measurements=tuple(measurements),
         placement=findings.placement,
         accuracy=findings.accuracy,
+        product_bits=findings.product_bits,
         failure=failure,
         started_at=started_at.isoformat(timespec="seconds"),
         wall_s=time.monotonic() - started,
@@ -202,6 +205,8 @@ def _one_worker(
             )
             # Last, since an order that nobody asked for may end the process.
             findings.placement = with_orders(worker, case, findings.placement)
+            if case.provider.role == "engine" and case.generation is None:
+                findings.product_bits = product_bits_of(worker)
             repeatable, note = repeatability(checks)
             findings.accuracy = replace(findings.accuracy, repeatable=repeatable, repeat_note=note)
         samples = reduce_blocks(

@@ -117,6 +117,7 @@ BOUNDS: dict[tuple[type, str], Bound] = {
     (CaseResult, "status"): Words(("measured", *FAILURE_KINDS)),
     (LinkPlacement, "idle"): Words(tuple(IDLE_CAUSES)),
     (Placement, "product_bits"): Numbers(0, FLOAT32_BITS),
+    (CaseResult, "product_bits"): Numbers(0, FLOAT32_BITS),
     (Failure, "kind"): Words(tuple(FAILURE_KINDS)),
     (Failure, "phase"): Words(tuple(PHASES)),
     (Failure, "exit_code"): Numbers(-(2**32), 2**32),

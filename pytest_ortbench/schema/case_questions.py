@@ -105,6 +105,22 @@ class ProfileOrder(CaseQuestion[Placement]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBits:
+    """What a product of float32 kept.
+
+    Attributes:
+        bits: Of the mantissa, 23 at most; ``None`` where nothing was multiplied.
+    """
+
+    bits: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryProduct(CaseQuestion[KeptBits]):
+    """Multiply float32 with the identity on the engine of the case, in a model of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOutputs(CaseQuestion[Accuracy]):
     """Compare outputs with those in the file ``reference``."""
 

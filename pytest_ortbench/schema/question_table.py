@@ -55,6 +55,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "ReadMemory": "pytest_ortbench.worker.standard:read_memory",
         "ProfilePlacement": "pytest_ortbench.worker.standard:profile_placement",
         "ProfileOrder": "pytest_ortbench.worker.standard:profile_order",
+        "TryProduct": "pytest_ortbench.worker.standard:try_product",
         "CompareOutputs": "pytest_ortbench.worker.accuracy:compare_outputs",
     },
     "pytest_ortbench.schema.yardstick_questions": {

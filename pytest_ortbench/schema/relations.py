@@ -158,6 +158,8 @@ def _of_role(result: CaseResult) -> Iterator[Broken]:
                 yield f"{place}.startup.{name}", f"must be null: {what}"
     if engine and result.placement is not None:
         yield "placement", f"must be null: {what}, which has no execution providers"
+    if not engine and result.product_bits is not None:
+        yield "product_bits", f"must be null: {what}, whose placement has it"
 
 
 def _run(run: Run) -> Iterator[Broken]:

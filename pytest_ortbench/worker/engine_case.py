@@ -20,7 +20,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
-from pytest_ortbench.core.precision import floor_of
+from pytest_ortbench.core.precision import computed_precision, floor_of
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.engines.seam import (
@@ -36,6 +36,14 @@ from pytest_ortbench.engines.seam import (
 from pytest_ortbench.worker.engine_cache import cache_key
 from pytest_ortbench.worker.measured import Enter, MeasuredCase
 from pytest_ortbench.worker.memory import NoSource, ResidentSource, give_back_free_memory
+from pytest_ortbench.worker.products import (
+    INPUT,
+    OUTPUT,
+    SHAPE,
+    bits_in,
+    product_feeds,
+    product_model,
+)
 from pytest_ortbench.worker.runtime import distributions
 from pytest_ortbench.worker.sample_file import reference_outputs
 from pytest_ortbench.worker.software_device import software_device
@@ -194,6 +202,28 @@ class EngineCase(MeasuredCase):
         reason = f"{self._kind.title} has no execution providers"
         return Placement(provider=self.case.provider.name, executed={}, reason=reason)
 
+    def product_bits(self) -> int | None:
+        """Multiply on the engine of the case with its options; ``None`` where it can't be.
+
+        Frameworks run what they have made themselves, and services what they were given.
+        """
+        kind = self._kind
+        if kind.is_framework or kind.is_endpoint or computed_precision(self.case) != "fp32":
+            return None
+        # Long after the start, to which it would add.
+        from pytest_ortbench.core.own_folder import OwnFolder
+
+        with OwnFolder("product") as folder:
+            path = folder / "product.onnx"
+            path.write_bytes(product_model())
+            ports = [
+                EngineTensor(name=n, type="tensor(float)", shape=SHAPE) for n in (INPUT, OUTPUT)
+            ]
+            task = replace(
+                self._engine.task, path=path, inputs=(ports[0],), outputs=(ports[1],), folder=None
+            )
+            return _bits_on(type(self._engine)(task))
+
     def release(self) -> None:
         """Let go of the model; no block can follow."""
         super().release()
@@ -281,6 +311,22 @@ class EngineCase(MeasuredCase):
             folder=folder,
             source=case.model.exported_from if self._kind.is_framework else None,
         )
+
+
+def _bits_on(engine: Engine) -> int | None:
+    """What the model of the task keeps; ``None`` where the engine does not run it."""
+    try:
+        engine.load()
+        engine.build()
+        engine.compile()
+        (product,) = engine.open()(product_feeds())
+        return bits_in(product)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - engines of other packages raise whatever they like
+        return None
+    finally:
+        engine.close()
 
 
 def _kind_of(case: Case) -> EngineKind:

@@ -242,6 +242,10 @@ class MeasuredCase:
         placement, self.session = self._profiled(self.uncaptured)
         return with_product_bits(placement, self.case, threads=self.threads)
 
+    def product_bits(self) -> int | None:
+        """Return what a product keeps on an engine; placement tells it of a provider."""
+        return None
+
     def placed_on(self, provider: Provider) -> Placement:
         """Profile a session on another provider, once the measured one was released."""
         return self._profiled(provider)[0]

@@ -7,7 +7,7 @@ does.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,26 +15,20 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, Provider, SessionConfig
 from pytest_ortbench.core.compilation import WAYS
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.mantissa import kept_bits, mantissa_steps
+from pytest_ortbench.core.mantissa import FLOAT32_BITS
 from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.core.session_entries import NO_COMPILE
-from pytest_ortbench.worker.model_writer import Node, Value, write_model
 from pytest_ortbench.worker.placement import read_profile
+from pytest_ortbench.worker.products import bits_in, product_feeds, product_model
 from pytest_ortbench.worker.session import create, session_options
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from onnxruntime import InferenceSession
 
 #: The first run is left out of the times, so two more where they are cheap.
 _RUNS = 3
 _CHEAP_NS = 1_000_000_000
-
-#: Rows and width of the product: multiples of what kernels for matrices take at once.
-_ROWS, _WIDTH = 64, 128
-_OPSET = 13
 
 
 def profile(
@@ -89,17 +83,36 @@ def profile(
 def with_product_bits(placement: Placement, case: Case, *, threads: int) -> Placement:
     """Return the placement with the bits that products keep, where its profile can't tell.
 
-    Of a model that multiplies float32 in partitions of one provider. *Seen*: OpenVINO multiplies
-    in bfloat16 on CPUs that have it, and says so nowhere.
+    Of a model that multiplies float32 in partitions of its provider, or of links of its chain, the
+    fewest of which count. *Seen*: OpenVINO multiplies in bfloat16 on CPUs that have it, and says
+    so nowhere.
 
     Args:
         placement: From the profile of the case.
         case: What was profiled.
         threads: Intra-op threads.
     """
-    if not placement.partitions or placement.links or computed_precision(case) != "fp32":
+    compiling = _compiling(placement, case.provider)
+    if not compiling or computed_precision(case) != "fp32":
         return placement
-    return replace(placement, product_bits=_product_bits(case.provider, case.session, threads))
+    kept = [_product_bits(provider, case.session, threads) for provider in compiling]
+    return replace(placement, product_bits=_fewest(kept))
+
+
+def _compiling(placement: Placement, provider: Provider) -> list[Provider]:
+    """The provider, or the links of its chain, that ran partitions."""
+    if not placement.links:
+        return [provider] if placement.partitions else []
+    links = zip(provider.links, placement.links, strict=True)
+    return [link for link, ran in links if ran.partitions]
+
+
+def _fewest(kept: Sequence[int | None]) -> int | None:
+    """The fewest bits; where all that are known are whole, none are unless all are known."""
+    known = [bits for bits in kept if bits is not None]
+    if not known or (min(known) >= FLOAT32_BITS and len(known) < len(kept)):
+        return None
+    return min(known)
 
 
 def _product_bits(provider: Provider, config: SessionConfig, threads: int) -> int | None:
@@ -107,34 +120,15 @@ def _product_bits(provider: Provider, config: SessionConfig, threads: int) -> in
     entries = {
         key: value for key, value in config.entries.items() if key not in (NO_COMPILE, WAYS[1])
     }
-    steps = _steps()
+    feeds = product_feeds()
     try:
         placement, session = profile(
-            _model(), provider, SessionConfig(entries=entries), {"x": steps}, threads=threads
+            product_model(), provider, SessionConfig(entries=entries), feeds, threads=threads
         )
         if placement.executed.keys() != {provider.name}:
             return None
-        (product,) = session.run(None, {"x": steps})
+        (product,) = session.run(None, feeds)
     except Exception:  # noqa: BLE001 - native errors have no common base class
         # A provider that refuses this product says nothing of the case: the bits are unknown.
         return None
-    return kept_bits([float(value) for value in product[:, 0]])
-
-
-def _steps() -> NDArray[np.float32]:
-    import numpy as np  # comes with ONNX Runtime
-
-    column = np.array(mantissa_steps(_ROWS), dtype=np.float32)
-    return np.repeat(column[:, None], _WIDTH, axis=1)
-
-
-def _model() -> bytes:
-    import numpy as np
-
-    return write_model(
-        [Node(op="MatMul", inputs=("x", "identity"), output="y")],
-        [Value(name="x", element="float", shape=(_ROWS, _WIDTH))],
-        [Value(name="y", element="float", shape=(_ROWS, _WIDTH))],
-        {"identity": ("float", np.eye(_WIDTH, dtype=np.float32))},
-        opset=_OPSET,
-    )
+    return bits_in(product)

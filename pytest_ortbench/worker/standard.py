@@ -15,12 +15,14 @@ from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, 
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
+    KeptBits,
     Open,
     Opened,
     ProfileOrder,
     ProfilePlacement,
     ReadMemory,
     TimeBlock,
+    TryProduct,
     WarmUpFor,
 )
 from pytest_ortbench.schema.runtime_questions import ImportRuntime
@@ -194,3 +196,10 @@ def profile_placement(question: ProfilePlacement, measured: MeasuredCase) -> Pla
     del question
     measured.enter("profile")
     return measured.placed()
+
+
+def try_product(question: TryProduct, measured: MeasuredCase) -> KeptBits:
+    """Say what a product of float32 keeps on the engine of the case."""
+    del question
+    measured.enter("profile")
+    return KeptBits(bits=measured.product_bits())

@@ -47,6 +47,7 @@ def test_an_engine_goes_through_the_passes_and_never_loads_onnx_runtime(
     assert engine["case"]["provider"]["role"] == "engine"
     assert engine["case"]["provider"]["name"] == TITLE
     assert engine["placement"] is None
+    assert (engine["product_bits"], reference["product_bits"]) == (23, None)
     assert engine["profile"]["reason"]
     assert not reference["profile"]["reason"]
     first = engine["measurements"][0]

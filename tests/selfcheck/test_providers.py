@@ -1,4 +1,8 @@
-"""The self-check for real on other providers: each in its own runtime, made once and kept."""
+"""The self-check for real on other providers: each in its own runtime, made once and kept.
+
+Each provider is checked in the short form. Of the lines the tests of a change carry out those that
+noise can't change; all of them are carried out by the heavy tests.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from tests.providers import conftest as runtimes
 from tests.providers.conftest import OPENVINO, QNN, WEBGPU
 from tests.selfcheck.rehearsal import Checked, check
 
+pytestmark = [pytest.mark.live, pytest.mark.needs("network")]
+
 
 def checked_in(runtime: str, folder: Path, *arguments: str, **settings: str) -> Checked:
     cache = str(runtimes.tests_cache())
@@ -19,8 +25,11 @@ def checked_in(runtime: str, folder: Path, *arguments: str, **settings: str) -> 
     )
 
 
-@pytest.mark.live
-@pytest.mark.needs("network", "vulkan")
+def passing(checked: Checked) -> set[str]:
+    return {name for name, (verdict, _) in checked.lines.items() if verdict == "pass"}
+
+
+@pytest.mark.needs("vulkan")
 def test_webgpu_waits_and_a_loop_that_does_not_is_noticed(tmp_path: Path) -> None:
     device = software_vulkan({})
     assert device is not None
@@ -40,18 +49,41 @@ def test_webgpu_waits_and_a_loop_that_does_not_is_noticed(tmp_path: Path) -> Non
     assert line["words"]["device"] == "webgpu:0"
 
 
+def test_openvino_in_short(tmp_path: Path) -> None:
+    lines = "placement,accuracy,fp32,int8,memory,device"
+    checked = checked_in(OPENVINO, tmp_path, "--providers=openvino", f"--only={lines}")
+    assert checked.lines == {
+        "placement": ("pass", "agrees"),
+        "accuracy": ("pass", "accurate"),
+        "fp32": ("pass", "float32"),
+        "int8": ("unchecked", "inside a compiler"),
+        "memory": ("pass", "agrees"),
+        "device": ("unchecked", "not told"),
+    }
+    assert checked.code == 0
+
+
+def test_the_simulator_of_qnn_in_short(tmp_path: Path) -> None:
+    lines = "synchronisation,placement,accuracy,fp32,fp16"
+    checked = checked_in(QNN, tmp_path, "--providers=qnn:htp", f"--only={lines}")
+    assert checked.lines == {
+        "synchronisation": ("unchecked", "host memory"),
+        "placement": ("pass", "agrees"),
+        "accuracy": ("pass", "accurate"),
+        "fp32": ("pass", "float32"),
+        # Its values lie in float16 between operators: the only line here that proves so much.
+        "fp16": ("pass", "held in float16"),
+    }
+    assert checked.code == 0
+
+
 @pytest.mark.heavy
-@pytest.mark.needs("network", "vulkan")
+@pytest.mark.needs("vulkan")
 def test_all_of_webgpu(tmp_path: Path) -> None:
     device = software_vulkan({})
     assert device is not None
     checked = checked_in(WEBGPU, tmp_path, "--providers=webgpu", VK_ICD_FILENAMES=device.installed)
-    assert {name for name, (verdict, _) in checked.lines.items() if verdict == "pass"} >= {
-        "synchronisation",
-        "placement",
-        "accuracy",
-        "fp32",
-    }
+    assert passing(checked) >= {"synchronisation", "placement", "accuracy", "fp32"}
     assert checked.lines["int8"] == ("unchecked", "no int8")
     # A meter of the device is nowhere, and that of the host stands for nothing.
     assert checked.lines["memory"] == ("unchecked", "no meter of the device")
@@ -59,29 +91,16 @@ def test_all_of_webgpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.needs("network")
-def test_openvino(tmp_path: Path) -> None:
+def test_all_of_openvino(tmp_path: Path) -> None:
     checked = checked_in(OPENVINO, tmp_path, "--providers=openvino")
-    assert {name for name, (verdict, _) in checked.lines.items() if verdict == "pass"} >= {
-        "placement",
-        "accuracy",
-        "fp32",
-        "callers",
-        "memory",
-    }
+    assert passing(checked) >= {"placement", "accuracy", "fp32", "callers", "memory"}
     assert checked.lines["int8"] == ("unchecked", "inside a compiler")
     assert checked.code == 0
 
 
 @pytest.mark.heavy
-@pytest.mark.needs("network")
-def test_the_simulator_of_qnn(tmp_path: Path) -> None:
+def test_all_of_the_simulator_of_qnn(tmp_path: Path) -> None:
     checked = checked_in(QNN, tmp_path, "--providers=qnn:htp")
-    assert {name for name, (verdict, _) in checked.lines.items() if verdict == "pass"} >= {
-        "placement",
-        "accuracy",
-        "fp32",
-    }
-    # Its values lie in float16 between operators: the only line here that proves so much.
+    assert passing(checked) >= {"placement", "accuracy", "fp32", "fp16"}
     assert checked.lines["fp16"] == ("pass", "held in float16")
     assert checked.code == 0

@@ -34,6 +34,7 @@ def origin(entry: Entry) -> tuple[str, ...]:
         *_inputs(result.case),
         *_variant(result.case),
         *([] if result.placement is None else _placement(result.placement)),
+        *_products(result),
         *(
             []
             if result.accuracy is None
@@ -115,11 +116,14 @@ def _placement(placement: Placement) -> list[str]:
         facts.append(f"elsewhere: {named}{more}")
     if placement.precision_executed:
         facts.append(f"kernels read {placement.precision_executed}")
-    if placement.product_bits is not None:
-        facts.append(f"products of float32 keep {format_words(placement.product_bits)}")
     if placement.witness:
         facts.append(f"assignment interface: {placement.witness}")
     return facts
+
+
+def _products(result: CaseResult) -> list[str]:
+    bits = result.kept_bits
+    return [] if bits is None else [f"products of float32 keep {format_words(bits)}"]
 
 
 def _link(link: LinkPlacement, executed: int) -> str:
