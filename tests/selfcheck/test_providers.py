@@ -17,6 +17,10 @@ from tests.selfcheck.rehearsal import Checked, check
 
 pytestmark = [pytest.mark.live, pytest.mark.needs("network")]
 
+#: Why a line could not be checked where others have taken most of the machine: a device in software
+#: computes on the CPUs. *Seen* at a load of 17: after 60 s a first inference is not done.
+TOO_BUSY = ("timeout", "no time", "unclear")
+
 
 def checked_in(runtime: str, folder: Path, *arguments: str, **settings: str) -> Checked:
     cache = str(runtimes.tests_cache())
@@ -83,10 +87,23 @@ def test_all_of_webgpu(tmp_path: Path) -> None:
     device = software_vulkan({})
     assert device is not None
     checked = checked_in(WEBGPU, tmp_path, "--providers=webgpu", VK_ICD_FILENAMES=device.installed)
-    assert passing(checked) >= {"synchronisation", "placement", "accuracy", "fp32"}
-    assert checked.lines["int8"] == ("unchecked", "no int8")
-    # A meter of the device is nowhere, and that of the host stands for nothing.
-    assert checked.lines["memory"] == ("unchecked", "no meter of the device")
+    expected = {
+        "synchronisation": ("pass", "synchronised"),
+        "placement": ("pass", "agrees"),
+        "accuracy": ("pass", "accurate"),
+        "fp32": ("pass", "float32"),
+        "int8": ("unchecked", "no int8"),
+        # A meter of the device is nowhere, and that of the host stands for nothing.
+        "memory": ("unchecked", "no meter of the device"),
+    }
+    found = {name: checked.lines[name] for name in expected}
+    busy = {name for name, (verdict, cause) in found.items() if cause in TOO_BUSY}
+    assert {name: found[name] for name in expected if name not in busy} == {
+        name: line for name, line in expected.items() if name not in busy
+    }
+    assert "fail" not in {verdict for verdict, _ in checked.lines.values()}
+    if busy:
+        pytest.skip(f"this machine is too busy for {', '.join(sorted(busy))}: {checked.out}")
     assert checked.code == 0
 
 
