@@ -20,6 +20,8 @@ _FULL_PRECISION = {
 #: What OpenVINO calls the types in which it computes, and the bits that their products keep.
 _HINT = "INFERENCE_PRECISION_HINT"
 _HINTED_BITS = {"f32": FLOAT32_BITS, "bf16": BFLOAT16_BITS}
+#: Where it computes if no device is named.
+_USUAL_DEVICE = "CPU"
 
 
 def lowered_words(result: CaseResult) -> str:
@@ -31,22 +33,16 @@ def lowered_words(result: CaseResult) -> str:
     bits = result.kept_bits
     if bits is None or bits >= FLOAT32_BITS or computed_precision(result.case) != "fp32":
         return ""
-    options = [
-        "--ort-provider-option=" + _FULL_PRECISION[link.name].format(alias=link.alias)
-        for link in compiling_links(result)
-        if link.name in _FULL_PRECISION
-    ]
-    return f"products keep {format_words(bits)}" + (
-        f"; {' '.join(options)} keeps all" if options else ""
-    )
+    words = f"products keep {format_words(bits)}"
+    compiling = _compiling_links(result)
+    option = _FULL_PRECISION.get(compiling[0].name, "") if len(compiling) == 1 else ""
+    if not option:
+        return words
+    return f"{words}; --ort-provider-option={option.format(alias=compiling[0].alias)} keeps all"
 
 
-def compiling_links(result: CaseResult) -> list[Provider]:
-    """Return what multiplied where no profile shows it: the provider, or links of its chain.
-
-    Args:
-        result: Any case.
-    """
+def _compiling_links(result: CaseResult) -> list[Provider]:
+    """What multiplied where no profile shows it: the provider, or links of its chain."""
     provider, placement = result.case.provider, result.placement
     if placement is None or not placement.links:
         return [provider]
@@ -61,7 +57,7 @@ def is_seen(option: str, result: CaseResult) -> bool:
         option: As doubts name it: alias and key with a dot between.
         result: The case with its options.
     """
-    compiling = compiling_links(result)
+    compiling = _compiling_links(result)
     if result.kept_bits is None or len(compiling) != 1:
         return False
     alias, _, key = option.partition(".")
@@ -76,7 +72,6 @@ def _asked_bits(provider: Provider, key: str) -> int | None:
         devices = msgspec.json.decode(provider.options.get(key, ""), type=dict[str, dict[str, str]])
     except msgspec.DecodeError:
         return None
-    settings = list(devices.values())
-    if len(settings) != 1 or settings[0].keys() != {_HINT}:
-        return None
-    return _HINTED_BITS.get(settings[0][_HINT])
+    settings = devices.get(provider.device or _USUAL_DEVICE, {})
+    is_alone = len(devices) == 1 and settings.keys() == {_HINT}
+    return _HINTED_BITS.get(settings[_HINT]) if is_alone else None

@@ -58,6 +58,8 @@ def flag(result: CaseResult, name: str) -> str | None:
         ("mnn", None, "mnn.precision=high"),
         ("ncnn", None, "ncnn.fp16=0"),
         ("jax", None, ""),
+        # Which of both loses them is not known.
+        ("tensorrt~openvino", {"tensorrt": 1, "openvino": 1}, ""),
     ],
 )
 def test_what_loses_bits_is_flagged_with_its_option(
@@ -83,6 +85,7 @@ def test_what_loses_bits_is_flagged_with_its_option(
         # Something else is asked for, too, or alone.
         ({"load_config": '{"CPU": {"INFERENCE_PRECISION_HINT": "f32", "A": "1"}}'}, 23, False),
         ({"load_config": HINT[:-1] % "f32" + ', "GPU": {}}'}, 23, False),
+        ({"load_config": (HINT % "f32").replace("CPU", "GPU")}, 23, False),
         ({"load_config": '{"CPU": {"NUM_STREAMS": "1"}}'}, 23, False),
         ({"load_config": "settings.json"}, 23, False),
         ({"load_config": "[" * 100_000}, 23, False),
