@@ -18,9 +18,13 @@ HINT = '{"CPU": {"INFERENCE_PRECISION_HINT": "%s"}}'
 
 
 def result_of(
-    spec: str, bits: int | None, partitions: dict[str, int] | None = None, **options: str
+    spec: str,
+    bits: int | None,
+    partitions: dict[str, int] | None = None,
+    options: dict[str, str] | None = None,
 ) -> CaseResult:
     """A measured case whose options nothing reads back."""
+    options = options or {}
     provider = parse_provider(spec).of_links(
         lambda link: replace(link, options=options if link.alias.startswith("openvino") else {})
     )
@@ -95,7 +99,7 @@ def test_what_loses_bits_is_flagged_with_its_option(
 def test_an_option_is_confirmed_by_the_bits_that_it_asks_for(
     options: dict[str, str], bits: int | None, seen: bool
 ) -> None:
-    result = result_of("openvino", bits, **options)
+    result = result_of("openvino", bits, options=options)
     assert is_seen(f"openvino.{next(iter(options))}", result) is seen
     assert (flag(result, "UNCONFIRMED") is None) is seen
 
@@ -106,13 +110,13 @@ def test_an_option_is_confirmed_by_the_bits_that_it_asks_for(
 )
 def test_of_a_chain_one_link_alone_can_be_told(partitions: dict[str, int], seen: bool) -> None:
     spec = "~".join(partitions)
-    result = result_of(spec, 23, partitions, load_config=HINT % "f32")
+    result = result_of(spec, 23, partitions, {"load_config": HINT % "f32"})
     assert is_seen("openvino.load_config", result) is seen
 
 
 def test_another_option_stays_in_doubt() -> None:
     options = {"load_config": HINT % "f32", "num_of_threads": "3"}
-    detail = flag(result_of("openvino", 23, **options), "UNCONFIRMED")
+    detail = flag(result_of("openvino", 23, options=options), "UNCONFIRMED")
     assert detail is not None
     assert "load_config" not in detail
     assert "num_of_threads" in detail
