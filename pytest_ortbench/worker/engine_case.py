@@ -41,8 +41,7 @@ from pytest_ortbench.worker.products import (
     OUTPUT,
     SHAPE,
     bits_in,
-    product_feeds,
-    product_model,
+    identity_product,
 )
 from pytest_ortbench.worker.runtime import distributions
 from pytest_ortbench.worker.sample_file import reference_outputs
@@ -215,14 +214,15 @@ class EngineCase(MeasuredCase):
 
         with OwnFolder("product") as folder:
             path = folder / "product.onnx"
-            path.write_bytes(product_model())
+            model, feeds = identity_product()
+            path.write_bytes(model)
             ports = [
                 EngineTensor(name=n, type="tensor(float)", shape=SHAPE) for n in (INPUT, OUTPUT)
             ]
             task = replace(
                 self._engine.task, path=path, inputs=(ports[0],), outputs=(ports[1],), folder=None
             )
-            return _bits_on(type(self._engine)(task))
+            return _bits_on(type(self._engine)(task), feeds)
 
     def release(self) -> None:
         """Let go of the model; no block can follow."""
@@ -313,13 +313,13 @@ class EngineCase(MeasuredCase):
         )
 
 
-def _bits_on(engine: Engine) -> int | None:
+def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
     """What the model of the task keeps; ``None`` where the engine does not run it."""
     try:
         engine.load()
         engine.build()
         engine.compile()
-        (product,) = engine.open()(product_feeds())
+        (product,) = engine.open()(feeds)
         return bits_in(product)
     except MemoryError:
         raise

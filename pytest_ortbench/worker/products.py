@@ -18,25 +18,22 @@ SHAPE = (64, 128)
 _OPSET = 13
 
 
-def product_model() -> bytes:
-    """Return an ONNX file that multiplies its input with the identity."""
+def identity_product() -> tuple[bytes, dict[str, NDArray[np.float32]]]:
+    """Return an ONNX file that multiplies its input with the identity, and what it is fed.
+
+    Each value that is fed needs one more bit than the one before it.
+    """
     import numpy as np  # comes with ONNX Runtime and with every engine
 
-    return write_model(
+    model = write_model(
         [Node(op="MatMul", inputs=(INPUT, "identity"), output=OUTPUT)],
         [Value(name=INPUT, element="float", shape=SHAPE)],
         [Value(name=OUTPUT, element="float", shape=SHAPE)],
         {"identity": ("float", np.eye(SHAPE[1], dtype=np.float32))},
         opset=_OPSET,
     )
-
-
-def product_feeds() -> dict[str, NDArray[np.float32]]:
-    """Return what the model is fed: values each of which needs one more bit than the last."""
-    import numpy as np
-
     column = np.array(mantissa_steps(SHAPE[0]), dtype=np.float32)
-    return {INPUT: np.repeat(column[:, None], SHAPE[1], axis=1)}
+    return model, {INPUT: np.repeat(column[:, None], SHAPE[1], axis=1)}
 
 
 def bits_in(product: Any) -> int | None:

@@ -20,7 +20,7 @@ from pytest_ortbench.core.outcome import Placement
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.core.session_entries import NO_COMPILE
 from pytest_ortbench.worker.placement import read_profile
-from pytest_ortbench.worker.products import bits_in, product_feeds, product_model
+from pytest_ortbench.worker.products import bits_in, identity_product
 from pytest_ortbench.worker.session import create, session_options
 
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ def _product_bits(provider: Provider, config: SessionConfig, threads: int) -> in
     entries = {
         key: value for key, value in config.entries.items() if key not in (NO_COMPILE, WAYS[1])
     }
-    feeds = product_feeds()
+    model, feeds = identity_product()
     try:
         placement, session = profile(
-            product_model(), provider, SessionConfig(entries=entries), feeds, threads=threads
+            model, provider, SessionConfig(entries=entries), feeds, threads=threads
         )
         if placement.executed.keys() != {provider.name}:
             return None
