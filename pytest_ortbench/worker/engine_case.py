@@ -20,6 +20,7 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.model import TensorInfo
 from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
+from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.precision import computed_precision, floor_of
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.registry import engine_kind
@@ -209,9 +210,6 @@ class EngineCase(MeasuredCase):
         kind = self._kind
         if kind.is_framework or kind.is_endpoint or computed_precision(self.case) != "fp32":
             return None
-        # Long after the start, to which it would add.
-        from pytest_ortbench.core.own_folder import OwnFolder
-
         with OwnFolder("product") as folder:
             path = folder / "product.onnx"
             model, feeds = identity_product()
