@@ -2,25 +2,29 @@
 
     python benchmarks/fleet_hosts.py [--machines 30] [--most-cpu-s 120] [--most-mb 500]
 
-Each machine stands behind a program in the place of ssh that runs the command here; its uv makes an
-environment whose Python stores a real document (results/example) in place of measuring. All else is
-as it is for users: Ansible, files by digest, polling, fetching, the comparison. Prints the CPU
-seconds of our own process, of Ansible's, and of what the machines would have run themselves, and
-the peak of our own memory; exit status 1 if our own is above a limit or a machine did not end.
+Each machine stands behind a program in the place of ssh that runs the command here. Its Python is a
+stub that answers as Ansible's modules and our program would, counts some cases, and has a real
+document and journal (results/example) in place of measuring. All else is as it is for users:
+Ansible, files by digest, polling, fetching, the comparison. Prints the CPU seconds of our own
+process, of Ansible's and of the stubs, and the peak of our own memory; exit status 1 if our own is
+above a limit, or the document of a machine is not there.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 DOCUMENT = ROOT / "results" / "example" / "run.json"
 
 #: Runs the tool, and notes CPU seconds of this process and of all that it waited for, and memory.
@@ -45,23 +49,46 @@ sys.exit(code)
 _SSH = """#!/bin/bash
 sh -c "${{@: -1}}"
 code=$?
-times | tail -1 >> {folder}/times.$$
+times > {folder}/$$
 exit $code
 """
-#: Makes an environment whose Python stores a document under a name of its own.
-_UV = """#!/bin/sh
-[ "$1" = venv ] || exit 0
-for folder; do :; done
-mkdir -p "$folder/bin"
-cat > "$folder/bin/python" <<'END'
-#!/bin/sh
-for argument; do case $argument in --ort-results=*) results=${{argument#*=}} ;; esac; done
-name=$(echo "$results" | sed 's:.*/machines/\\([^/]*\\)/.*:\\1:')
-mkdir -p "$results/run"
-sed "s/\\"run_id\\": \\"/&$name-/" {document} > "$results/run/run.json"
-END
-chmod 700 "$folder/bin/python"
+#: Answers our program's first step, and modules of Ansible: those that copy, look at a file, or
+#: call our program, whose arguments stand in one line of what Ansible sends.
+_PYTHON = r"""#!/bin/sh
+own() {{ printf '{{"changed": true, "rc": 0, "stderr": "", "stdout": "%s"}}\n' \
+    "$(printf %s "$1" | sed 's/"/\\"/g')"; }}
+file() {{ printf '{{"changed": false, "stat": {{"exists": true, "isdir": false, "isreg": true, '
+    printf '"islnk": false, "size": %s, "checksum": "%s"}}}}\n' "$1" "$2"; }}
+if [ "$1" = -c ]; then
+    mkdir -p {folder}/runs/$5/results {folder}/tmp
+    mv {folder}/stored {folder}/runs/$5/results/run
+    echo '{{"ok": true, "folder": "{folder}", "clock": '$(date +%s)'}}'
+    exit
+fi
+case $1 in
+*async_wrapper*) echo '{{"started": 1, "finished": 0, "ansible_job_id": "j1"}}'; exit ;;
+esac
+asked=$(grep -a '^params=' "${{1:--}}")
+results=$(echo {folder}/runs/*/results/run)
+case $asked in
+*"host.py missing"*) own '{{"ok": true, "pack": true, "large": ["{large}"]}}' ;;
+*"host.py prepare"*) own '{{"ok": true, "python": "python"}}' ;;
+*"host.py status"*)
+    echo >> {folder}/looks
+    looks=$(wc -l < {folder}/looks)
+    [ $looks -ge {looks} ] && state=ended || {{ state=running; sleep 1; }}
+    own '{{"ok": true, "state": "'$state'", "journal": "'$results/journal.jsonl'", "cases": '$looks\
+', "expected": {looks}, "output": ""}}' ;;
+*"host.py collect"*)
+    own '{{"ok": true, "document": "'$results/run.json'", "journal": "", "code": 0}}' ;;
+*get_checksum*journal.jsonl* | *journal.jsonl*get_checksum*) file {journal} ;;
+*get_checksum*run.json* | *run.json*get_checksum*) file {document} ;;
+*get_checksum*) echo '{{"changed": false, "stat": {{"exists": false}}}}' ;;
+*) echo '{{"changed": true}}' ;;
+esac
 """
+#: Looks at a run until it has ended: one round, and some of the next.
+_LOOKS = 8
 
 
 def _program(path: Path, text: str) -> Path:
@@ -79,37 +106,64 @@ def _seconds(text: str) -> float:
     return total
 
 
+def _size_and_digest(path: Path) -> str:
+    content = path.read_bytes()
+    return f"{len(content)} {hashlib.sha1(content, usedforsecurity=False).hexdigest()}"
+
+
+def _machine(folder: Path, name: str, large: str) -> Path:
+    """Store a document and a journal of a machine; return the stub of its Python."""
+    from pytest_ortbench.schema.document import encode_header, encode_result
+    from pytest_ortbench.store.documents import load
+    from pytest_ortbench.store.folder import write_document
+
+    run = load(DOCUMENT)
+    machine = replace(run.machine, host=name)
+    run = replace(run, run_id=run.run_id.replace("example", name), machine=machine)
+    document, journal = (folder / "stored" / file for file in ("run.json", "journal.jsonl"))
+    write_document(run, document)
+    half = run.cases[: len(run.cases) // 2]
+    journal.write_bytes(encode_header(run) + b"".join(map(encode_result, half)))
+    text = _PYTHON.format(
+        folder=folder,
+        large=large,
+        looks=_LOOKS,
+        journal=_size_and_digest(journal),
+        document=_size_and_digest(document),
+    )
+    return _program(folder / "python", text)
+
+
 def measure(count: int, folder: Path) -> dict[str, float]:
     """Send a suite to machines behind the stub, and return what that cost."""
-    tools, project = folder / "tools", folder / "project"
-    for path in (tools, project, folder / "times"):
+    from pytest_ortbench.fleet.hosts.parcel import own_wheel, sent_file
+
+    project = folder / "project"
+    for path in (project, folder / "times"):
         path.mkdir(parents=True)
-    ssh = _program(tools / "ssh", _SSH.format(folder=folder / "times"))
-    _program(tools / "uv", _UV.format(document=DOCUMENT))
+    wheel = own_wheel(folder)
+    ssh = _program(folder / "ssh", _SSH.format(folder=folder / "times"))
     (project / "test_suite.py").write_text("def test_nothing(): pass\n")
-    hosts = {
-        f"host-{number}": {
+    hosts = {}
+    for name in (f"host-{number}" for number in range(count)):
+        place = folder / "machines" / name
+        hosts[name] = {
             "ansible_ssh_executable": str(ssh),
             "ansible_ssh_transfer_method": "piped",
-            "ortbench_folder": str(folder / "machines" / f"host-{number}"),
-            "ortbench_python": sys.executable,
+            "ortbench_folder": str(place),
+            "ortbench_python": str(_machine(place, name, sent_file(wheel, "").digest)),
         }
-        for number in range(count)
-    }
     (project / "hosts.yml").write_text(json.dumps({"all": {"hosts": hosts}}))
     told = folder / "told.json"
     began = time.monotonic()
     done = subprocess.run(
         [
             *(sys.executable, "-c", _MEASURED, str(told)),
-            *("fleet", "run", "-i", "hosts.yml", "--poll=1", "--", "test_suite.py"),
+            *("fleet", "run", "-i", "hosts.yml", "--poll=1", f"--wheel={wheel}"),
+            *("--", "test_suite.py"),
         ],
         cwd=project,
-        env={
-            **os.environ,
-            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-        },
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -117,9 +171,7 @@ def measure(count: int, folder: Path) -> dict[str, float]:
     facts: dict[str, float] = json.loads(told.read_text())
     facts["wall_s"] = time.monotonic() - began
     facts["machines_s"] = sum(
-        _seconds(line)
-        for path in (folder / "times").iterdir()
-        for line in path.read_text().splitlines()
+        _seconds(path.read_text().splitlines()[-1]) for path in (folder / "times").iterdir()
     )
     facts["ansible_s"] = facts.pop("others_s") - facts["machines_s"]
     facts["code"] = done.returncode
@@ -146,7 +198,7 @@ def main() -> int:
         f"Ansible             {facts['ansible_s']:.1f} s CPU, largest process "
         f"{facts['largest_other_bytes'] / 1e6:.0f} MB"
     )
-    print(f"machines' own work  {facts['machines_s']:.1f} s CPU")
+    print(f"stubs of machines   {facts['machines_s']:.1f} s CPU")
     sound = facts["code"] == 0 and facts["documents"] == asked.machines and facts["compared"]
     within = facts["own_s"] <= asked.most_cpu_s and facts["own_bytes"] <= asked.most_mb * 1e6
     return 0 if sound and within else 1

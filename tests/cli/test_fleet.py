@@ -31,7 +31,7 @@ import pytest
 def test_placement(ortbench):
     assert ortbench.placement().ratio == 1.0
 """
-QUICK = ("--ort-workers=1", "--ort-time=0.1")
+QUICK = ("--ort-workers=1", "--ort-time=0.1", "--ort-yardstick=off")
 
 
 @pytest.fixture
@@ -169,13 +169,30 @@ def test_a_machine_measures_by_itself_and_goes_on_where_it_was_killed(
 
 
 HOSTILE = """#!/bin/sh
+results="$3/runs/$4/results/R"
 case "$*" in
 *"host.py missing"*) echo '{missing}' ;;
 *"host.py prepare"* | *"host.py run"*) echo '{{"ok": true, "code": 0}}' ;;
 *"host.py status"*)
-    echo '{{"ok": true, "state": "ended", "journal": "", "cases": "{template}", "expected": 1}}' ;;
+    mkdir -p "$results"
+    mkfifo "$results/journal.jsonl"
+    echo '{{"ok": true, "state": "ended", "journal": "'"$results/journal.jsonl"'",' \\
+        '"cases": "{template}", "expected": 1}}' ;;
 *"host.py collect"*)
-    echo '{{"ok": true, "document": "{document}", "journal": "", "code": 0, "output": ""}}' ;;
+    {makes}
+    cat <<END
+{{"ok": true, "document": "{document}", "journal": "", "code": 0, "output": ""}}
+END
+    ;;
+"")
+    module=$(mktemp -p {folder})
+    cat > "$module"
+    if {lies} grep -q run.json "$module" && grep -q '"get_checksum": false' "$module"; then
+        touch {folder}/lied
+        echo '{{"changed": false, "stat": {{"exists": true, "isreg": true, "size": 1}}}}'
+    else
+        {python} - < "$module"
+    fi ;;
 *) exec {python} "$@" ;;
 esac
 """
@@ -189,25 +206,34 @@ def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folde
     machines.mkdir()
     mark = machines / "started"
     template = f'{{{{ lookup(\\"pipe\\", \\"touch {mark}\\") }}}}'
-    script = machines / "run.json"
-    script.write_text(f"#!/bin/sh\ntouch {mark}\n")
-    script.chmod(0o700)
-    large = machines / "large.json"
-    large.write_bytes(b"[" * (2 << 20))
+    secret = machines / "secret.json"
+    secret.write_text("{}")
     monkeypatch.setattr(returned, "MOST_BYTES", 1 << 20)
-    answers = {
-        "climbing": (NOTHING_MISSES, "../../../../../../../../etc/passwd"),
-        "template": (NOTHING_MISSES, template),
-        "script": (NOTHING_MISSES, str(script)),
-        "large": (NOTHING_MISSES, str(large)),
-        "asking": ('{"ok": true, "pack": false, "large": ["../../../../etc/passwd"]}', ""),
+    # What each answers as its document, and how it makes that.
+    own = "$results/run.json"
+    documents = {
+        "climbing": ("$results/../../../../../../../../../../etc/passwd", ":"),
+        "outside": (str(secret), ":"),
+        "template": (template, ":"),
+        "script": (own, f'echo "touch {mark}" > "{own}"; chmod 700 "{own}"'),
+        "large": (own, f'truncate -s 2M "{own}"'),
+        "linked": (own, f'ln -s {secret} "{own}"'),
+        "lying": (own, f'ulimit -S -f unlimited; truncate -s 64M "{own}"'),
+        "asking": ("", ":"),
     }
     hosts = {}
-    for name, (missing, document) in answers.items():
+    for name, (document, makes) in documents.items():
         python = machines / f"{name}-python"
+        asks = '{"ok": true, "pack": false, "large": ["../../../../etc/passwd"]}'
         python.write_text(
             HOSTILE.format(
-                missing=missing, document=document, template=template, python=sys.executable
+                missing=asks if name == "asking" else NOTHING_MISSES,
+                document=document,
+                makes=makes,
+                template=template,
+                folder=machines,
+                lies="" if name == "lying" else "false &&",
+                python=sys.executable,
             )
         )
         python.chmod(0o700)
@@ -215,20 +241,25 @@ def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folde
     before = set(project.iterdir())
     ended = tool("fleet", "run", "-i", _inventory(project, hosts), "--", "test_suite.py")
     outcomes = _outcomes(project)
+    print(ended.out, ended.err)
     assert {name: (outcome.state, outcome.stage) for name, outcome in outcomes.items()} == {
-        "climbing": ("failed", "read"),
-        "template": ("failed", "fetch"),
+        **dict.fromkeys(documents, ("failed", "fetch")),
         "script": ("failed", "read"),
-        "large": ("failed", "read"),
+        # Only so much of it came, which is no document.
+        "lying": ("failed", "read"),
         "asking": ("failed", "send"),
     }
     assert ended.code == 3
-    assert not mark.exists()
+    assert (mark.exists(), (machines / "lied").exists()) == (False, True)
     assert set(project.iterdir()) - before == {project / "hosts.yml", project / "results"}
     (kept,) = (project / "results" / "fleet").iterdir()
-    assert {path.relative_to(kept).as_posix() for path in kept.rglob("*") if path.is_file()} == {
-        *("fleet.json", "climbing/run.json", "script/run.json", "large/run.json")
+    sizes = {
+        path.relative_to(kept).as_posix(): path.stat().st_size
+        for path in kept.rglob("*")
+        if path.is_file()
     }
+    assert sizes.keys() == {"fleet.json", "script/run.json", "lying/run.json"}
+    assert sizes["lying/run.json"] < 32 << 20
 
 
 def test_what_runs_left_on_a_machine_is_removed(tool: Callable[..., Any], project: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.store.documents import load
+from tests.cli.test_fleet import QUICK
 from tests.fleet.dask_workers import dask_workers
 from tests.fleet.product_models import save_product
 
@@ -62,7 +63,7 @@ def test_what_a_lost_worker_was_at_is_measured_by_another_one(
     with dask_workers(machine, ["one", "two"]) as cluster:
         ended = tool(
             *("fleet", "shard", f"--scheduler={cluster.address}", f"--folder={agreed}"),
-            *("--", "test_suite.py", "--ort-workers=1", "--ort-time=0.1"),
+            *("--", "test_suite.py", *QUICK),
         )
         print(ended.out, ended.err)
         dead = [name for name, process in cluster.workers.items() if process.poll() is not None]

@@ -1,7 +1,7 @@
-"""The script of the guide, sent by ``sbatch`` to a Slurm of one node, and what it left collected.
+"""The script of the guide, sent by ``sbatch`` to a Slurm of two nodes; what it left is compared.
 
-It starts munged, slurmctld and slurmd of Debian's slurm-wlm on the loopback, with a configuration
-of its own, and needs root.
+It starts munged, slurmctld and two slurmd of Debian's slurm-wlm on the loopback, configured
+for themselves, and needs root.
 """
 
 from __future__ import annotations
@@ -21,61 +21,64 @@ import pytest
 
 from pytest_ortbench.fleet.hosts.facts import FleetRun
 from pytest_ortbench.fleet.hosts.records import read_record
-from tests.cli.test_fleet import SUITE
+from tests.cli.test_fleet import QUICK, SUITE
+from tests.cli.test_fleet_collect import COSTS
 from tests.fleet.recipes import recipe
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("slurm")]
 
 ROOT = Path(__file__).parents[2]
-NODE = "node-1"
+NODES = ("node-1", "node-2")
 CONFIGURATION = """
 ClusterName=tests
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={controller}
-SlurmdPort={daemon}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 ReturnToService=2
-NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=1 RealMemory=500
+{nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
+NODE = "NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=500"
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 @pytest.fixture
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Run a Slurm of one node; yields the environment in which its commands find it."""
+    """Run a Slurm of two nodes; yields the environment in which its commands find it."""
     folder = tmp_path_factory.mktemp("slurm")
-    for name in ("state", "spool"):
+    for name in ("state", *(f"spool-{node}" for node in NODES)):
         (folder / name).mkdir()
     (folder / "key").write_bytes(os.urandom(1024))
     (folder / "key").chmod(0o600)
-    controller, daemon = _free_ports()
+    controller, *ports = _free_ports(1 + len(NODES))
+    host = socket.gethostname().partition(".")[0]
+    nodes = [
+        NODE.format(node=node, host=host, port=port)
+        for node, port in zip(NODES, ports, strict=True)
+    ]
     (folder / "slurm.conf").write_text(
         CONFIGURATION.format(
-            host=socket.gethostname().partition(".")[0],
-            node=NODE,
-            folder=folder,
-            controller=controller,
-            daemon=daemon,
+            host=host, nodes="\n".join(nodes), folder=folder, controller=controller
         )
     )
     environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
@@ -84,7 +87,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         def start(*command: str) -> None:
             path = shutil.which(command[0], path=f"{os.environ['PATH']}:/usr/sbin")
             assert path is not None
-            log = stack.enter_context((folder / f"{command[0]}.log").open("wb"))
+            log = stack.enter_context((folder / f"{Path(path).name}.log").open("ab"))
             process = subprocess.Popen(
                 [path, *command[1:]], env=environment, stdout=log, stderr=log
             )
@@ -98,8 +101,9 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         )
         _until(lambda: (folder / "munge.socket").exists())
         start("slurmctld", "-D")
-        start("slurmd", "-D", "-N", NODE)
-        _until(lambda: _told(environment, "sinfo", "-h", "-o", "%t").strip() == "idle")
+        for node in NODES:
+            start("slurmd", "-D", "-N", node)
+        _until(lambda: _told(environment, "sinfo", "-h", "-o", "%t %D").split() == ["idle", "2"])
         yield environment
 
 
@@ -128,24 +132,28 @@ def test_a_suite_sent_by_sbatch_ends_with_a_document_that_is_collected(
     activate.parent.mkdir(parents=True)
     activate.write_text(
         f"export PATH={Path(sys.executable).parent}:$PATH PYTHONPATH={ROOT}\n"
-        f"export ORTBENCH_MACHINE_LOCK={shared / 'turns.lock'}\n"
+        f"export ORTBENCH_MACHINE_LOCK={shared / 'turns.lock'} PYTEST_ADDOPTS='{' '.join(QUICK)}'\n"
     )
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "test_suite.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    script = recipe("Slurm", "bash").replace("/shared", str(shared)).replace("0-3", "0-0")
+    script = recipe("Slurm", "bash").replace("/shared", str(shared)).replace("0-3", "0-1")
     (tmp_path / "suite.sh").write_text(script)
     sent = subprocess.run(
         ["sbatch", "suite.sh"], cwd=tmp_path, env=slurm, capture_output=True, text=True, check=False
     )
     assert sent.returncode == 0, sent.stderr
-    _until(lambda: _told(slurm, "squeue", "-h") == "", most_s=600)
+    _until(lambda: _told(slurm, "squeue", "-h") == "", most_s=3000)
     logs = [path.read_text() for path in tmp_path.glob("slurm-*.out")]
     print(logs)
-    ended = tool("fleet", "collect", shared / "results")
+    (tmp_path / "machines.toml").write_text(
+        "".join(f"[machines.{node}]\nprice = 1000\n" for node in NODES)
+    )
+    ended = tool("fleet", "collect", shared / "results", *COSTS)
     print(ended.out, ended.err)
     assert ended.code == 0
     (record,) = (tmp_path / "results" / "fleet").glob("*/fleet.json")
     outcomes = read_record(record.parent, FleetRun).outcomes
-    assert outcomes.keys() == {NODE}
-    assert (outcomes[NODE].state, outcomes[NODE].cases) == ("measured", 2)
+    came = {name: (outcome.state, outcome.cases) for name, outcome in outcomes.items()}
+    assert came == dict.fromkeys(NODES, ("measured", 2))
+    assert " 1000 " in ended.out

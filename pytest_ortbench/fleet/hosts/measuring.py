@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.fleet.hosts import returned
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome, Stage
 from pytest_ortbench.fleet.hosts.inventory import program
 from pytest_ortbench.fleet.hosts.parcel import Parcel
@@ -83,7 +84,8 @@ class Fleet:
                 project, tag=self.run.tag, destination=self.folder, poll_s=self._poll_s
             )
             variables = _variables(parcel, self._hosts, private)
-            finished = self._carried_out(private, playbook, variables)
+            with _files_bounded(returned.MOST_BYTES + parcel.size):
+                finished = self._carried_out(private, playbook, variables)
             if not finished:
                 stop = write_stop(project, tag=self.run.tag)
                 self._carried_out(private, stop, variables)
@@ -110,13 +112,16 @@ class Fleet:
                 hint="pip install 'pytest-ortbench[fleet]'",
             ) from error
         binaries = str(Path(program("ansible-playbook")).parent)
+        # In a file, since thousands of names are longer than an argument may be.
+        limit = private / "limit"
+        limit.write_text("\n".join(self._hosts), encoding="utf-8")
         with _searched_first(binaries), _handlers_kept():
             # While it runs, Ctrl-C and SIGTERM end its playbook, and its status says so.
             runner = ansible_runner.run(
                 private_data_dir=str(private),
                 playbook=playbook,
                 inventory=str(self._inventory.absolute()),
-                limit=",".join(self._hosts),
+                limit=f"@{limit}",
                 forks=min(len(self._hosts), _MOST_FORKS),
                 extravars=dict(variables),
                 event_handler=self._on_event,
@@ -125,6 +130,8 @@ class Fleet:
                 envvars={
                     "ANSIBLE_HOME": str(private / "home"),
                     "ANSIBLE_SSH_ARGS": _SSH,
+                    # A module goes with the call that runs it, so that a step is one call over ssh.
+                    "ANSIBLE_PIPELINING": "1",
                     "ANSIBLE_SSH_RETRIES": "3",
                     "ANSIBLE_SSH_CONTROL_PATH_DIR": str(private / "cp"),
                     "ANSIBLE_RETRY_FILES_ENABLED": "0",
@@ -280,6 +287,20 @@ def _reason(result: Mapping[str, Any]) -> str:
         if lines:
             return " ".join(lines)[-LONGEST_REASON:]
     return "Ansible gave no reason"
+
+
+@contextmanager
+def _files_bounded(most_bytes: int) -> Iterator[None]:
+    """Let no file of Ansible's be larger: a machine may say one size and send another."""
+    import resource  # not on Windows, where Ansible does not run either
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (min([most_bytes, *known]), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager

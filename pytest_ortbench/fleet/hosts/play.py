@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.fleet.hosts import returned
 from pytest_ortbench.fleet.hosts.facts import Stage
 
 
@@ -31,6 +32,7 @@ class PlayStep(Enum):
     STATUS = "status"
     NEXT = "next"
     COLLECT = "collect"
+    WEIGH = "weigh"
     JOURNAL = "journal"
     DOCUMENT = "document"
     STOP = "stop"
@@ -50,6 +52,7 @@ STAGE_OF: dict[PlayStep, Stage] = {
     PlayStep.STATUS: "measure",
     PlayStep.NEXT: "measure",
     PlayStep.COLLECT: "fetch",
+    PlayStep.WEIGH: "fetch",
     PlayStep.JOURNAL: "fetch",
     PlayStep.DOCUMENT: "fetch",
     PlayStep.STOP: "measure",
@@ -59,6 +62,10 @@ STAGE_OF: dict[PlayStep, Stage] = {
 _LONGEST_S = 864_000
 #: The journal is fetched after 6, 12, 18, … looks, so that hours of measuring take few rounds.
 _LOOKS = 6
+#: As long as the largest document takes over 1 Mbit/s; an answer or a file that does not end is
+#: given up then. Files that are sent and environments may take longer.
+_ANSWER_S = 4500
+_LONGER = (PlayStep.ENVIRONMENT, PlayStep.START)
 _HOST = Path(__file__).with_name("host.py")
 _PYTHON = "{{ fleet.hosts[inventory_hostname].python }}"
 _FOLDER = "{{ fleet.hosts[inventory_hostname].folder }}"
@@ -142,8 +149,8 @@ def _measuring(tag: str, destination: Path) -> list[dict[str, Any]]:
             "ansible.builtin.include_tasks": "poll.json",
         },
         _call(PlayStep.COLLECT, f"collect {_where(tag)}", register="collected"),
-        _fetched(PlayStep.DOCUMENT, "run.json", "collected", destination),
-        _fetched(PlayStep.JOURNAL, "journal.jsonl", "collected", destination),
+        *_fetched(PlayStep.DOCUMENT, "run.json", "collected", tag, destination, required=True),
+        *_fetched(PlayStep.JOURNAL, "journal.jsonl", "collected", tag, destination, required=True),
     ]
 
 
@@ -161,7 +168,7 @@ def _poll(tag: str, destination: Path, poll_s: float) -> list[dict[str, Any]]:
             "delay": 0,
             "ignore_errors": True,
         },
-        _fetched(PlayStep.JOURNAL, "journal.jsonl", "looked_at", destination),
+        *_fetched(PlayStep.JOURNAL, "journal.jsonl", "looked_at", tag, destination),
         {
             "name": PlayStep.NEXT.value,
             "ansible.builtin.include_tasks": "poll.json",
@@ -198,6 +205,8 @@ def _call(name: PlayStep, arguments: str, *, register: str = "") -> dict[str, An
         "ansible.builtin.command": f"{_PROGRAM} {arguments}",
         "changed_when": False,
     }
+    if name not in _LONGER:
+        step["timeout"] = _ANSWER_S
     return {**step, "register": register} if register else step
 
 
@@ -208,10 +217,61 @@ def _copy(name: PlayStep, source: str, target: str) -> dict[str, Any]:
     }
 
 
-def _fetched(step: PlayStep, name: str, answer: str, destination: Path) -> dict[str, Any]:
-    """Return the step that fetches a file that an answer names; its place here is ours alone."""
+def _fetched(
+    step: PlayStep,
+    name: str,
+    answer: str,
+    tag: str,
+    destination: Path,
+    *,
+    required: bool = False,
+) -> list[dict[str, Any]]:
+    """Return the steps that fetch a file which an answer names; its place here is ours alone.
+
+    The machine may name anything: only a plain file in the results of this run comes, up to a size.
+
+    Args:
+        step: The file, as the answer calls it.
+        name: Name of the file, there and here.
+        answer: Where the answer is registered.
+        tag: Name of the run's folder on the machines.
+        destination: Where files of machine NAME go: ``destination/NAME/``.
+        required: Whether another file ends the measuring of the machine, or is left there.
+    """
     path = f"({answer}.stdout_lines[-1] | from_json).{step.value}"
-    return {
+    is_named = f"{path} != ''"
+    pattern = name.replace(".", "[.]")
+    below = f"/runs/{tag}/results/[A-Za-z0-9][A-Za-z0-9._-]*/{pattern}"
+    fitting = [
+        f"{path} is regex((place.folder | regex_escape) ~ '{below}', match_type='fullmatch')",
+        "weighed.stat.isreg | default(false) | bool",
+        f"weighed.stat.size | int <= {returned.MOST_BYTES}",
+    ]
+    weigh = {
+        "name": PlayStep.WEIGH.value,
+        # Sizes and kinds are those of the path itself: a link is no plain file.
+        "ansible.builtin.stat": {
+            "path": f"{{{{ {path} }}}}",
+            "follow": False,
+            "get_checksum": False,
+            "get_mime": False,
+            "get_attributes": False,
+        },
+        "register": "weighed",
+        "when": is_named,
+    }
+    refuse = {
+        "name": PlayStep.WEIGH.value,
+        "ansible.builtin.assert": {
+            "that": fitting,
+            "fail_msg": f"it names {{{{ {path} }}}} "
+            "({{ weighed.stat.size | default('no') }} bytes); only a plain file of at most "
+            f"{returned.MOST_BYTES >> 20} MiB is fetched, out of the results of this run. Look at "
+            "it there",
+        },
+        "when": is_named,
+    }
+    fetch = {
         "name": step.value,
         "ansible.builtin.fetch": {
             "src": f"{{{{ {path} }}}}",
@@ -219,5 +279,7 @@ def _fetched(step: PlayStep, name: str, answer: str, destination: Path) -> dict[
             "flat": True,
             "validate_checksum": True,
         },
-        "when": f"{path} != ''",
+        "timeout": _ANSWER_S,
+        "when": [is_named, *fitting],
     }
+    return [weigh, refuse, fetch] if required else [weigh, fetch]

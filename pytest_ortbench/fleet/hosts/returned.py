@@ -20,8 +20,8 @@ from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 LONGEST_REASON = 500
 #: A larger file is no document of a run: one of 2,000 cases has about 40 MB.
 MOST_BYTES = 512 << 20
-#: What is taken as the name of a machine, and of a folder here.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+#: What is taken as the name of a machine, and of a folder here, beside the record of the run.
+NAME = re.compile(r"(?!(?i:fleet|shards)[.]json\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
 #: How deep a document may lie below the folder of its machine: results/RUN/run.json.
 _DEEPEST = 3
 

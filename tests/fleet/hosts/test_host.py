@@ -193,3 +193,16 @@ def test_a_machine_that_measures_is_not_cleaned(tmp_path: Path) -> None:
     with pytest.raises(host.HostError):
         host.clean(place)
     assert place.process.exists()
+
+
+def test_files_may_be_large_here_whatever_bounds_those_that_are_collected(
+    place: host.AgreedFolder,
+) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, before[1]))
+        host.main(["collect", str(place.folder), "T1"])
+        assert resource.getrlimit(resource.RLIMIT_FSIZE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

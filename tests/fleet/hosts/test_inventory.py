@@ -70,7 +70,9 @@ def test_a_variable_that_says_nothing_sensible_is_refused_by_its_place(
     assert refused.value.place == "hosts.yml, host lab-1"
 
 
-@pytest.mark.parametrize("name", ["../up", "a b", "a/b", ".hidden", "user@host"])
+@pytest.mark.parametrize(
+    "name", ["../up", "a b", "a/b", ".hidden", "user@host", "-i", "a" * 300, "fleet.json"]
+)
 def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
     content = {"_meta": {"hostvars": {}}, "all": {"hosts": [name]}}
     with pytest.raises(UsageError):

@@ -85,6 +85,7 @@ def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
     put(folder / "pickle.json", b"\x80\x04\x95\x1e\x00cposix\nsystem\n.")
     put(folder / "odd\nname.json")
     put(folder / "..." / "run.json")
+    put(folder / "fleet.json" / "run.json")
     put(folder / "large.json", b"[" * (2 << 20))
     put(folder / "good.json")
     outcomes = collected(folder)
@@ -95,7 +96,8 @@ def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
         if name != "good"
     )
     assert outcomes.keys() == {
-        *("link", "inside", "pipe", "script", "pickle", "odd\nname", "...", "large", "good")
+        *("link", "inside", "pipe", "script", "pickle", "odd\nname", "...", "large", "good"),
+        "fleet.json",
     }
     kept = folder.parent / "kept"
     assert {path.name for path in folder.parent.iterdir()} == {"jobs", "kept", "secret.json"}
