@@ -102,10 +102,22 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
         place: The inventory, for messages.
 
     Raises:
-        UsageError: if a variable of ours says nothing sensible.
+        UsageError: if a variable of ours says nothing sensible, or two machines have one name in a
+            comparison.
     """
     variables = content["_meta"]["hostvars"]
-    return [_host(name, variables.get(name, {}), place) for name in _names(content)]
+    hosts = [_host(name, variables.get(name, {}), place) for name in _names(content)]
+    first: dict[str, Host] = {}
+    for host in hosts:
+        other = first.setdefault(host.called, host)
+        if other is not host:
+            raise UsageError(
+                f"{other.name} and {host.name} are both called {host.called!r} in a comparison, "
+                "where the numbers of one would stand for both",
+                place=f"{place}, host {host.name}",
+                hint=f"Give each a {PREFIX}machine of its own, or leave it out",
+            )
+    return hosts
 
 
 def _names(content: Mapping[str, Any]) -> list[str]:
