@@ -153,8 +153,10 @@ def serve() -> None:
         asked = json.loads(line)
         key = (asked["work"], asked["threads"])
         if key not in crews:
-            crews[key] = Crew(WORKS[asked["work"]], asked["threads"])
-        print(json.dumps(crews[key].time(asked["units"], asked["untimed"])), flush=True)
+            made = WORKS[asked["work"]]
+            crews[key] = Crew(lambda made=made: (made(),), asked["threads"])
+        taken = crews[key].time(asked["units"], asked["untimed"])
+        print(json.dumps([sum(parts) for parts in taken]), flush=True)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,13 @@ from paired_cases import bench
 
 from pytest_ortbench.analysis.between_processes import BETWEEN_RATIOS, BETWEEN_RUNS, over_runs
 from pytest_ortbench.analysis.history import change_points
-from pytest_ortbench.analysis.relative_latency import RelativeLatency, relative_latency
+from pytest_ortbench.analysis.relative_latency import (
+    RelativeLatency,
+    memory_weight,
+    ratios_by_weight,
+    relative_latency,
+    weighed,
+)
 from pytest_ortbench.analysis.samples import median_latency
 from pytest_ortbench.cli.terminal import table as tabulate
 from pytest_ortbench.core.outcome import CaseResult, YardstickTurns
@@ -76,6 +82,8 @@ _OF_ROUNDS = (
     "model_low_ns",
     "yardstick_mean_ns",
     "yardstick_low_ns",
+    "memory_mean_ns",
+    "memory_low_ns",
     "handover_ns",
 )
 #: Runs that lie further apart are of two occasions.
@@ -174,7 +182,13 @@ def line_of(result: CaseResult, load: tuple[float, float]) -> Run:
         "onnxruntime": measured[0].runtime.version,
         "p50_ns": [p50.value_ns, p50.low_ns, p50.high_ns],
         "on_shared_machine": measured[0].samples.on_shared_machine,
-        "relative": [relative.value, relative.low, relative.high, relative.estimator]
+        "relative": [
+            relative.value,
+            relative.low,
+            relative.high,
+            relative.estimator,
+            relative.weight,
+        ]
         if isinstance(relative, RelativeLatency)
         else relative.cause,
         "ratios": relative.ratios if isinstance(relative, RelativeLatency) else (),
@@ -259,6 +273,8 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
             continue
         for name, estimate in ESTIMATES.items():
             lines.append(f"  {name:24}{differences(list(map(estimate, kept)))}")
+        known = [trial.relative for run in kept if (trial := stored_trial(run)).relative]
+        lines.append(f"  {'the same, weighed':24}{weighed_differences(known)}")
         lines.append(f"  {'interval of p50':24}{covered(map(p50_of, kept))}")
         relative = [ratio_of(run) for run in kept if not isinstance(run["relative"], str)]
         lines.append(f"  {'interval of the ratio':24}{covered(relative)}")
@@ -340,10 +356,9 @@ def stored_trial(run: Run) -> StoredTrial:
         return replace(trial, cause=run["status"])
     if isinstance(run["relative"], str):
         return replace(trial, cause=run["relative"])
-    value, low, high, estimator = run["relative"]
+    value, low, high, estimator, weight = run["relative"]
     launches = run["launches"]
-    estimate = OF_LAUNCHES[estimator]
-    ratios = run["ratios"] if "ratios" in run else map(estimate, launches)
+    by_weight = ratios_by_weight(list(map(turns_of, launches)), estimator)
     identity = launches[0]["yardstick"].split()
     name, digest, library, version, kernels, threads, _ = identity
     cpus = [median(launch["cpus"][side] for launch in launches) for side in (0, 1)]
@@ -359,7 +374,7 @@ def stored_trial(run: Run) -> StoredTrial:
                 threads=int(threads),
             ),
             estimator=estimator,
-            ratios=tuple(ratios),
+            ratios=tuple(run["ratios"]),
             value=value,
             low=low,
             high=high,
@@ -367,7 +382,17 @@ def stored_trial(run: Run) -> StoredTrial:
             model_cpus=cpus[0],
             yardstick_cpus=cpus[1],
             handover_s=run.get("handover_s"),
+            weight=weight,
+            by_weight=by_weight,
         ),
+    )
+
+
+def turns_of(launch: Run) -> YardstickTurns:
+    """Return the rounds of a process as a run document holds them."""
+    return YardstickTurns(
+        best_handover_ns=launch["best_handover_ns"],
+        **{name: tuple(launch[name]) for name in _OF_ROUNDS if name in launch},
     )
 
 
@@ -447,7 +472,22 @@ ESTIMATES: dict[str, Callable[[Run], float | None]] = {
 def differences(values: Sequence[float | None]) -> str:
     """Return how much two runs differ: the median and the 95th percentile of all pairs."""
     known = [value for value in values if value is not None]
-    apart = sorted(max(pair) / min(pair) - 1 for pair in itertools.combinations(known, 2))
+    return differences_of(itertools.combinations(known, 2))
+
+
+def weighed_differences(runs: Sequence[RelativeLatency]) -> str:
+    """Return the same of ratios to as many passes over memory as all other runs say."""
+    pairs = []
+    for first, second in itertools.combinations(runs, 2):
+        others = [run for run in runs if run not in (first, second)]
+        weight = memory_weight(others) if others else first.weight
+        pairs.append((weighed(first, weight).value, weighed(second, weight).value))
+    return differences_of(pairs)
+
+
+def differences_of(pairs: Iterable[tuple[float, float]]) -> str:
+    """Return how much the numbers of each pair differ: the median and the 95th percentile."""
+    apart = sorted(max(pair) / min(pair) - 1 for pair in pairs)
     if not apart:
         return "no two runs have one"
     most = apart[min(len(apart) - 1, len(apart) * 95 // 100)]

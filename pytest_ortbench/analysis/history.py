@@ -18,7 +18,9 @@ from pytest_ortbench.analysis.order import MAD_SCALE
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
     RelativeLatency,
+    memory_weight,
     relative_latency,
+    weighed,
 )
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.case import Key
@@ -142,15 +144,19 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     for (key, stable, note), of_case in readings.items():
         with_yardstick = any(reading.by_yardstick is not None for reading in of_case)
         points_of: dict[Facts, list[Point]] = {}
+        scales_of: dict[Facts, list[RelativeLatency]] = {}
         for reading in of_case:
             scaled = reading.on(with_yardstick)
             if scaled is not None:
                 facts = (*stable, *scaled[0])
                 points_of.setdefault(facts, []).append(scaled[1])
+                if with_yardstick and reading.yardstick is not None:
+                    scales_of.setdefault(facts, []).append(reading.yardstick)
                 seen = (scaled[1].started_at, reading.host)
                 hosts[facts] = min(hosts.get(facts, seen), seen)
         left_out = len(of_case) - sum(map(len, points_of.values()))
-        for facts, points in points_of.items():
+        for facts, usual in points_of.items():
+            points = _on_one_scale(usual, scales_of[facts]) if facts in scales_of else usual
             series = Series(
                 key=key,
                 note=note,
@@ -164,6 +170,16 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     ages = sorted(hosts.items(), key=lambda entry: entry[1])
     names = _machine_names({facts: host for facts, (_, host) in ages})
     return [replace(series, machine=names[facts]) for facts, series in made]
+
+
+def _on_one_scale(points: Sequence[Point], scales: Sequence[RelativeLatency]) -> list[Point]:
+    """The same runs, each against as many passes over memory as make them differ least."""
+    weight = memory_weight(scales)
+    return [
+        replace(point, ratio=ratio.value, low=ratio.low, high=ratio.high)
+        for point, scale in zip(points, scales, strict=True)
+        for ratio in [weighed(scale, weight)]
+    ]
 
 
 def _reading(run: Run, result: CaseResult) -> _CaseInRun | None:

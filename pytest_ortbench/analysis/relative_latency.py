@@ -1,11 +1,15 @@
 """The latency of a model as a multiple of a yardstick's, which a shared machine slows down alike.
 
-A worker gives one ratio. On one CPU it is that of the floors, the 5th percentiles of the blocks of
-either side: one minute or another, both sides have blocks that nothing disturbed. A model on
-several CPUs has few of those, so there it is that of the fastest inference and the fastest unit of
-each block, likewise. Rounds in which the CPUs were far apart
+A worker gives one ratio. On one CPU it is the median of the ratios of its rounds. A model on
+several CPUs is disturbed in many rounds, so there it is that of the floors: the 5th percentiles of
+the fastest inference and of the fastest unit of each block. Rounds in which the CPUs were far apart
 (:mod:`pytest_ortbench.analysis.far_cpus`) are left out. ``docs/concepts/yardstick.md`` has what
 both are worth.
+
+A unit of the yardstick is a product and a pass over memory. A neighbour on the same chip slows
+passes down more than products, and a model as its own share of either is. So a ratio is to a
+product and so many passes: as many as :data:`USUAL_WEIGHTS` says, or as many as the runs of a case
+show (:func:`memory_weight`).
 
 Two ratios compare only where the same yardstick took turns with the same model on as many CPUs: see
 :func:`mismatch`.
@@ -13,10 +17,11 @@ Two ratios compare only where the same yardstick took turns with the same model 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
-from statistics import median
+from itertools import compress, pairwise
+from statistics import fmean, median
 
 from pytest_ortbench.analysis.between_processes import (
     BETWEEN_RATIOS,
@@ -36,6 +41,18 @@ STARVING_FLAGS = ("CPU-SHARE", "THREADS>CPUS", "THROTTLED")
 _FLOOR_PERCENT = 5.0
 _FEWEST_ROUNDS = 12
 
+#: How many passes over memory may stand beside one product.
+WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0)
+
+#: How many there are where no other runs say it: of models of less than :data:`LONG_NS` and of
+#: those on several threads, and of long ones on one thread.
+USUAL_WEIGHTS = (0.5, 1.0)
+LONG_NS = 2_000_000
+
+#: Runs of one case that say how many passes it takes, at least, and by how much less they must
+#: differ for it than with the usual number: the mean square of neighbours, as a share.
+FEWEST_RUNS, LESS = 6, 0.8
+
 #: A model that keeps no more CPUs busy than this runs on one, all else taken together.
 _ONE_CPU = 1.2
 
@@ -49,8 +66,10 @@ class RelativeLatency:
 
     Attributes:
         yardstick: What took turns with the model.
-        estimator: ``floors`` or ``lows``: what a ratio is made of.
-        ratios: Inference ÷ unit of work of the yardstick, one a worker.
+        estimator: ``blocks`` or ``lows``: what a ratio is made of.
+        ratios: Inference ÷ a product and so many passes over memory, one a worker.
+        weight: How many passes these are; ``None`` where a unit of the yardstick has one part.
+        by_weight: The ratios for each of :data:`WEIGHTS`; empty where there is no weight.
         value: The median of them.
         low: Lower end of its 95 % interval over fresh processes.
         high: Upper end.
@@ -71,6 +90,8 @@ class RelativeLatency:
     model_cpus: float | None
     yardstick_cpus: float | None
     handover_s: float | None = None
+    weight: float | None = None
+    by_weight: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +154,15 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
     workers = near
     model_cpus = _middle([turns.model_cpus for turns in workers])
     estimator = _estimator(yardstick, model_cpus)
-    estimate = _floors if estimator == "floors" else _lows
-    own = [estimate(turns) for turns in workers]
+    weight = _usual_weight(workers)
+    own = [OfProcess.alone(_ratio(turns, estimator, weight)) for turns in workers]
     samples = [measurement.samples for measurement in result.measurements]
     low, high = over_processes(own, between_runs=between_runs(samples, BETWEEN_RATIOS))
-    best = [turns.best_ns for turns in workers if turns.best_ns is not None]
+    best = [
+        turns.best_ns * _share_of_unit(turns, weight)
+        for turns in workers
+        if turns.best_ns is not None
+    ]
     return RelativeLatency(
         yardstick=yardstick,
         estimator=estimator,
@@ -149,6 +174,61 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
         model_cpus=model_cpus,
         yardstick_cpus=_middle([turns.yardstick_cpus for turns in workers]),
         handover_s=_handover_s(workers),
+        weight=weight,
+        by_weight=ratios_by_weight(workers, estimator),
+    )
+
+
+def ratios_by_weight(
+    workers: Sequence[YardstickTurns], estimator: str
+) -> tuple[tuple[float, ...], ...]:
+    """Return the ratios of workers for each of :data:`WEIGHTS`; none where units have one part."""
+    if _usual_weight(workers) is None:
+        return ()
+    near = _near(workers)
+    return tuple(tuple(_ratio(turns, estimator, weight) for turns in near) for weight in WEIGHTS)
+
+
+def memory_weight(runs: Sequence[RelativeLatency]) -> float | None:
+    """Return how many passes over memory make runs of one case differ least.
+
+    It is the usual number of the first run where others are hardly better, or where there are too
+    few runs. Neighbours are compared, so that one step in the code of the model counts once.
+
+    Args:
+        runs: Of one case, in the order of time, that compare with each other.
+    """
+    usual = runs[0].weight
+    if usual is None or len(runs) < FEWEST_RUNS or not all(run.by_weight for run in runs):
+        return usual
+    apart = {
+        weight: fmean(
+            math.log(median(later.by_weight[index]) / median(earlier.by_weight[index])) ** 2
+            for earlier, later in pairwise(runs)
+        )
+        for index, weight in enumerate(WEIGHTS)
+    }
+    best = min(WEIGHTS, key=apart.__getitem__)
+    return best if apart[best] < LESS * apart[usual] else usual
+
+
+def weighed(run: RelativeLatency, weight: float | None) -> RelativeLatency:
+    """Return a ratio as one to a product and so many passes over memory.
+
+    Its interval keeps its relative width.
+    """
+    if weight is None or weight == run.weight or not run.by_weight:
+        return run
+    ratios = run.by_weight[WEIGHTS.index(weight)]
+    factor = median(ratios) / run.value
+    return replace(
+        run,
+        weight=weight,
+        ratios=ratios,
+        value=median(ratios),
+        low=factor * run.low,
+        high=factor * run.high,
+        best_s=None if run.best_s is None else run.best_s / factor,
     )
 
 
@@ -191,6 +271,8 @@ def _only(turns: YardstickTurns, kept: Sequence[bool]) -> YardstickTurns:
         model_low_ns=tuple(compress(turns.model_low_ns, kept)),
         yardstick_mean_ns=tuple(compress(turns.yardstick_mean_ns, kept)),
         yardstick_low_ns=tuple(compress(turns.yardstick_low_ns, kept)),
+        memory_mean_ns=tuple(compress(turns.memory_mean_ns, kept)),
+        memory_low_ns=tuple(compress(turns.memory_low_ns, kept)),
         handover_ns=tuple(compress(turns.handover_ns, kept)),
     )
 
@@ -210,21 +292,44 @@ def _absence(turns: YardstickTurns | None) -> str:
 
 def _estimator(yardstick: Yardstick, model_cpus: float | None) -> str:
     alone = yardstick.threads == 1 and model_cpus is not None and model_cpus <= _ONE_CPU
-    return "floors" if alone else "lows"
+    return "blocks" if alone else "lows"
 
 
-def _floors(turns: YardstickTurns) -> OfProcess:
-    """The ratio of both floors. How far off it is within a worker is not known."""
-    return OfProcess.alone(_floor(turns.model_mean_ns) / _floor(turns.yardstick_mean_ns))
+def _usual_weight(workers: Sequence[YardstickTurns]) -> float | None:
+    """How many passes stand beside a product by themselves; ``None`` where units have one part."""
+    if not all(turns.memory_mean_ns for turns in workers):
+        return None
+    several = any(turns.yardstick is not None and turns.yardstick.threads > 1 for turns in workers)
+    typical_ns = median(took for turns in workers for took in turns.model_mean_ns)
+    return USUAL_WEIGHTS[typical_ns >= LONG_NS and not several]
 
 
-def _floor(means_ns: Sequence[int]) -> int:
-    return sorted(means_ns)[nearest_rank(_FLOOR_PERCENT, len(means_ns)) - 1]
+def _ratio(turns: YardstickTurns, estimator: str, weight: float | None) -> float:
+    """The ratio of a worker. How far off it is within the worker is not known."""
+    if estimator == "lows":
+        units = _weighed(turns.yardstick_low_ns, turns.memory_low_ns, weight)
+        return _floor(turns.model_low_ns) / _floor(units)
+    units = _weighed(turns.yardstick_mean_ns, turns.memory_mean_ns, weight)
+    return median(model / unit for model, unit in zip(turns.model_mean_ns, units, strict=True))
 
 
-def _lows(turns: YardstickTurns) -> OfProcess:
-    """Likewise of the fastest inference and the fastest unit of each block."""
-    return OfProcess.alone(_floor(turns.model_low_ns) / _floor(turns.yardstick_low_ns))
+def _weighed(
+    units_ns: Sequence[int], memory_ns: Sequence[int], weight: float | None
+) -> Sequence[float]:
+    """Units with so many passes over memory in place of one."""
+    if weight is None:
+        return units_ns
+    return [unit + (weight - 1) * part for unit, part in zip(units_ns, memory_ns, strict=True)]
+
+
+def _share_of_unit(turns: YardstickTurns, weight: float | None) -> float:
+    """What a product and so many passes take, of a unit."""
+    units = _weighed(turns.yardstick_mean_ns, turns.memory_mean_ns, weight)
+    return median(units) / median(turns.yardstick_mean_ns)
+
+
+def _floor(values_ns: Sequence[float]) -> float:
+    return sorted(values_ns)[nearest_rank(_FLOOR_PERCENT, len(values_ns)) - 1]
 
 
 def _middle(values: Sequence[float | None]) -> float | None:

@@ -14,7 +14,7 @@ from pytest_ortbench.core.samples import Block
 YARDSTICKS: dict[str, str] = {
     "serial": "a matrix product on one thread",
     "mixed": "a matrix product and a pass over memory that no cache holds, on one thread",
-    "parallel": "a matrix product on as many threads as the model has, side by side",
+    "parallel": "the same on as many threads as the model has, side by side",
     "memory": "a pass over memory that no cache holds, on one thread",
 }
 
@@ -68,11 +68,14 @@ class YardstickBlock:
 
     Attributes:
         block: Its units of work.
+        memory_ns: What of each unit went into its pass over memory; empty if a unit is not a
+            product and a pass.
         handover_ns: What a value took from one CPU to another and back right after them; ``None``
             if one did not come back in time, or the yardstick works on one thread.
     """
 
     block: Block
+    memory_ns: tuple[int, ...] = ()
     handover_ns: int | None = None
 
 
@@ -92,6 +95,9 @@ class YardstickTurns:
         model_low_ns: The fastest inference of each block of the model.
         yardstick_mean_ns: Mean of the units of work of each block of the yardstick.
         yardstick_low_ns: The fastest unit of each block of the yardstick.
+        memory_mean_ns: What of the units of each block went into their passes over memory, the
+            mean; empty if a unit is not a product and a pass.
+        memory_low_ns: Likewise of the fastest unit of each block.
         model_runs: Inferences that most blocks of the model have.
         yardstick_runs: Units of work that each block of the yardstick has.
         model_cpus: CPUs that the model kept busy in its blocks; ``None`` if unknown.
@@ -112,6 +118,8 @@ class YardstickTurns:
     model_low_ns: tuple[int, ...] = ()
     yardstick_mean_ns: tuple[int, ...] = ()
     yardstick_low_ns: tuple[int, ...] = ()
+    memory_mean_ns: tuple[int, ...] = ()
+    memory_low_ns: tuple[int, ...] = ()
     model_runs: int = 0
     yardstick_runs: int = 0
     model_cpus: float | None = None

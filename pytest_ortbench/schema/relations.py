@@ -100,6 +100,15 @@ def _turns(turns: YardstickTurns) -> Iterator[Broken]:
     for name in ("model_low_ns", "yardstick_mean_ns", "yardstick_low_ns"):
         if len(getattr(turns, name)) != kept:
             yield name, f"must hold {kept} entries, one a round as model_mean_ns"
+    for name in ("memory_mean_ns", "memory_low_ns"):
+        whole = getattr(turns, name.replace("memory", "yardstick"))
+        parts = getattr(turns, name)
+        if parts and len(parts) != kept:
+            yield name, f"must hold {kept} entries, one a round as model_mean_ns, or none"
+        if any(part > of_unit for part, of_unit in zip(parts, whole, strict=False)):
+            yield name, "must not be above the time of the whole unit"
+    if bool(turns.memory_mean_ns) != bool(turns.memory_low_ns):
+        yield "memory_low_ns", "must hold entries exactly where memory_mean_ns does"
     if turns.handover_ns and len(turns.handover_ns) != kept:
         yield "handover_ns", f"must hold {kept} entries, one a round as model_mean_ns, or none"
     if 0 in turns.handover_ns:

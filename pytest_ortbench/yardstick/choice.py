@@ -18,10 +18,6 @@ SHARE = 0.25
 #: What the start of a yardstick takes: Python and numpy.
 START_S = 0.3
 
-#: Inferences of models whose data a cache of the second level holds take less: 2 MiB pass through
-#: a CPU in 0.2 to 0.4 ms, so it would be all data of the model five times over.
-MIXED_FROM_NS = 2_000_000
-
 
 def absence_of(case: Case, opened: Opened) -> str:
     """Return why a worker takes no turns, a key of ``ABSENCES``; empty if it does.
@@ -55,28 +51,22 @@ def expected_absence(case: Case) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def chosen_yardstick(
-    asked: str, *, threads: int, cpus_used: float | None, typical_ns: float
-) -> str:
+def chosen_yardstick(asked: str, *, threads: int, cpus_used: float | None) -> str:
     """Return which yardstick a case takes.
 
     By itself it takes the parallel one if the model keeps more than half of its further threads
     busy, which threads that spin are, too: fewer CPUs slow both down alike then. Else it takes the
-    mixed one if inferences are long enough to go through more data than a cache holds, and the
-    serial one if not.
+    mixed one.
 
     Args:
         asked: One of ``YARDSTICK_CHOICES`` but ``off``.
         threads: Threads of the model.
         cpus_used: CPUs that it keeps busy; ``None`` where that is not known.
-        typical_ns: What an inference takes.
     """
     if asked != "auto":
         return asked
     is_busy = cpus_used is None or cpus_used > (1 + threads) / 2
-    if threads > 1 and is_busy:
-        return "parallel"
-    return "mixed" if typical_ns >= MIXED_FROM_NS else "serial"
+    return "parallel" if threads > 1 and is_busy else "mixed"
 
 
 def yardstick_threads(name: str, *, threads: int, cpus: int) -> int:

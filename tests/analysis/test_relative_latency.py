@@ -8,12 +8,16 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.analysis.relative_latency import (
+    FEWEST_RUNS,
     STARVING_FLAGS,
+    USUAL_WEIGHTS,
     Mismatch,
     NoRelativeLatency,
     RelativeLatency,
+    memory_weight,
     mismatch,
     relative_latency,
+    weighed,
 )
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
@@ -174,6 +178,65 @@ def test_what_is_near_is_told_by_the_nearest_that_is_known() -> None:
     known = relative_latency(make_result(turns=beside([900]), workers=3))
     assert isinstance(known, NoRelativeLatency)
     assert known.cause == "FAR-CPUS"
+
+
+#: What a product and a pass over memory take in two states of a machine.
+STATES = ((250_000, 260_000), (280_000, 350_000))
+
+
+def in_state(
+    state: int, *, passes: float, slower: float = 1.0, yardstick: Yardstick | None = None
+) -> RelativeLatency:
+    """A run of a model whose inferences are six products, and six times so many passes."""
+    product_ns, memory_ns = STATES[state]
+    unit_ns = product_ns + memory_ns
+    inference_ns = round(6 * slower * (product_ns + passes * memory_ns))
+    turns = make_turns(inference_ns, unit_ns=unit_ns, spread=0.0, yardstick=yardstick, floor=0.9)
+    memory = (memory_ns,) * turns.rounds
+    low = tuple(round(0.9 * memory_ns) for _ in memory)
+    workers = [replace(turns, memory_mean_ns=memory, memory_low_ns=low)] * 3
+    return estimated(workers)
+
+
+@pytest.mark.parametrize("passes", [0.0, 0.3, 1.0, 2.5])
+def test_runs_in_two_states_of_a_machine_show_how_many_passes_a_model_takes(passes: float) -> None:
+    runs = [in_state(state, passes=passes) for state in (0, 0, 1, 1, 0, 1)]
+    weight = memory_weight(runs)
+    assert weight == passes
+    assert [weighed(run, weight).value for run in runs] == pytest.approx([6.0] * 6, rel=1e-4)
+
+
+@pytest.mark.parametrize("yardstick", [None, TWO])
+def test_a_ratio_is_to_as_many_passes_as_it_says(yardstick: Yardstick | None) -> None:
+    run = in_state(1, passes=2.0, yardstick=yardstick)
+    assert run.weight == (USUAL_WEIGHTS[1] if yardstick is None else USUAL_WEIGHTS[0])
+    exact = weighed(run, 2.0)
+    assert (exact.value, exact.weight) == (pytest.approx(6.0, rel=1e-4), 2.0)
+    assert exact.low / exact.value == pytest.approx(run.low / run.value)
+    # The milliseconds stay the same.
+    assert run.best_s is not None
+    assert exact.best_s is not None
+    assert exact.best_s * exact.value == pytest.approx(run.best_s * run.value)
+
+
+def test_a_step_in_the_code_is_not_taken_for_a_state_of_the_machine() -> None:
+    states = (0, 1, 0, 1, 1, 0, 1, 0)
+    runs = [
+        in_state(state, passes=2.5, slower=1.1 if at >= 4 else 1.0)
+        for at, state in enumerate(states)
+    ]
+    weight = memory_weight(runs)
+    values = [weighed(run, weight).value for run in runs]
+    assert values == pytest.approx([6.0] * 4 + [6.6] * 4, rel=0.01)
+
+
+def test_few_runs_and_runs_in_one_state_say_nothing_of_passes() -> None:
+    two_states = [in_state(state, passes=2.5) for state in (0, 1) * (FEWEST_RUNS // 2)]
+    assert memory_weight(two_states[1:]) == two_states[1].weight
+    assert memory_weight([two_states[0]] * FEWEST_RUNS) == two_states[0].weight
+    older = replace(two_states[0], weight=None, by_weight=())
+    assert memory_weight([older, *two_states]) is None
+    assert weighed(older, None) == weighed(older, 2.0) == older
 
 
 def test_runs_that_were_not_equally_near_do_not_compare() -> None:

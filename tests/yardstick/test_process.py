@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 import psutil
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.launch.yardstick_process import YardstickProcess
+from pytest_ortbench.yardstick.worker.answers import Crew
 from pytest_ortbench.yardstick.worker.handover import Handover
 from pytest_ortbench.yardstick.worker.workloads import WORKLOADS, MatrixProduct, digest_of_work
 
@@ -38,6 +40,11 @@ def test_each_does_its_work_on_its_threads_and_sleeps_in_between(
             block = turn.block
             assert len(block.durations_ns) == 5
             assert min(block.durations_ns) > 0
+            if name in ("mixed", "parallel"):
+                parts = zip(turn.memory_ns, block.durations_ns, strict=True)
+                assert all(0 < memory < unit for memory, unit in parts)
+            else:
+                assert turn.memory_ns == ()
             assert block.wall_ns >= sum(block.durations_ns) or threads > 1
             assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
             helpers = psutil.Process(process.pid).children()
@@ -72,6 +79,20 @@ def test_one_that_is_killed_says_so_and_one_that_is_open_goes_with_the_launcher(
     assert (caught.value.failure.kind, caught.value.failure.signal) == ("crash", "SIGKILL")
     launcher.close()
     assert not psutil.pid_exists(open_still.pid)
+
+
+def test_the_parts_of_a_unit_are_those_of_the_thread_that_took_longest() -> None:
+    """Two threads, of which the second sleeps 20 ms in its product and not at all in its pass."""
+    made = iter(
+        [
+            (lambda: None, lambda: time.sleep(0.001)),
+            (lambda: time.sleep(0.02), lambda: None),
+        ]
+    )
+    crew = Crew(lambda: next(made), threads=2)
+    assert crew.parts == 2
+    for product, memory in crew.time(3, untimed=1):
+        assert product >= 20_000_000 > memory
 
 
 def test_other_work_has_another_digest() -> None:

@@ -92,7 +92,11 @@ def test_rounds_hold_a_block_of_each_and_all_inferences_are_one_block() -> None:
     assert block.wall_ns == sum(block.durations_ns)
     assert facts.rounds == len(facts.model_mean_ns) == len(yardstick.blocks) - 1
     assert 7 <= facts.rounds <= 250 / 12
-    assert set(facts.yardstick_mean_ns) == set(facts.yardstick_low_ns) == {MS // 2}
+    assert len(facts.yardstick_mean_ns) == len(facts.memory_low_ns) == facts.rounds
+    assert set(facts.yardstick_low_ns) == {MS * 9 // 20}
+    assert set(facts.memory_low_ns) == {MS * 27 // 200}
+    shares = zip(facts.memory_mean_ns, facts.yardstick_mean_ns, strict=True)
+    assert all(memory == pytest.approx(0.3 * unit, rel=0.01) for memory, unit in shares)
     assert all(
         MS <= low <= mean < 2 * MS
         for low, mean in zip(facts.model_low_ns, facts.model_mean_ns, strict=True)
@@ -270,7 +274,7 @@ def test_turns_that_take_far_longer_than_planned_become_fewer(
 
 @pytest.mark.parametrize(
     ("asked", "cpus_used", "name", "threads"),
-    [("auto", 1.9, "parallel", 2), ("auto", 1.1, "serial", 1), ("memory", 1.9, "memory", 1),
+    [("auto", 1.9, "parallel", 2), ("auto", 1.1, "mixed", 1), ("memory", 1.9, "memory", 1),
      ("parallel", 1.0, "parallel", 2)],
 )  # fmt: skip
 def test_the_yardstick_that_a_case_takes(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pytest_ortbench.analysis.relative_latency import RelativeLatency, mismatch
+from pytest_ortbench.analysis.relative_latency import RelativeLatency, mismatch, weighed
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import Ratio
 
@@ -49,6 +49,7 @@ def machine_shares(matrix: Matrix) -> list[MachineShare]:
                 continue
             if mismatch(_without_kernels(base), _without_kernels(own)) is not None:
                 continue
+            own = weighed(own, base.weight)
             value = own.value / base.value
             shares.append(
                 MachineShare(

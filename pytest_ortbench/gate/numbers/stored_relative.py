@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
 
-from pytest_ortbench.analysis.relative_latency import RelativeLatency
+from pytest_ortbench.analysis.relative_latency import RelativeLatency, memory_weight, weighed
 from pytest_ortbench.core.gate import ContrastVerdict
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
@@ -94,6 +94,8 @@ def relative_contrast(
         The verdict, with the margin that it holds for. ``detectable`` is the smallest slowdown
         that would be found in nine of ten cases.
     """
+    weight = memory_weight(history)
+    history, now = [weighed(ratio, weight) for ratio in history], weighed(now, weight)
     before = [math.log(ratio.value) for ratio in history]
     effect = math.log(now.value) - median(before)
     if spread is None:

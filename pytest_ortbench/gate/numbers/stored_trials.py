@@ -19,8 +19,10 @@ from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
     RelativeLatency,
+    memory_weight,
     mismatch,
     relative_latency,
+    weighed,
 )
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.gate.numbers.stored_relative import (
@@ -154,12 +156,13 @@ def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
 
     All cases are pooled. An estimator of which too few runs are known is left out.
     """
-    values: dict[tuple[str, str, int, str], list[float]] = {}
+    runs: dict[tuple[str, str, int, str], list[RelativeLatency]] = {}
     for trial in trials:
         ratio = trial.relative
         if ratio is not None:
             group = (ratio.estimator, *trial.case, ratio.yardstick.identity)
-            values.setdefault(group, []).append(math.log(ratio.value))
+            runs.setdefault(group, []).append(ratio)
+    values = {group: _logarithms(of_case) for group, of_case in runs.items()}
     squares: dict[str, float] = {}
     degrees: Counter[str] = Counter()
     largest: dict[str, float] = {}
@@ -179,6 +182,11 @@ def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
         for name in squares
         if degrees[name] >= FEWEST_DEGREES
     }
+
+
+def _logarithms(runs: Sequence[RelativeLatency]) -> list[float]:
+    weight = memory_weight(runs)
+    return [math.log(weighed(run, weight).value) for run in runs]
 
 
 def spreads_of(trials: Sequence[StoredTrial]) -> dict[str, RunSpread]:
@@ -283,16 +291,17 @@ def verdict_on(
     )
     if way is Way.EARLIER:
         others = [number for number in others if number < index]
-    history = [
-        ratio
+    nearest = [
+        (number, ratio)
         for number in others
         for ratio in [trials[number].relative]
         if trials[number].case == trials[index].case
         and ratio is not None
         and mismatch(ratio, now) is None
     ][:MOST_RUNS]
-    if not history:
+    if not nearest:
         return "incomparable"
+    history = [ratio for _, ratio in sorted(nearest, key=lambda entry: entry[0])]
     spread = spreads.get(now.estimator)
     slower = made_slower(now, slowdown)
     return relative_contrast(history, slower, STORED_MARGIN, asked=False, spread=spread).verdict
@@ -307,6 +316,9 @@ def made_slower(ratio: RelativeLatency, slowdown: float) -> RelativeLatency:
         value=factor * ratio.value,
         low=factor * ratio.low,
         high=factor * ratio.high,
+        by_weight=tuple(
+            tuple(factor * of_launch for of_launch in of_weight) for of_weight in ratio.by_weight
+        ),
     )
 
 

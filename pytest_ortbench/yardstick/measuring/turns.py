@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 from typing import TypeVar
 
 from pytest_ortbench.core.case import Case
@@ -118,15 +119,12 @@ class OfCase:
         self._launcher = launcher
         self._process: YardstickWorker | None = None
 
-    def started(
-        self, opened: Opened, cpus_used: float | None, typical_ns: float
-    ) -> YardstickWorker:
+    def started(self, opened: Opened, cpus_used: float | None) -> YardstickWorker:
         """Return its process, which is suspended.
 
         Args:
             opened: What the worker said of itself that takes turns with it.
             cpus_used: CPUs that the model keeps busy; ``None`` if that is not known.
-            typical_ns: What an inference takes.
 
         Raises:
             WorkerError: if it can't be started.
@@ -136,7 +134,6 @@ class OfCase:
                 self._case.sampling.yardstick,
                 threads=opened.threads,
                 cpus_used=cpus_used,
-                typical_ns=typical_ns,
             )
             threads = yardstick_threads(self.name, threads=opened.threads, cpus=opened.cpus)
             self._process = self._launcher.yardstick(self.name, threads=threads)
@@ -190,7 +187,7 @@ class Turns:
             return
         with self._suspended():
             try:
-                self._yardstick = self._kept.started(self._worker.opened, cpus_used, typical_ns)
+                self._yardstick = self._kept.started(self._worker.opened, cpus_used)
                 look = self._yardstick.time(_UNITS_LOOKED_AT, untimed=_UNITS_LOOKED_AT)
                 self._sizes = sizes_of_blocks(typical_ns, min(look.block.durations_ns))
                 self.least_ns = ENOUGH_ROUNDS * self._sizes.runs * typical_ns
@@ -229,6 +226,7 @@ class Turns:
             model_low_ns=tuple(map(_low_ns, models)),
             yardstick_mean_ns=tuple(map(_mean_ns, yardsticks)),
             yardstick_low_ns=tuple(map(_low_ns, yardsticks)),
+            **_over_memory([own for _, own in kept]),
             model_runs=sizes.runs,
             yardstick_runs=sizes.units,
             model_cpus=_cpus([block for block, _ in self._rounds]),
@@ -318,6 +316,21 @@ def _mean_ns(block: Block) -> int:
 def _low_ns(block: Block) -> int:
     """Return the fastest of a block; a clock that stood still for it is no measurement of zero."""
     return max(1, min(block.durations_ns))
+
+
+def _over_memory(turns: Sequence[YardstickBlock]) -> dict[str, tuple[int, ...]]:
+    """Return what of the units went over memory, by the names of the fields that hold it."""
+    if not all(own.memory_ns for own in turns):
+        return {}
+    fastest = [
+        min(range(len(own.memory_ns)), key=own.block.durations_ns.__getitem__) for own in turns
+    ]
+    return {
+        "memory_mean_ns": tuple(round(fmean(own.memory_ns)) for own in turns),
+        "memory_low_ns": tuple(
+            own.memory_ns[index] for own, index in zip(turns, fastest, strict=True)
+        ),
+    }
 
 
 def _cpus(blocks: Sequence[Block]) -> float | None:

@@ -22,6 +22,7 @@ from pytest_ortbench.yardstick.worker.workloads import (
     ProductAndPass,
     Unit,
     digest_of_work,
+    parts_of_unit,
 )
 
 _KEPT, _HANDOVER = "yardstick", "handover"
@@ -40,7 +41,7 @@ def prepare_yardstick(question: PrepareYardstick, state: WorkerState) -> Yardsti
         of_numpy = f"+numpy{version}" if isinstance(workload, ProductAndPass) else ""
         library, version, kernels = _behind_numpy()
         version += of_numpy
-    state.kept[_KEPT] = Crew(workload.unit, question.threads)
+    state.kept[_KEPT] = Crew(lambda: parts_of_unit(workload), question.threads)
     state.kept[_HANDOVER] = Handover() if question.threads > 1 else None
     # Nothing is collected inside a block: a unit makes no objects that refer to each other.
     gc.collect()
@@ -60,11 +61,12 @@ def time_units(question: TimeYardstick, state: WorkerState) -> YardstickBlock:
     crew = cast("Crew", state.kept[_KEPT])
     handover = cast("Handover | None", state.kept[_HANDOVER])
     cpu_before, wall_before = time.process_time_ns(), time.perf_counter_ns()
-    durations = crew.time(question.units, question.untimed)
+    taken = crew.time(question.units, question.untimed)
     wall_ns = time.perf_counter_ns() - wall_before
     cpu_ns = time.process_time_ns() - cpu_before
     return YardstickBlock(
-        block=Block(durations_ns=durations, wall_ns=wall_ns, cpu_ns=cpu_ns),
+        block=Block(durations_ns=tuple(map(sum, taken)), wall_ns=wall_ns, cpu_ns=cpu_ns),
+        memory_ns=tuple(last for _, last in taken) if crew.parts > 1 else (),
         handover_ns=None if handover is None else handover.time(),
     )
 
@@ -76,16 +78,22 @@ class Crew:
     each product, and wait by spinning: beside another busy process a block of 2 ms takes 200 ms.
 
     Args:
-        made: Makes what each of them does, on data of its own.
+        made: Makes the parts of what each of them does, on data of its own.
         threads: How many there are, the calling one included.
+
+    Attributes:
+        parts: How many parts a unit has.
     """
 
-    def __init__(self, made: Callable[[], Unit], threads: int) -> None:
+    def __init__(self, made: Callable[[], tuple[Unit, ...]], threads: int) -> None:
         self._own = made()
+        self.parts = len(self._own)
         self._helpers = [_Helper(made()) for _ in range(threads - 1)]
 
-    def time(self, units: int, untimed: int) -> tuple[int, ...]:
-        """Do a block, and return what each unit took: that of the thread that took longest for it.
+    def time(self, units: int, untimed: int) -> list[tuple[int, ...]]:
+        """Do a block, and return what the parts of each unit took.
+
+        They are those of the thread that took longest for it.
 
         Args:
             units: Units of each thread that are timed.
@@ -95,16 +103,16 @@ class Crew:
             helper.begin(units, untimed)
         taken = [_timed(self._own, units, untimed)]
         taken += [helper.taken() for helper in self._helpers]
-        return tuple(max(of_threads) for of_threads in zip(*taken, strict=True))
+        return [max(of_threads, key=sum) for of_threads in zip(*taken, strict=True)]
 
 
 class _Helper:
-    """A thread with a unit of its own."""
+    """A thread with units of its own."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, parts: tuple[Unit, ...]) -> None:
+        self._parts = parts
         self._asked = (0, 0)
-        self._taken: array[int] = array("q")
+        self._taken: list[tuple[int, ...]] = []
         self._begun, self._done = threading.Semaphore(0), threading.Semaphore(0)
         threading.Thread(target=self._serve, name="yardstick", daemon=True).start()
 
@@ -112,27 +120,31 @@ class _Helper:
         self._asked = (units, untimed)
         self._begun.release()
 
-    def taken(self) -> array[int]:
+    def taken(self) -> list[tuple[int, ...]]:
         self._done.acquire()
         return self._taken
 
     def _serve(self) -> None:
         while True:
             self._begun.acquire()
-            self._taken = _timed(self._unit, *self._asked)
+            self._taken = _timed(self._parts, *self._asked)
             self._done.release()
 
 
-def _timed(unit: Unit, units: int, untimed: int) -> array[int]:
-    """Return the nanoseconds of single units in a row, those before them left out."""
-    clock, durations = time.perf_counter_ns, array("q", bytes(8 * units))
+def _timed(parts: tuple[Unit, ...], units: int, untimed: int) -> list[tuple[int, ...]]:
+    """Return the nanoseconds of the parts of single units in a row, those before them left out."""
+    clock = time.perf_counter_ns
+    durations = [array("q", bytes(8 * units)) for _ in parts]
     for _ in range(untimed):
-        unit()
+        for part in parts:
+            part()
+    kept = tuple(zip(parts, durations, strict=True))
     for index in range(units):
-        started = clock()
-        unit()
-        durations[index] = clock() - started
-    return durations
+        for part, of_part in kept:
+            started = clock()
+            part()
+            of_part[index] = clock() - started
+    return list(zip(*durations, strict=True))
 
 
 def _numpy() -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-#: Does one unit of work, whose result is thrown away.
+#: Does one part of a unit of work, whose result is thrown away.
 Unit = Callable[[], object]
 
 _SEED = 20_240_229
@@ -72,25 +72,17 @@ class MemoryPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductAndPass:
-    """A product of matrices, then a small piece of memory: what a model of some size does.
+    """A product of matrices, then a small piece of memory, each timed: models do both.
 
     Attributes:
+        operation: Names it in its digest.
         product: The former.
         memory: The latter.
     """
 
+    operation: str = "both parts in turn, each timed"
     product: MatrixProduct = MatrixProduct()
     memory: MemoryPass = MemoryPass(piece_bytes=2 * 2**20)
-
-    def unit(self) -> Unit:
-        """Return a unit with data of its own."""
-        product, memory = self.product.unit(), self.memory.unit()
-
-        def unit() -> None:
-            product()
-            memory()
-
-        return unit
 
 
 Workload = MatrixProduct | MemoryPass | ProductAndPass
@@ -99,9 +91,16 @@ Workload = MatrixProduct | MemoryPass | ProductAndPass
 WORKLOADS: dict[str, Workload] = {
     "serial": MatrixProduct(),
     "mixed": ProductAndPass(),
-    "parallel": MatrixProduct(),
+    "parallel": ProductAndPass(),
     "memory": MemoryPass(),
 }
+
+
+def parts_of_unit(workload: Workload) -> tuple[Unit, ...]:
+    """Return what a unit does one after the other, with data of its own: one part or two."""
+    if isinstance(workload, ProductAndPass):
+        return workload.product.unit(), workload.memory.unit()
+    return (workload.unit(),)
 
 
 def digest_of_work(workload: Workload) -> str:
