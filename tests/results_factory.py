@@ -224,6 +224,32 @@ def make_turns(
     )
 
 
+#: What a product and a pass over memory take in two states of a machine, in nanoseconds.
+STATES = ((250_000, 260_000), (280_000, 350_000))
+
+
+def make_turns_in_state(
+    state: int, *, passes: float, slower: float = 1.0, yardstick: Yardstick | None = None
+) -> YardstickTurns:
+    """Turns of a model whose inferences are six products, and six times so many passes.
+
+    Args:
+        state: Index of :data:`STATES`.
+        passes: Over memory, beside one product.
+        slower: Factor of the model alone.
+        yardstick: By default ``make_yardstick()``.
+    """
+    product_ns, memory_ns = STATES[state]
+    inference_ns = round(6 * slower * (product_ns + passes * memory_ns))
+    unit_ns = product_ns + memory_ns
+    turns = make_turns(inference_ns, unit_ns=unit_ns, spread=0.0, yardstick=yardstick, floor=0.9)
+    return replace(
+        turns,
+        memory_mean_ns=(memory_ns,) * turns.rounds,
+        memory_low_ns=(round(0.9 * memory_ns),) * turns.rounds,
+    )
+
+
 def make_measurement(
     durations_ns: Sequence[int] | None = None,
     *,

@@ -18,6 +18,7 @@ from tests.results_factory import (
     make_result,
     make_run,
     make_turns,
+    make_turns_in_state,
     make_yardstick,
 )
 
@@ -163,6 +164,25 @@ def test_ten_per_cent_more_work_is_found_at_its_run():
     (step,) = series.steps
     assert abs(step.index - 40) <= 2
     assert step.change == pytest.approx(0.10, abs=0.01)
+
+
+def test_states_of_the_machine_are_no_steps_and_a_step_is_found_among_them():
+    """A model goes over memory more than most do, on a machine that gets slower at that."""
+
+    def run(index: int, state: int, slower: float):
+        turns = [make_turns_in_state(state, passes=3.0, slower=slower)] * 3
+        return dataclasses.replace(
+            in_turns(index, 3_000_000), cases=(make_result(turns=turns, workers=3),)
+        )
+
+    states = [index // 4 % 2 for index in range(24)]
+    (same,) = histories(run(index, state, 1.0) for index, state in enumerate(states))
+    assert same.steps == ()
+    (changed,) = histories(
+        run(index, state, 1.1 if index >= 14 else 1.0) for index, state in enumerate(states)
+    )
+    (step,) = changed.steps
+    assert (step.index, step.change) == (14, pytest.approx(0.10, abs=0.005))
 
 
 def test_runs_that_lacked_cpus_are_left_out_and_counted():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from pytest_ortbench.analysis.relative_latency import (
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
-from tests.results_factory import make_result, make_turns, make_yardstick
+from tests.results_factory import make_result, make_turns, make_turns_in_state, make_yardstick
 
 TWO = make_yardstick("parallel", threads=2)
 
@@ -77,20 +78,22 @@ def test_a_slower_model_is_slower_by_as_much() -> None:
 
 @pytest.mark.parametrize(
     ("threads", "cpus", "estimator"),
-    [(1, 1.0, "floors"), (1, 1.6, "lows"), (2, 1.9, "lows"), (2, 1.0, "lows")],
+    [(1, 1.0, "blocks"), (1, 1.6, "lows"), (2, 1.9, "lows"), (2, 1.0, "lows")],
 )
-def test_floors_are_of_what_runs_on_one_cpu(threads: int, cpus: float, estimator: str) -> None:
+def test_whole_blocks_are_taken_of_what_runs_on_one_cpu(
+    threads: int, cpus: float, estimator: str
+) -> None:
     yardstick = make_yardstick("parallel" if threads > 1 else "serial", threads=threads)
     assert estimated(three(yardstick=yardstick, cpus=cpus)).estimator == estimator
 
 
-def test_a_floor_is_not_moved_by_the_blocks_that_were_disturbed() -> None:
-    """Nine tenths of the model's blocks met other work, and none of the yardstick's."""
+def test_the_ratio_is_not_moved_by_the_blocks_that_were_disturbed() -> None:
+    """Two fifths of the model's blocks met other work, and none of the yardstick's."""
     plain = make_turns(spread=0.0)
     disturbed = replace(
         plain,
         model_mean_ns=tuple(
-            mean * (1 if index % 10 == 0 else 2) for index, mean in enumerate(plain.model_mean_ns)
+            mean * (2 if index % 5 < 2 else 1) for index, mean in enumerate(plain.model_mean_ns)
         ),
     )
     assert estimated([disturbed] * 3).value == 6.0
@@ -180,22 +183,8 @@ def test_what_is_near_is_told_by_the_nearest_that_is_known() -> None:
     assert known.cause == "FAR-CPUS"
 
 
-#: What a product and a pass over memory take in two states of a machine.
-STATES = ((250_000, 260_000), (280_000, 350_000))
-
-
-def in_state(
-    state: int, *, passes: float, slower: float = 1.0, yardstick: Yardstick | None = None
-) -> RelativeLatency:
-    """A run of a model whose inferences are six products, and six times so many passes."""
-    product_ns, memory_ns = STATES[state]
-    unit_ns = product_ns + memory_ns
-    inference_ns = round(6 * slower * (product_ns + passes * memory_ns))
-    turns = make_turns(inference_ns, unit_ns=unit_ns, spread=0.0, yardstick=yardstick, floor=0.9)
-    memory = (memory_ns,) * turns.rounds
-    low = tuple(round(0.9 * memory_ns) for _ in memory)
-    workers = [replace(turns, memory_mean_ns=memory, memory_low_ns=low)] * 3
-    return estimated(workers)
+def in_state(state: int, **facts: Any) -> RelativeLatency:
+    return estimated([make_turns_in_state(state, **facts)] * 3)
 
 
 @pytest.mark.parametrize("passes", [0.0, 0.3, 1.0, 2.5])

@@ -40,7 +40,7 @@ def measured_ratio() -> RelativeLatency:
 RATIO = measured_ratio()
 
 
-def trial(value: float | None, *, model: str = "net", estimator: str = "floors") -> StoredTrial:
+def trial(value: float | None, *, model: str = "net", estimator: str = "blocks") -> StoredTrial:
     if value is None:
         return StoredTrial(model=model, threads=1, cause="CPU-SHARE")
     ratio = dataclasses.replace(
@@ -87,7 +87,7 @@ def test_a_state_that_the_machine_was_seen_in_is_no_slowdown() -> None:
     """One run in ten of the same code takes half as long again."""
     states = [trial(9.0 if index % 10 == 5 else 6 + 0.001 * index) for index in range(60)]
     assert tally_of(states, Way.NEAREST, 0.0).verdicts.get("slower", 0) == 0
-    assert run_spreads(states)["floors"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
+    assert run_spreads(states)["blocks"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
 
 
 def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
@@ -108,7 +108,7 @@ def test_another_case_or_estimator_serves_nobody() -> None:
 
 def test_no_more_stored_runs_are_used_than_a_baseline_has() -> None:
     trials = [trial(9.0)] * 30 + [trial(6.0)] * 11
-    spreads = {"floors": RunSpread(deviation=0.01, degrees=20)}
+    spreads = {"blocks": RunSpread(deviation=0.01, degrees=20)}
     assert verdict_on(40, trials, spreads, slowdown=0.0, way=Way.EARLIER) == "same"
 
 
@@ -116,7 +116,7 @@ def test_the_spread_is_pooled_over_cases_and_needs_ten_degrees_of_freedom() -> N
     few = [trial(6.0 * (1 + 0.02 * (index % 2))) for index in range(6)]
     other = [dataclasses.replace(trial(60.0), model="other") for _ in range(6)]
     assert run_spreads(few) == {}
-    pooled = run_spreads([*few, *other])["floors"]
+    pooled = run_spreads([*few, *other])["blocks"]
     half = math.log(1.02) / 2
     assert pooled.degrees == 10
     assert pooled.deviation == pytest.approx(math.sqrt(6 * half**2 / 10))
@@ -134,7 +134,7 @@ def test_the_spread_is_pooled_over_cases_and_needs_ten_degrees_of_freedom() -> N
     ids=["calm", "too few", "nothing is found", "a false alarm"],
 )
 def test_verdicts_decide_where_they_were_right(trials: list[StoredTrial], decides: bool) -> None:
-    assert spreads_of(trials)["floors"].decides is decides
+    assert spreads_of(trials)["blocks"].decides is decides
 
 
 def test_a_machine_that_is_known_to_wander_resolves_less() -> None:
@@ -148,7 +148,7 @@ def test_a_machine_that_is_known_to_wander_resolves_less() -> None:
         return found.verdict, found.margin
 
     assert verdict(None)[0] == "slower"
-    assert verdict(RunSpread(deviation=SPREAD["floors"], degrees=10))[0] == "slower"
+    assert verdict(RunSpread(deviation=SPREAD["blocks"], degrees=10))[0] == "slower"
     assert verdict(RunSpread(deviation=0.03, degrees=20))[0] == "inconclusive"
     seen = RunSpread(deviation=0.001, degrees=40, largest=math.log(1.3))
     assert verdict(seen)[0] != "slower"
