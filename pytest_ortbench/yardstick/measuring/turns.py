@@ -219,6 +219,7 @@ class Turns:
         kept = spread_evenly(self._rounds, KEPT_ROUNDS)
         models = [block for block, _ in kept]
         yardsticks = [own.block for _, own in kept]
+        in_parts = [own for _, own in kept if own.memory_ns]
         return YardstickTurns(
             yardstick=yardstick.yardstick,
             rounds=len(self._rounds),
@@ -226,7 +227,8 @@ class Turns:
             model_low_ns=tuple(map(_low_ns, models)),
             yardstick_mean_ns=tuple(map(_mean_ns, yardsticks)),
             yardstick_low_ns=tuple(map(_low_ns, yardsticks)),
-            **_over_memory([own for _, own in kept]),
+            memory_mean_ns=tuple(round(fmean(own.memory_ns)) for own in in_parts),
+            memory_low_ns=tuple(map(_memory_of_fastest_ns, in_parts)),
             model_runs=sizes.runs,
             yardstick_runs=sizes.units,
             model_cpus=_cpus([block for block, _ in self._rounds]),
@@ -318,19 +320,10 @@ def _low_ns(block: Block) -> int:
     return max(1, min(block.durations_ns))
 
 
-def _over_memory(turns: Sequence[YardstickBlock]) -> dict[str, tuple[int, ...]]:
-    """Return what of the units went over memory, by the names of the fields that hold it."""
-    if not all(own.memory_ns for own in turns):
-        return {}
-    fastest = [
-        min(range(len(own.memory_ns)), key=own.block.durations_ns.__getitem__) for own in turns
-    ]
-    return {
-        "memory_mean_ns": tuple(round(fmean(own.memory_ns)) for own in turns),
-        "memory_low_ns": tuple(
-            own.memory_ns[index] for own, index in zip(turns, fastest, strict=True)
-        ),
-    }
+def _memory_of_fastest_ns(turn: YardstickBlock) -> int:
+    """Return what of the fastest unit of a block went into its pass over memory."""
+    durations = turn.block.durations_ns
+    return turn.memory_ns[durations.index(min(durations))]
 
 
 def _cpus(blocks: Sequence[Block]) -> float | None:
