@@ -117,7 +117,7 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             text,
-            "Use ONNX Runtime 1.19 or newer, or an older numpy, e.g. "
+            "Use ONNX Runtime 1.19 or newer, or numpy<2, e.g. "
             "--ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
         )
     if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
@@ -127,7 +127,7 @@ def _import(evidence: Evidence) -> Failure | None:
             "unavailable",
             f"ONNX Runtime can't be imported with {numpy}: {text or refusal.error}",
             "Install a numpy that this ONNX Runtime was built for. Before version 1.19 this is "
-            "numpy 1, e.g. --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
+            "numpy<2, e.g. --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
         )
     return failure_of(evidence, "unavailable", f"ONNX Runtime can't be imported: {text}", "")
 

@@ -121,7 +121,7 @@ class UvInstaller:
             if re.search(r"not found in the package registry|Failed to fetch|[Cc]onnect", output):
                 hint = (
                     "uv does not read pip's configuration. If you use an index of your own, set "
-                    "UV_DEFAULT_INDEX to its address, or write it into uv.toml"
+                    "UV_INDEX or UV_DEFAULT_INDEX to its address, or write it into uv.toml"
                 )
             raise InstallError(_uv_reason(output), pythons=pythons_of(output), hint=hint)
 

@@ -49,7 +49,7 @@ _CONVOLUTION = (
             "webgpu",
             _WEBGPU,
             "Failed to get a WebGPU adapter: No supported adapters",
-            "It needs a GPU with a driver for Vulkan",
+            "The provider needs a GPU with a driver for Vulkan",
         ),
         (
             "qnn",
