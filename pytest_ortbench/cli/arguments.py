@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from pytest_ortbench.cli.terminal import warn
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.store.documents import read_run
 
@@ -40,6 +41,25 @@ filter_option = click.option(
     multiple=True,
     help="Only cases with this in their id, or COLUMN=VALUE, COLUMN!=VALUE. Repeatable.",
 )
+
+
+#: The option of commands, and that of pytest, which plans name.
+PROVIDERS, _OF_PYTEST = "--providers", "--ort-providers"
+
+
+@contextmanager
+def naming_providers() -> Iterator[None]:
+    """Tell an error of the providers of a plan at the option of the command.
+
+    Raises:
+        UsageError: as the plan raises it.
+    """
+    try:
+        yield
+    except UsageError as error:
+        if error.place != _OF_PYTEST:
+            raise
+        raise UsageError(error.message, place=PROVIDERS, hint=error.hint) from error
 
 
 class FiniteRange(click.FloatRange):

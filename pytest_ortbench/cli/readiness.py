@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pytest_ortbench.cli.arguments import PROVIDERS, naming_providers
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model
@@ -43,11 +44,12 @@ def try_providers(models: Sequence[str], providers: str, runtimes: Sequence[str]
     Raises:
         UsageError: if the request can't be understood.
     """
-    specs = split_specs(providers, place="--providers")
+    specs = split_specs(providers, place=PROVIDERS)
     code = ExitCode.FINE
     with Session(Path.cwd(), runtimes=runtimes, notify=warn) as session:
         request = PlanRequest(models=tuple(models), providers=specs, generate="off")
-        plan = session.plan(request)
+        with naming_providers():
+            plan = session.plan(request)
         for skip in plan.skips:
             warn(f"ortbench: left out {skip.what}: {skip.reason}")
         for planned in plan.entries:

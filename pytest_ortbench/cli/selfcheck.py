@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.arguments import PROVIDERS, epilog, naming_providers
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.certificate import Certificate
@@ -143,8 +143,9 @@ def _targets(
         providers: As written.
         idle: Takes those that do not run.
     """
-    specs = split_specs(providers, place="--providers") if providers.strip() else (ALL,)
-    plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs))
+    specs = split_specs(providers, place=PROVIDERS) if providers.strip() else (ALL,)
+    with naming_providers():
+        plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs))
     for skip in plan.skips:
         where = f" in {skip.runtime}" if skip.runtime else ""
         warn(f"ortbench: left out {skip.what}{where}: {skip.reason}")

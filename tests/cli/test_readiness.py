@@ -20,11 +20,15 @@ def test_a_provider_that_is_not_here_can_not_be_tried(tool, tmp_path):
     assert tool("models", "inspect", path, "--providers=cpu,qnn:htp").code == 2
 
 
-def test_a_provider_that_nobody_knows_is_wrong_usage(tool, tmp_path):
-    path = save(tmp_path / "m.onnx")
-    ended = tool("models", "inspect", path, "--providers=qmm")
+@pytest.mark.parametrize("provider", ["qmm", "~cpu", "cpu~cpu", "nonsense", "cpu~nonsense"])
+@pytest.mark.parametrize("command", ["models inspect", "selfcheck", "profile"])
+def test_a_provider_that_can_not_be_is_told_of_the_option_of_the_command(
+    tool, tmp_path, command, provider
+):
+    path = [] if command == "selfcheck" else [save(tmp_path / "m.onnx")]
+    ended = tool(*command.split(), *path, f"--providers={provider}")
     assert ended.code == 2
-    assert ended.error.place == "--ort-providers"
+    assert ended.error.place == "--providers"
 
 
 def test_the_operators_of_a_build_parse_by_the_format_s_own_parser(tool, tmp_path):

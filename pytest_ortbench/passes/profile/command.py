@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog, load_run, results_option
+from pytest_ortbench.cli.arguments import (
+    PROVIDERS,
+    epilog,
+    load_run,
+    naming_providers,
+    results_option,
+)
 from pytest_ortbench.cli.terminal import ExitCode, encoding, say, step, warn, width
 from pytest_ortbench.core.errors import DocumentError, UsageError, WorkerError, did_you_mean
 from pytest_ortbench.core.model_spec import SCHEMES
@@ -144,7 +150,7 @@ def command(
         else:
             request = PlanRequest(
                 models=(what,),
-                providers=tuple(split_specs((providers,), place="--providers")),
+                providers=tuple(split_specs((providers,), place=PROVIDERS)),
                 precisions=tuple(split_list(precisions, place="--precisions")),
                 batch_sizes=(
                     parse_int_list(batch_sizes, place="--batch-sizes") if batch_sizes else ()
@@ -156,7 +162,8 @@ def command(
                 provider_options={name: dict(of) for name, of in given.provider_options.items()},
                 custom_ops=given.custom_ops,
             )
-            plan = session.plan(request)
+            with naming_providers():
+                plan = session.plan(request)
             for skip in plan.skips:
                 warn(f"left out: {skip.what}: {skip.reason}")
             planned = list(plan.entries)
