@@ -73,7 +73,8 @@ class RelativeLatency:
         value: The median of them.
         low: Lower end of its 95 % interval over fresh processes.
         high: Upper end.
-        best_s: What a unit of work takes in quiet minutes of the machine; ``None`` if not known.
+        best_s: What a product and so many passes take in quiet minutes of the machine; ``None`` if
+            not known.
         model_cpus: CPUs that the model kept busy, the median of the workers; ``None`` if unknown.
         yardstick_cpus: Likewise of the yardstick.
         handover_s: What a value took from one CPU to another and back, the median of the rounds

@@ -34,8 +34,9 @@ _STANDARD: tuple[Metric, ...] = (
         "latency_relative",
         "1",
         "lower",
-        "Time of one inference as a multiple of a unit of work of the yardstick, whose blocks "
-        "take turns with the model's: the median of the workers.",
+        "Time of one inference as a multiple of the work of the yardstick, whose blocks take "
+        "turns with the model's: a matrix product and half a pass over memory, or a whole one for "
+        "models of 2 ms and more on one thread; the median of the workers.",
         reach=Reach(low=0.0, has_low=False),
     ),
     metric(
@@ -43,8 +44,8 @@ _STANDARD: tuple[Metric, ...] = (
         "latency_undisturbed_s",
         "s",
         "lower",
-        "latency_relative times what a unit of work of the yardstick takes in quiet minutes of "
-        "this machine.",
+        "latency_relative times what that work of the yardstick takes in quiet minutes of this "
+        "machine.",
     ),
     metric(
         "throughput",

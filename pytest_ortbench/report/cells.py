@@ -173,7 +173,8 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="relative",
         heading="relative",
-        about="Latency as a multiple of a unit of work of the yardstick.",
+        about="Latency as a multiple of the work of the yardstick: a product and passes over "
+        "memory.",
         row="latency_relative",
         metric="latency_relative",
     ),
