@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pytest_ortbench.cli.arguments import FiniteRange, epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.endpoint_address import is_loopback
 from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.units import parse_duration
@@ -153,7 +153,7 @@ def command(
     with Session(Path.cwd(), notify=step) as session:
         case = _prepared(session, request)
         double = _doubled(session, request) if batch > 1 else None
-    if not _is_loopback(host):
+    if not is_loopback(host):
         warn(_OPEN.format(host=host))
     make_server = import_named("pytest_ortbench.serving.server:ModelServer")
     server = make_server(case, named, limits, double=double, watched=not no_metrics, traced=traces)
@@ -207,13 +207,6 @@ def _doubled(session: Session, request: PlanRequest) -> Case | None:
     except WorkerError as error:
         warn(f"note: requests are not joined: {error.failure.message}")
         return None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _shown(host: str) -> str:

@@ -129,6 +129,22 @@ def _split(text: str) -> SplitResult | None:
     return parts if parts.scheme in _SCHEMES and parts.hostname and port != 0 else None
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a host is the machine that asks for it."""
+    import ipaddress  # every start of pytest loads this module
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether requests to an address stay on the machine; a function's may go anywhere."""
+    parts = _split(url)
+    return parts is not None and parts.hostname is not None and is_loopback(parts.hostname)
+
+
 def custom_files(url: str) -> tuple[str, ...]:
     """Return the path of the user's file that an address names; nothing for other addresses."""
     own = _CUSTOM.fullmatch(url)

@@ -25,7 +25,9 @@ from pytest_ortbench.passes.stages.facts import Stages, StageWorker
 from pytest_ortbench.passes.startup.facts import ShapeStart, StartTrial, StartUps
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.schema.document import encode_run
+from tests.cli.test_stored_services import run_of
 from tests.mutations.mutator import mutated
+from tests.passes.endurance.test_numbers import FOUND
 from tests.passes.profile.profiled_runs import profiled
 from tests.report.fleet_views import with_energy
 from tests.results_factory import (
@@ -47,7 +49,7 @@ EXAMPLE = Path(__file__).parents[2] / "results" / "example" / "run.json"
 @cache
 def bases() -> tuple[dict[str, Any], ...]:
     """Plain documents to start from."""
-    runs = (RUN, everything(), beside_engines())
+    runs = (RUN, everything(), beside_engines(), run_of("desk", FOUND))
     plain = [json.loads(encode_run(run)) for run in runs]
     example = json.loads(EXAMPLE.read_bytes())
     example["cases"] = example["cases"][:3]

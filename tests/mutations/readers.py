@@ -31,6 +31,7 @@ READERS: dict[str, Callable[[Path, Path], list[str]]] = {
     "merge": lambda bad, good: ["merge", str(bad), str(good), f"--output={bad.parent / 'm.json'}"],
     "badge": lambda bad, _: ["badge", str(bad), "net"],
     "schema": lambda bad, _: ["schema", str(bad)],
+    "watch": lambda bad, _: ["watch", str(bad), "--once"],
     "report, of two": lambda bad, good: [
         "report", str(bad), str(good), f"--output={bad.parent / 'two.html'}",
     ],

@@ -19,6 +19,7 @@ import pytest
 
 from pytest_ortbench.serving.metrics import SERVICE_METRICS
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, decode_error, decode_response
+from pytest_ortbench.serving.server import listening
 from tests.serving.served import arrays, looked_up, lookup
 from tests.serving.started import Started, started
 
@@ -217,6 +218,14 @@ def test_a_head_that_does_not_come_ends_its_connection(hasty: Started, sent: byt
         while part := raw.recv(1000):
             answered += part
     assert answered.count(b"HTTP/1.1 200") == sent.count(b"\r\n\r\n")
+
+
+def test_no_part_of_a_response_waits_for_the_client() -> None:
+    listener = listening("127.0.0.1", 0)
+    with listener, socket.create_connection(listener.getsockname()):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 # -- what it shows ---------------------------------------------------------------------------------

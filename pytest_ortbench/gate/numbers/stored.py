@@ -22,6 +22,7 @@ from pytest_ortbench.analysis.relative_latency import (
     relative_latency,
 )
 from pytest_ortbench.core.case import Case, Key
+from pytest_ortbench.core.endpoint_address import is_on_this_machine
 from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import (
     MODEL_SAME,
@@ -56,6 +57,7 @@ from pytest_ortbench.gate.numbers.stored_differences import (
     first_difference,
     interpreter_difference,
     label_difference,
+    service_difference,
     workload_difference,
 )
 from pytest_ortbench.gate.numbers.stored_relative import (
@@ -255,6 +257,15 @@ def _hindrance(
     difference = device_difference(old, new)
     if difference:
         return Hindrance(cause="device", reason=difference)
+    if new.case.provider.is_endpoint:
+        difference = service_difference(old.case, new.case)
+        if difference:
+            return Hindrance(cause="workload", reason=difference)
+        url = new.case.provider.options.get("url", "")
+        if not is_on_this_machine(url):
+            return Hindrance(
+                cause="machine", reason=f"which machine answers at {url} is not known of either run"
+            )
     if _MEDIAN in before.summary.quantities and _MEDIAN in after.summary.quantities:
         difference = workload_difference(old.case, new.case)
     if difference:

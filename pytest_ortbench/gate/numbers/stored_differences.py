@@ -6,6 +6,7 @@ Each function returns it with both values, ``""`` where nothing differs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.outcome import CaseResult
@@ -40,6 +41,13 @@ def difference_of_inputs(before: Case, after: Case) -> str:
         for case in (before, after)
     )
     return first_difference("values of input", *sides)
+
+
+def service_difference(before: Case, after: Case) -> str:
+    """The first of address and started application that differs, the folder of which is no part."""
+    options = (before.provider.options, after.provider.options)
+    sides = ({"url": of.get("url", ""), "app": PurePath(of.get("app", "")).name} for of in options)
+    return first_difference("endpoint", *sides)
 
 
 def label_difference(before: Case, after: Case) -> str:

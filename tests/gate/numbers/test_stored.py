@@ -8,7 +8,7 @@ import pytest
 
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.validity import flags_of
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.gate import GateResult, MetricVerdict
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Flag, OutputAccuracy, OutputCheck
@@ -72,6 +72,35 @@ def test_other_cpus_are_compared_but_not_gated():
     assert result.verdict == "incomparable"
     assert result.cause == "machine"
     assert result.failures == ()
+
+
+HERE = "http://127.0.0.1:8011/v2/models/m/infer"
+
+
+def behind(url: str, app: str = "") -> Case:
+    """A case of a service at an address."""
+    options = {"url": url, **({"app": app} if app else {})}
+    provider = Provider(name="endpoint", alias="endpoint", role="endpoint", options=options)
+    return dataclasses.replace(make_case(), provider=provider)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cause"),
+    [
+        (behind(HERE), behind(HERE), ""),
+        (behind(HERE, "/a/app.py:app"), behind(HERE, "/b/app.py:app"), ""),
+        (behind(HERE), behind(HERE.replace("8011", "8012")), "workload"),
+        (behind(HERE, "reference"), behind(HERE, "/a/app.py:app"), "workload"),
+        # Nothing tells that the machine there is the same one.
+        (*(behind(HERE.replace("127.0.0.1", "10.0.0.7")),) * 2, "machine"),
+        (*(behind("custom:/a/client.py:call"),) * 2, "machine"),
+    ],
+)
+def test_latency_of_a_service_is_gated_where_the_service_is_the_same(before, after, cause) -> None:
+    one, other = result_of(3_000_000, case=before), result_of(6_000_000, case=after, seed=9)
+    result = judged(one, other)
+    assert result.cause == cause
+    assert result.verdict == ("incomparable" if cause else "slower")
 
 
 def test_what_was_fed_otherwise_is_compared_but_not_gated():
