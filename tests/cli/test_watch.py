@@ -156,7 +156,7 @@ def test_names_of_a_run_are_text_on_its_page():
 def test_a_page_and_a_single_look_exclude_each_other(tool, tmp_path):
     begun(tmp_path / "results", 1)
     ended = tool("watch", "--http=0", "--once")
-    assert (ended.code, ended.error.place) == (2, "--http")
+    assert (ended.code, ended.error.place) == (2, "--once, --http")
 
 
 def test_the_dashboard_asks_for_metrics_that_exist(tool):
