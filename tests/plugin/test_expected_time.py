@@ -68,7 +68,7 @@ def test_what_is_refused_or_taken_over_takes_no_time() -> None:
 
 def test_a_run_of_more_than_a_day_is_refused() -> None:
     cases = _cases(15_000)
-    with refused(UsageError, "15000 cases", "24 h", hint="--ort-resume"):
+    with refused(UsageError, "15000 cases", "24 h", hint="--ort-time"):
         refuse_endless(_bench(cases))
     refuse_endless(_bench(cases, taken=12_000))
 
