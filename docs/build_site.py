@@ -39,8 +39,10 @@ _ASSETS = {".png", ".svg", ".css"}
 
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^()\s]+)\)")
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
-#: What tests do with the block behind it (tests/site_blocks.py); it would leave a gap.
-_MARK = re.compile(r"^<!-- (?:ready|file|run)\b.*-->\n", re.MULTILINE)
+#: What tests do with the block behind it (tests/site_blocks.py); it would leave a gap. Of a file the
+#: block is titled with its path.
+_MARK = re.compile(r"^<!-- (?:ready|run)\b.*-->\n", re.MULTILINE)
+_FILE = re.compile(r"^<!-- file: (\S+) -->\n```(\w+)$", re.MULTILINE)
 _FENCE = re.compile(r"^ *(?:```|~~~)")
 
 
@@ -89,7 +91,7 @@ def on_the_site(text: str, source: str, places: dict[str, str]) -> str:
 
     return "".join(
         part if is_code else _LINK.sub(replaced, _MARK.sub("", part))
-        for is_code, part in _in_parts(text)
+        for is_code, part in _in_parts(_FILE.sub(r'```\2 title="\1"', text))
     )
 
 

@@ -71,6 +71,13 @@ def test_marks_of_tests_are_no_part_of_a_page() -> None:
     )
 
 
+def test_a_file_of_a_page_is_titled_with_its_path() -> None:
+    text = "a\n\n<!-- file: b/c.toml -->\n```toml\nd = 1\n```\n"
+    assert SITE.on_the_site(text, "docs/a.md", {"docs/a.md": "a.md"}) == (
+        'a\n\n```toml title="b/c.toml"\nd = 1\n```\n'
+    )
+
+
 def test_a_link_to_nothing_is_refused() -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         SITE.on_the_site("[x](nowhere.md)", "docs/a.md", {"docs/a.md": "a.md"})

@@ -171,7 +171,9 @@ def _not_onnxruntime(
         (name,) = names
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
         known = (CURRENT, AUTO, *configured, *distributions)
-        if name in KINDS and KINDS[name].distributions:
+        if _COMPANION.match(name) or name in distributions:
+            hint = f"It needs ONNX Runtime beside it. Write {f'onnxruntime+{text}'!r}"
+        elif name in KINDS and KINDS[name].distributions:
             # The name of a provider, for what has it.
             hint = f"Did you mean {text.replace(name, KINDS[name].distributions[0], 1)!r}?"
         elif nearest(text, sorted(set(known))):

@@ -562,6 +562,13 @@ def test_a_wrong_specification_stops_before_anything_is_made(tmp_path: Path) -> 
     assert environments.asked == []
 
 
+@pytest.mark.parametrize("text", ["onnxruntime-ep-openvino==1.8.1", "onnxruntime-extensions"])
+def test_what_needs_a_distribution_beside_it_is_told_with_one(text: str) -> None:
+    with refused(UsageError, text, hint=f"onnxruntime+{text}"):
+        parse_spec(text, ())
+    assert listed(f"onnxruntime+{text}").requirements == ("onnxruntime", text)
+
+
 def test_a_wrong_table_does_not_stop_who_names_none(chosen: Choose, tmp_path: Path) -> None:
     (tmp_path / "ortbench.toml").write_text("[runtimes.x]\nnonsense = 1")
     assert [each.label for each in chosen("current").runtimes] == ["current"]
