@@ -39,8 +39,8 @@ _ASSETS = {".png", ".svg", ".css"}
 
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^()\s]+)\)")
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
-#: What tests do with the block behind it (tests/site_blocks.py); it would leave a gap. Of a file the
-#: block is titled with its path.
+#: What tests do with the block behind it (tests/site_blocks.py); it would leave a gap. The block of
+#: a file is titled with its path.
 _MARK = re.compile(r"^<!-- (?:ready|run)\b.*-->\n", re.MULTILINE)
 _FILE = re.compile(r"^<!-- file: (\S+) -->\n```(\w+)$", re.MULTILINE)
 _FENCE = re.compile(r"^ *(?:```|~~~)")
