@@ -171,7 +171,7 @@ def _not_onnxruntime(
         (name,) = names
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
         known = (CURRENT, AUTO, *configured, *distributions)
-        if _COMPANION.match(name) or name in distributions:
+        if name in distributions:
             hint = f"It needs ONNX Runtime beside it. Write {f'onnxruntime+{text}'!r}"
         elif name in KINDS and KINDS[name].distributions:
             # The name of a provider, for what has it.

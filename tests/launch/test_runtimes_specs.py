@@ -562,7 +562,7 @@ def test_a_wrong_specification_stops_before_anything_is_made(tmp_path: Path) -> 
     assert environments.asked == []
 
 
-@pytest.mark.parametrize("text", ["onnxruntime-ep-openvino==1.8.1", "onnxruntime-extensions"])
+@pytest.mark.parametrize("text", ["onnxruntime-ep-openvino==1.8.1", "onnxruntime-ep-webgpu"])
 def test_what_needs_a_distribution_beside_it_is_told_with_one(text: str) -> None:
     with refused(UsageError, text, hint=f"onnxruntime+{text}"):
         parse_spec(text, ())
