@@ -113,7 +113,7 @@ def run_fleet(
     """
     compare.terms_of(**costs)
     hosts = read_inventory(inventory, pattern)
-    fleet_run = new_or_earlier(FleetRun, resume, arguments, results, place="ortbench fleet run")
+    fleet_run = new_or_earlier(FleetRun, resume, arguments, results, place="fleet run")
     waiting = [host for host in hosts if not _is_measured(fleet_run, host)]
     folder = results / FOLDER / fleet_run.tag
     if waiting:

@@ -99,7 +99,7 @@ def shard_fleet(
     measured by the same worker. What a lost worker was at is measured by another one.
     """
     certificates = _certificates(tls_ca, tls_cert, tls_key)
-    run = new_or_earlier(ShardedRun, resume, arguments, results, place="ortbench fleet shard")
+    run = new_or_earlier(ShardedRun, resume, arguments, results, place="fleet shard")
     place = results / FOLDER / run.tag
     sharding = Sharding(run, place, warn)
     files = project_files(Path.cwd(), run.arguments, further)
@@ -125,7 +125,7 @@ def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certific
         raise UsageError(
             f"TLS needs three files, but {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not given",
-            place="ortbench fleet shard",
+            place="fleet shard",
             hint="Give --tls-ca, --tls-cert and --tls-key, or none of them",
         )
     return None

@@ -66,7 +66,7 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
     if dashboard:
         say(files("pytest_ortbench.report").joinpath("dashboard.json").read_text("utf-8").rstrip())
         return ExitCode.FINE
-    refuse_without("prometheus_client", "prometheus", place="ortbench metrics")
+    refuse_without("prometheus_client", "prometheus", place="metrics")
     from prometheus_client import start_http_server
 
     newest = NewestResults(results, most=most)
@@ -77,7 +77,7 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         with reading:
             return [shown_run(run) for run in newest.runs()]
 
-    registry = registry_of(shown, place="ortbench metrics")
+    registry = registry_of(shown, place="metrics")
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:

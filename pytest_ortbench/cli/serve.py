@@ -127,7 +127,7 @@ def command(
     shows counters and times to Prometheus at /metrics. SIGTERM ends it: what was taken is answered.
     """
     for module in ("fastapi", "uvicorn", "prometheus_client"):
-        refuse_without(module, "serve", place="ortbench serve")
+        refuse_without(module, "serve", place="serve")
     if traces:
         refuse_without("opentelemetry.sdk", "otel", place="--traces")
     limits = ServiceLimits(

@@ -82,8 +82,8 @@ def decoder_of(
         return Recognised(reason=parts)
     if not parts.pairs and not (told.is_causal or graph.is_causal):
         return Recognised(
-            reason="there is no cache, and nothing shows that the model predicts the next token: "
-            "no operator is causal, and no config.json beside the model says so"
+            reason="the model takes no cache of keys and values, none of its operators is causal, "
+            "and no config.json beside the model names a language model"
         )
     tensors = []
     for pair in parts.pairs:

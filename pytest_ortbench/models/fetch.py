@@ -225,9 +225,11 @@ def _check_digest(entry: CatalogueEntry, path: Path) -> None:
 
 def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
     return ModelError(
-        f"{entry.origin} has SHA-256 {found[:16]}…, but the catalogue says {entry.sha256[:16]}…",
+        f"{entry.origin} has SHA-256 {found}, but the catalogue says {entry.sha256}, so the file "
+        "is not used",
         place=entry.name,
-        hint=f"The file is not used. Correct sha256 or the address in {entry.place}",
+        hint="If whoever publishes the file says that it changed, write the new SHA-256 to "
+        f"{entry.place}. If not, correct the address there",
     )
 
 

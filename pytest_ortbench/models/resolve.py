@@ -427,8 +427,7 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
     )
     if entry.sha256 and model.digest != entry.sha256:
         raise ModelError(
-            f"the file has SHA-256 {model.digest[:16]}…, but the catalogue says "
-            f"{entry.sha256[:16]}…",
+            f"the file has SHA-256 {model.digest}, but the catalogue says {entry.sha256}",
             place=str(path),
             hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
         )

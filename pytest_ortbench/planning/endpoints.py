@@ -164,9 +164,14 @@ def endpoint_refusal(case: Case) -> Failure | None:
             "the address of the endpoint is missing", f"Add {PLACE}=URL", kind="unavailable"
         )
     if writes_texts(case.provider) and case.generation is None:
+        if case.model.decoder is None:
+            return case_failure(
+                f"the endpoint writes text, but {case.model.name!r} is not a language model",
+                "Name a language model, or the address of an endpoint that takes tensors: "
+                "http://HOST:PORT/v2/models/NAME/infer",
+            )
         return case_failure(
-            "an endpoint of a language model answers with text, but this case is a single "
-            "inference",
+            "the endpoint of a language model writes text, but this case is a single inference",
             "Leave out what asks for single inferences: --ort-inputs, --ort-dims, "
             "--ort-generate=off",
         )

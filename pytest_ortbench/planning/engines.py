@@ -243,8 +243,8 @@ def _framework_refusal(case: Case) -> Failure | None:
         return why_no_folder(case, kind)
     if source is None:
         return case_failure(
-            f"{title} needs the code that a model was exported from, but this is an ONNX file",
-            "Name the code: --ort-models=FILE.py:FUNCTION",
+            f"{title} runs the code that a model was exported from, but this is an ONNX file",
+            "Name the code in place of the ONNX file: pytest FILE.py:FUNCTION",
         )
     if not case.runtime.shares_files:
         return case_failure(

@@ -107,7 +107,7 @@ def workloads(axes: ModelAxes) -> tuple[Workload, ...]:
         Workload(
             name="prefill",
             dims={tokens: SEQUENCE, past: 1},
-            note="a past of one token: the model does not say that it takes an empty one",
+            note="a past of one token, since the model does not say that it takes an empty one",
         ),
     )
 

@@ -413,8 +413,8 @@ def _conflict(
     symbol = known.symbol
     text = (
         f"{str(item.path)!r} contains an array of {list(item.shape or ())} for input "
-        f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is {known.size} "
-        f"({known.how})"
+        f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is to be {known.size} "
+        f"({'the requested batch size' if known.origin == 'batch' else known.how})"
     )
     size = (item.shape or ())[shape.index(symbol)]
     option = (

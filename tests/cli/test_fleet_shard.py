@@ -91,12 +91,12 @@ def test_what_a_lost_worker_was_at_is_measured_by_another_one(
         (("--scheduler=10.0.0.1:8786", "--", "x"), "--scheduler"),
         (("--scheduler=http://10.0.0.1:8786", "--", "x"), "--scheduler"),
         (("--scheduler=tls://10.0.0.1:8786", "--", "x"), "--scheduler"),
-        (("--scheduler=tcp://10.0.0.1:8786", "--tls-ca=c", "--", "x"), "ortbench fleet shard"),
+        (("--scheduler=tcp://10.0.0.1:8786", "--tls-ca=c", "--", "x"), "fleet shard"),
         (
             ("--scheduler=tcp://h:1", "--tls-ca=c", "--tls-cert=c", "--tls-key=c", "--", "x"),
             "--scheduler",
         ),
-        (("--scheduler=tcp://10.0.0.1:8786",), "ortbench fleet shard"),
+        (("--scheduler=tcp://10.0.0.1:8786",), "fleet shard"),
         (("--scheduler=tcp://10.0.0.1:8786", "--resume"), "--resume"),
     ],
 )

@@ -47,7 +47,7 @@ def test_without_its_packages_it_says_which_extra_brings_them(
 ) -> None:
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "fastapi")
     error = tool("serve", "m.onnx").error
-    assert error.place == "ortbench serve"
+    assert error.place == "serve"
     assert error.hint == extras.install_command("serve")
 
 

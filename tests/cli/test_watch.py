@@ -201,4 +201,4 @@ def test_without_its_package_metrics_say_which_extra_brings_it(tool, tmp_path, m
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "prometheus_client")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         error = tool("metrics", tmp_path, f"--port={taken.getsockname()[1]}").error
-    assert (error.place, error.hint) == ("ortbench metrics", extras.install_command("prometheus"))
+    assert (error.place, error.hint) == ("metrics", extras.install_command("prometheus"))

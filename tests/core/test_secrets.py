@@ -11,6 +11,7 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.secrets import MASK, masked, masked_text, without_places
 from pytest_ortbench.schema.document import decode_run, encode_result, encode_run
 from pytest_ortbench.store.resume import taken_over
+from tests.drawn_messages import messages
 from tests.results_factory import make_result, make_run
 
 _SECRET = "s3cr3t-0815"
@@ -109,6 +110,17 @@ def test_what_marks_a_secret_masks_it(text: str) -> None:
 )
 def test_other_texts_stay(text: str) -> None:
     assert masked_text(text) == text
+
+
+def test_no_message_of_ours_looks_like_a_secret() -> None:
+    """Columns and steps of workflows are shown unmasked; what stands for a case is masked."""
+    shown_as_they_are = ("cli/", "passes/generation/declaration.py", "passes/generation/report.py")
+    masked_messages = [
+        place
+        for place, text in messages()
+        if masked_text(text) != text and not place.startswith(shown_as_they_are)
+    ]
+    assert masked_messages == []
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_p9_a_library_implies_a_product_and_its_major(library: str, product: str
     failure = diagnose(Evidence(refusal=refusal, log=log, provider=cuda))
     assert failure.kind == "unavailable"
     assert failure.message.startswith(f"CUDAExecutionProvider needs {library} ({product})")
-    assert failure.hint.startswith(f"{product} ")
+    assert product in failure.hint
 
 
 @pytest.mark.parametrize(

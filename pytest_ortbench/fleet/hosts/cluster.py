@@ -23,7 +23,7 @@ from pytest_ortbench.fleet.hosts.parcel import Parcel
 
 #: Of each worker that measures, one: so it measures one model at a time.
 RESOURCE = "ORTBENCH"
-_PLACE = "ortbench fleet shard"
+_PLACE = "fleet shard"
 _START = f"dask worker SCHEDULER --nthreads=1 --resources {RESOURCE}=1"
 _ANSWER_S = 15
 #: Bytes of a large file that cross at a time.

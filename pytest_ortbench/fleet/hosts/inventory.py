@@ -37,7 +37,7 @@ def program(name: str) -> str:
     if sys.platform == "win32":
         raise UsageError(
             "Ansible does not run on Windows",
-            place="ortbench fleet",
+            place="fleet",
             hint="Use Linux, macOS or WSL",
         )
     beside = Path(sys.executable).with_name(name)
@@ -45,7 +45,7 @@ def program(name: str) -> str:
     if path is None:
         raise UsageError(
             f"the program {name!r} of ansible-core is not installed",
-            place="ortbench fleet",
+            place="fleet",
             hint="pip install 'pytest-ortbench[fleet]'",
         )
     return path

@@ -108,7 +108,7 @@ class Fleet:
         except ImportError as error:
             raise UsageError(
                 "ansible-runner is not installed",
-                place="ortbench fleet",
+                place="fleet",
                 hint="pip install 'pytest-ortbench[fleet]'",
             ) from error
         binaries = str(Path(program("ansible-playbook")).parent)

@@ -170,7 +170,7 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
         if not path.resolve().is_relative_to(root.resolve()):
             raise UsageError(
                 f"{str(path)!r} is outside the current folder, {str(root)!r}",
-                place="ortbench fleet run",
+                place="fleet run",
                 hint="Copy it into the current folder. Only that folder is sent to the machines",
             )
         paths.update(_below(path) if path.is_dir() else [path])

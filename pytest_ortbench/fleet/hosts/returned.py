@@ -104,7 +104,7 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
     if not run.outcomes:
         raise UsageError(
             f"{str(folder)!r} contains no run document",
-            place="ortbench fleet collect",
+            place="fleet collect",
             hint="Put the run document of each machine there as MACHINE.json, or as "
             f"MACHINE/{DOCUMENT}",
         )
@@ -138,7 +138,11 @@ def _content_of(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise DocumentError("this is a device or a pipe, not a file", place=str(path))
+            raise DocumentError(
+                "a device or a pipe stands where a machine's document should be, and is not read",
+                place=str(path),
+                hint="Look what wrote it on that machine, remove it, and go on with --resume",
+            )
         _refuse_large(path)
         return stream.read(MOST_BYTES)
 

@@ -87,7 +87,7 @@ class Sharding:
             raise UsageError(
                 "pytest found no case on a worker, and printed: "
                 f"{plan.output[:LONGEST_REASON].rstrip('.')}",
-                place="ortbench fleet shard",
+                place="fleet shard",
                 hint="Run pytest here with the arguments after -- to see why",
             )
         self.run = replace(self.run, models=plan.models)
@@ -254,9 +254,10 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
         version = told.get("pytest-ortbench")
         if version != VERSION:
             raise UsageError(
-                f"the worker {worker!r} has pytest-ortbench {version}, and this is {VERSION}",
-                place="ortbench fleet shard",
-                hint="Install the same version on both",
+                f"the worker {worker!r} has pytest-ortbench {version}, but this machine has "
+                f"{VERSION}",
+                place="fleet shard",
+                hint=f"Install pytest-ortbench=={VERSION} for the worker",
             )
     if apart:
         return
@@ -268,7 +269,7 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
                 raise UsageError(
                     f"the machines of {first!r} and {worker!r} differ in {name}: "
                     f"{values[0]!r} and {values[1]!r}",
-                    place="ortbench fleet shard",
+                    place="fleet shard",
                     hint="Use workers on equal machines, or add --mixed=apart to get a document "
                     "for each kind of machine",
                 )

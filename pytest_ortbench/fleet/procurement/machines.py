@@ -217,7 +217,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             "neither price nor price_per_hour is given",
             place=place,
-            hint="Write one of them. A machine that costs nothing has price = 0",
+            hint="Write price for a machine that is bought, or price_per_hour for one that is "
+            "rented. A machine that costs nothing has price = 0",
         )
     idle, load = numbers["idle_power_w"], numbers["load_power_w"]
     if load == 0:

@@ -176,11 +176,12 @@ def build_view(
     layout = lay_out_sides(runs, chosen)
     labels = [side.label for side in layout.sides]
     if len(labels) < 2:
-        others = " or ".join(f"--by={name}" for name in AXES if name != chosen)
+        others = [f"--by={name}" for name in AXES if len(lay_out_sides(runs, name).sides) > 1]
+        instead = f", or compare by something else: {' or '.join(others)}" if others else ""
         raise UsageError(
             f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
             place="compare",
-            hint=f"Name more runs, or compare by something else: {others}",
+            hint=f"Name a run with another {chosen}{instead}",
         )
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):

@@ -115,7 +115,7 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
         ("server:100:20", "the latency '20' in 'server:100:20' has no unit. Write e.g. 20ms"),
         (
             "server:100:20MB",
-            "'20MB' has the unit 'MB', which this value can't have. Write one of ",
+            "'20MB' has the unit 'MB', which this value can't have. Write 20 with ",
         ),
         ("server:100:0ms", "the latency '0ms' in 'server:100:0ms' is out of range. Write a time"),
         ("server:0:20ms", "the rate '0' in 'server:0:20ms' is out of range. Write requests a sec"),

@@ -233,10 +233,10 @@ def _points(points: Iterable[tuple[float, str]]) -> tuple[tuple[float, float], .
 
 def _unreadable(error: BaseException, place: str) -> UsageError:
     return UsageError(
-        "it is neither Prometheus' text format nor the answer to a query: "
-        f"{first_line(error)[:200]!r}",
+        "the file holds neither Prometheus' text format nor the JSON answer of a query "
+        f"(as JSON: {first_line(error)[:200]})",
         place=place,
-        hint="Write what /metrics or /api/v1/query answers to the file",
+        hint="Save the answer of /metrics or of /api/v1/query in the file",
     )
 
 
