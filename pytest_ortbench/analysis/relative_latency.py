@@ -6,9 +6,9 @@ the fastest inference and of the fastest unit of each block. Rounds in which the
 (:mod:`pytest_ortbench.analysis.far_cpus`) are left out. ``docs/concepts/yardstick.md`` has what
 both are worth.
 
-A unit of the yardstick is a product and a pass over memory. A neighbour on the same chip slows
-passes down more than products, and a model as its own share of either is. So a ratio is to a
-product and so many passes: as many as :data:`USUAL_WEIGHTS` says, or as many as the runs of a case
+A unit of the yardstick is a product and a pass over memory. A slow state of a machine slows passes
+down more than products, and each model has its own share of both. So a ratio is to a product and so
+many passes: as many as :data:`USUAL_WEIGHTS` says, or as many as the runs of a case
 show (:func:`memory_weight`).
 
 Two ratios compare only where the same yardstick took turns with the same model on as many CPUs: see
