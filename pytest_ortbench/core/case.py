@@ -247,6 +247,7 @@ class Sampling:
         endurance_s: Length of the soak of a service, likewise; 0 for none.
         endurance_per_s: Requests a second of it; 0 for a share of what one caller gets.
         endurance_faults: What is done to the service meanwhile.
+        python_profile: Profilers of Python that look at the user's stages or service besides.
         energy_window_s: Shortest window of the energy pass.
         processes: Numbers of processes at a time, in a pass of its own.
         loads: Loads that the case is put under, as written; each has the timeout for itself.
@@ -269,6 +270,7 @@ class Sampling:
     endurance_s: float = 0.0
     endurance_per_s: float = 0.0
     endurance_faults: tuple[str, ...] = ()
+    python_profile: tuple[str, ...] = ()
     energy_window_s: float = 5.0
     processes: tuple[int, ...] = ()
     loads: tuple[str, ...] = ()

@@ -17,10 +17,12 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from pytest_ortbench.core import python_profilers
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.launch import app_under_profiler
 from pytest_ortbench.launch.ending import ending, read_log, tail
 
 #: A service reads its model and builds engines before it answers.
@@ -33,6 +35,8 @@ _PROBE_S = 5.0
 _READY = "/v2/health/ready"
 _NOT_YET = 503
 _HOST = "127.0.0.1"
+#: Runs the file that is named first, without its folder on the path.
+_RUN_FILE = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,24 @@ def app_command(path: Path, name: str, runtime: Runtime, port: int) -> list[str]
     place = ["--host", _HOST, "--port", str(port), "--app-dir", str(path.parent)]
     quiet = ["--no-access-log", "--log-level", "warning"]
     return [*python, "-m", "uvicorn", f"{path.stem}:{name}", *place, *quiet]
+
+
+def profiled_command(
+    command: Sequence[str], profiler: str, found: Path, *, warm_up: int, rounds: int
+) -> list[str]:
+    """Return what serves an application with a profiler of Python around it.
+
+    Args:
+        command: From :func:`app_command`.
+        profiler: Name of the profiler.
+        found: File for what it finds.
+        warm_up: Requests before it begins.
+        rounds: Requests that it looks at.
+    """
+    at = command.index("-m")
+    counts = (profiler, str(found), str(warm_up), str(rounds))
+    own = (app_under_profiler.__file__, python_profilers.__file__, *counts)
+    return [*command[:at], "-c", _RUN_FILE, *own, *command[at + 2 :]]
 
 
 class ServiceProcess:
@@ -142,6 +164,23 @@ class ServiceProcess:
         self._process = self._started()
         self._wait(self._start_s)
         return time.monotonic() - began
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What has started it."""
+        return self._command
+
+    def start_as(self, command: Sequence[str]) -> None:
+        """End it, and start it by another command.
+
+        Args:
+            command: What starts it from now on.
+
+        Raises:
+            WorkerError: ``unavailable`` if it does not start.
+        """
+        self._command = tuple(command)
+        self.start_again(kill=False)
 
     def close(self) -> None:
         """End it: politely first; safe to repeat."""

@@ -229,7 +229,7 @@ def _as_first_written(case: Case) -> Any:
         del plain["session"]["fixed_dims"]
     if not case.provider.then:
         del plain["provider"]["then"]
-    for name in ("endurance_s", "endurance_per_s", "endurance_faults"):
+    for name in ("endurance_s", "endurance_per_s", "endurance_faults", "python_profile"):
         if not plain["sampling"][name]:
             del plain["sampling"][name]
     if not case.sampling.text:

@@ -422,6 +422,7 @@ _FITTING = {
     "serve": '"reference"',
     "serve_port": '"8012"',
     "endurance_faults": '["slow"]',
+    "python_profile": '["cprofile"]',
 }
 _ENDPOINT = {"endpoint": "--ort-endpoint=http://127.0.0.1:8000/v2/models/m/infer"}
 _ENDURED = {**_ENDPOINT, "endurance_s": "--ort-endurance=1"}
@@ -431,6 +432,7 @@ _BESIDE = {
     "endurance_s": _ENDPOINT,
     "endurance_per_s": _ENDURED,
     "endurance_faults": _ENDURED,
+    "python_profile": {"stages": "--ort-stages=x.py"},
 }
 
 

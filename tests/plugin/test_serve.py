@@ -61,6 +61,7 @@ def test_an_application_is_started_measured_and_ended(
         "--ort-time=0.06",
         "--ort-workers=1",
         "--ort-yardstick=off",
+        "--ort-profile-python=cprofile",
         "--ort-json=out.json",
         "--ort-no-results",
     )
@@ -75,6 +76,13 @@ def test_an_application_is_started_measured_and_ended(
     assert use["steps_ns"] == {"mine": 1000}
     assert use["durations_ns"]
     assert use["resident_bytes"] > 0
+    [profile] = use["python"]
+    assert (profile["profiler"], profile["reason"]) == ("cprofile", "")
+    [own] = [row for row in profile["functions"] if row["file"].endswith("app.py")]
+    line = APP.splitlines().index("async def app(scope, receive, send):") + 1
+    assert (own["name"], own["line"]) == ("app", line)
+    # A coroutine counts as called whenever it goes on.
+    assert own["calls"] >= profile["rounds"] > 0
     listening = [
         one for one in psutil.net_connections("tcp") if one.laddr and one.laddr.port == port
     ]

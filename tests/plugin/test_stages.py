@@ -49,7 +49,13 @@ def test_frames_are_measured_shown_and_stored(
     pytester: pytest.Pytester, model_file: Callable[..., Path]
 ) -> None:
     pytester.makepyfile(own_stages=STAGES)
-    result = run(pytester, model_file(), "--ort-stages=own_stages.py", "--ort-json=run.json")
+    result = run(
+        pytester,
+        model_file(),
+        "--ort-stages=own_stages.py",
+        "--ort-json=run.json",
+        "--ort-profile-python=tracemalloc,cprofile",
+    )
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines_random(
         [
@@ -57,6 +63,8 @@ def test_frames_are_measured_shown_and_stored(
             r"  preprocess  +\d.*s .*",
             r"  frame  +\d.*s .*",
             r"  one frame after the other: .*/s; a thread for each stage: .*/s \(.* times .*\)",
+            r"tracemalloc of the stages of mlp/native/cpu/b1 .*",
+            r"cprofile of the stages of mlp/native/cpu/b1 .*",
         ]
     )
     run_document = json.loads((pytester.path / "run.json").read_text())
@@ -65,6 +73,15 @@ def test_frames_are_measured_shown_and_stored(
     assert stages["functions"] == ["frames", "preprocess", "postprocess"]
     assert stages["workers"][0]["frame"]["count"] >= 6
     assert case["case"]["stages"] == str(pytester.path / "own_stages.py")
+    memory, calls = stages["python"]
+    assert [memory["profiler"], calls["profiler"]] == ["tracemalloc", "cprofile"]
+    assert [memory["reason"], calls["reason"]] == ["", ""]
+    [preprocess] = [row for row in calls["functions"] if row["name"] == "preprocess"]
+    assert preprocess["file"].endswith("own_stages.py")
+    line = STAGES.strip().splitlines().index("def preprocess(frame):") + 1
+    assert (preprocess["line"], preprocess["calls"]) == (line, calls["rounds"])
+    assert any(row["file"].endswith("own_stages.py") for row in memory["lines"])
+    assert memory["peak_bytes"] > 0
 
 
 def test_the_ini_key_starts_at_the_ini_file(

@@ -61,5 +61,6 @@ PASS = Pass(
         (Place(after="session_create_warm_s", rank=20), tuple(own.column for own in _METRICS)),
     ),
     lines=".report:service_lines",
+    tables=".report:service_tables",
     report_rank=35,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pytest_ortbench.core.python_profile import PythonProfile
+
 #: Requests are sent for so long, at most.
 MOST_S = 5.0
 #: What the service calls the step in which the model runs.
@@ -24,6 +26,7 @@ class ServiceUse:
         processes: How many processes these are.
         cpus: Processors that the service may use.
         memory_bytes: Memory of the machine.
+        python: What profilers of Python found in it, while nothing was timed.
         reason: Why nothing was found out; empty otherwise.
         interrupted: Whether it was stopped before it was over; a resumed run measures it.
     """
@@ -36,5 +39,6 @@ class ServiceUse:
     processes: int = 0
     cpus: int = 0
     memory_bytes: int = 0
+    python: tuple[PythonProfile, ...] = ()
     reason: str = ""
     interrupted: bool = False

@@ -8,6 +8,8 @@ from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.served.facts import ServiceUse
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.pass_table import PassTable
+from pytest_ortbench.report.python_profile import profile_tables
 
 #: A step below this share of a request is not named.
 _SHOWN_SHARE = 0.01
@@ -27,6 +29,20 @@ def service_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
         for line in _lines(result.served, shown.name_of(result.case))
     ]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
+
+
+def service_tables(shown: ShownRun) -> tuple[PassTable, ...]:
+    """Return tables of what profilers of Python found in the service of each case."""
+    return tuple(
+        table
+        for result in shown.run.cases
+        if result.served is not None
+        for table in profile_tables(
+            result.served.python,
+            f"the service {result.served.app} of {shown.name_of(result.case)}",
+            "request",
+        )
+    )
 
 
 def _lines(use: ServiceUse, case: str) -> list[str]:

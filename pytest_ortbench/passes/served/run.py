@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,17 +19,25 @@ import psutil
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.element_types import element_of
+from pytest_ortbench.core.errors import OrtbenchError, WorkerError, class_and_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.python_profile import PythonProfile
 from pytest_ortbench.execution.means import Means
+from pytest_ortbench.launch.service_process import ServiceProcess, profiled_command
 from pytest_ortbench.passes.served.facts import MOST_S, ServiceUse
 from pytest_ortbench.planning.endpoints import URL
-from pytest_ortbench.planning.served_apps import APP
+from pytest_ortbench.planning.served_apps import APP, REFERENCE
+from pytest_ortbench.schema.wire import from_plain
 from pytest_ortbench.serving.protocol import InferRequest, WireMessage, WireTensor, encode_request
 from pytest_ortbench.serving.tensor_values import DATATYPE_OF
 from pytest_ortbench.worker.inputs import make_feeds
 
 _WARM_UP, _REQUESTS = 20, 500
+#: Requests that a profiler of Python looks at, the largest file of what it found, and how often the
+#: file is looked for, in seconds.
+_PROFILED, _MOST_BYTES, _LOOK_S = 100, 1 << 20, 0.05
 _TIMEOUT_S = 60.0
 #: Steps that a service may tell of a request, and characters of their names.
 _MOST_STEPS, _LONGEST_STEP = 20, 40
@@ -62,6 +72,7 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
             for name, milliseconds in steps_told(timing).items():
                 steps[name].append(milliseconds)
         after = process.use()
+    profiles = _profiled(case, process, address.path, message)
     return ServiceUse(
         app=case.provider.options[APP],
         durations_ns=tuple(durations),
@@ -69,9 +80,58 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
         cpu_ns=round(1e9 * (after.cpu_s - before.cpu_s)),
         resident_bytes=after.resident_bytes,
         processes=after.processes,
+        python=profiles,
         cpus=allowance().cpus,
         memory_bytes=psutil.virtual_memory().total,
     )
+
+
+def _profiled(
+    case: Case, process: ServiceProcess, path: str, message: WireMessage
+) -> tuple[PythonProfile, ...]:
+    """What profilers of Python find in the service, which is started anew for each of them."""
+    asked = case.sampling.python_profile
+    if not asked or case.provider.options[APP] == REFERENCE:
+        return ()
+    plain = process.command
+    try:
+        return tuple(_profile(name, plain, process, path, message) for name in asked)
+    finally:
+        process.start_as(plain)
+
+
+def _profile(
+    profiler: str, plain: Sequence[str], process: ServiceProcess, path: str, message: WireMessage
+) -> PythonProfile:
+    with closing(OwnFolder("profile")) as own:
+        file = own.path / "found.json"
+        command = profiled_command(plain, profiler, file, warm_up=_WARM_UP, rounds=_PROFILED)
+        try:
+            process.start_as(command)
+            connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=_TIMEOUT_S)
+            with closing(connection):
+                for _ in range(_WARM_UP + _PROFILED):
+                    _ask(connection, path, message)
+        except WorkerError as error:
+            return PythonProfile(profiler=profiler, reason=f"{error.failure.kind}: {error}")
+        until = time.monotonic() + _TIMEOUT_S
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(_LOOK_S)
+        return _read(file, profiler)
+
+
+def _read(file: Path, profiler: str) -> PythonProfile:
+    """Read what a service wrote down; it comes from a process of the user's."""
+    try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES} bytes")
+        found = json.loads(file.read_bytes())
+        return from_plain(
+            PythonProfile, {"profiler": profiler, "rounds": _PROFILED, "reason": "", **found}
+        )
+    except (OSError, TypeError, ValueError, OrtbenchError) as error:
+        reason = f"what the service wrote down can't be read: {class_and_line(error)}"
+        return PythonProfile(profiler=profiler, reason=reason)
 
 
 def steps_told(header: str) -> dict[str, float]:

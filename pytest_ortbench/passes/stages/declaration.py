@@ -56,6 +56,7 @@ PASS = Pass(
     questions=(
         (".questions:LoadStages", ".worker:load_stages"),
         (".questions:RunFrames", ".worker:run_frames"),
+        (".questions:ProfileStages", ".worker:profile_stages"),
     ),
     phase=Phase(name="stages", doing="running the stages", rank=50),
     check_cases=".planning:check_cases",

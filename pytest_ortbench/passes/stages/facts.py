@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.python_profile import PythonProfile
 from pytest_ortbench.core.samples import Samples
 
 
@@ -75,6 +76,7 @@ class Stages:
         functions: What it defines, of ``frames``, ``preprocess``, ``postprocess``.
         frames: How many different frames went round.
         workers: One entry a worker process.
+        python: What profilers of Python found in them, in a worker of their own.
         reason: Why there is nothing; empty otherwise.
         faulty: Whether the user's code is the reason.
         interrupted: Whether it was stopped before it was over; a resumed run measures it.
@@ -85,6 +87,7 @@ class Stages:
     functions: tuple[str, ...] = ()
     frames: int = 0
     workers: tuple[StageWorker, ...] = ()
+    python: tuple[PythonProfile, ...] = ()
     reason: str = ""
     faulty: bool = False
     interrupted: bool = False

@@ -26,6 +26,18 @@ class StageOptions:
         asks_for="stages",
         place=Place(after="samples", rank=40),
     )
+    python_profile: tuple[str, ...] = option(
+        (),
+        flag="--ort-profile-python",
+        kind="list",
+        metavar="PROFILER",
+        help="also look at the code of --ort-stages, and at an application of --ort-serve, with "
+        "Python's cprofile or tracemalloc; nothing is timed meanwhile",
+        reader="pytest_ortbench.passes.stages.planning:read_profilers",
+        rule="pytest_ortbench.passes.stages.planning:refuse_profile_of_nothing",
+        to="sampling.python_profile",
+        place=Place(after="samples", rank=41),
+    )
 
 
 OPTIONS = StageOptions

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, near_and_known
 from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
+from pytest_ortbench.core.python_profile import PYTHON_PROFILERS
 from pytest_ortbench.passes.stages.declaration import PASS
+from pytest_ortbench.planning.served_apps import REFERENCE
 
 #: Functions of which a file must define one.
 _STAGES = frozenset({"preprocess", "postprocess"})
@@ -38,6 +40,39 @@ class StageFile:
 def read_stage_files(written: OptionText) -> tuple[StageFile, ...]:
     """Read files of stages, each with the cases that it is for."""
     return parse_stage_files(written.texts, base=written.base, place=written.place)
+
+
+def read_profilers(written: OptionText) -> tuple[str, ...]:
+    """Read which profilers of Python are to look.
+
+    Raises:
+        UsageError: for one that there is not.
+    """
+    names = [name.strip() for text in written.texts for name in text.split(",")]
+    for name in names:
+        if name not in PYTHON_PROFILERS:
+            raise UsageError(
+                f"there is no profiler {name!r}",
+                place=written.place,
+                hint=near_and_known(name, PYTHON_PROFILERS),
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def refuse_profile_of_nothing(
+    *, value: tuple[str, ...], place: str, stages: tuple[StageFile, ...], serve: str
+) -> None:
+    """Refuse to look at code of the user's where there is none.
+
+    Raises:
+        UsageError: without stages and without an application of theirs.
+    """
+    if value and not stages and serve in ("", REFERENCE):
+        raise UsageError(
+            "this run has no Python code of yours to look at",
+            place=place,
+            hint="Add --ort-stages=FILE.py, or --ort-serve=FILE.py:NAME",
+        )
 
 
 def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[StageFile, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.python_profile import PythonProfile
 from pytest_ortbench.passes.stages.facts import FrameBlock, StagesReady
 from pytest_ortbench.schema.question import CaseQuestion
 
@@ -22,3 +23,11 @@ class RunFrames(CaseQuestion[FrameBlock]):
 
     count: int
     overlapped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileStages(CaseQuestion[PythonProfile]):
+    """Send ``count`` frames through the stages while one of Python's profilers looks."""
+
+    profiler: str
+    count: int

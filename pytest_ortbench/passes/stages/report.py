@@ -9,6 +9,7 @@ from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
+from pytest_ortbench.report.python_profile import profile_tables
 
 HEADINGS = ("stage", "p50", "interval", "p90", "p99")
 
@@ -22,12 +23,18 @@ _ROWS = {
 
 
 def stage_tables(shown: ShownRun) -> tuple[PassTable, ...]:
-    """Return a table for each case that stages were asked for, in their order."""
+    """Return tables of each case that stages were asked for, in their order."""
     return tuple(
-        _table(result.stages, entry.summary, shown.name_of(result.case))
+        table
         for entry in shown.entries
         if (result := entry.result).stages is not None and result.failure is None
+        for table in _tables(result.stages, entry.summary, shown.name_of(result.case))
     )
+
+
+def _tables(stages: Stages, summary: Summary, case: str) -> tuple[PassTable, ...]:
+    profiles = profile_tables(stages.python, f"the stages of {case} ({stages.file})", "frame")
+    return (_table(stages, summary, case), *profiles)
 
 
 def _table(stages: Stages, summary: Summary, case: str) -> PassTable:

@@ -12,18 +12,21 @@ from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.core.python_profile import PythonProfile
 from pytest_ortbench.core.samples import Block, Samples
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.time_share import TimeShare
 from pytest_ortbench.launch.launcher import Worker
 from pytest_ortbench.passes.stages.facts import FrameBlock, Stages, StagesReady, StageWorker
-from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
+from pytest_ortbench.passes.stages.questions import LoadStages, ProfileStages, RunFrames
 from pytest_ortbench.planning.warm_up_budget import warm_up_budget_s
 
 #: Overlapped frames at least, so that filling the stages does not count, and at most.
 _LEAST_OVERLAPPED, _MOST_OVERLAPPED = 30, 2000
 #: Share of a worker's time that overlapped frames get beside the others.
 _OVERLAPPED_SHARE = 0.5
+#: Seconds of frames, as long as they take otherwise, that a profiler of Python looks at; at most.
+_PROFILED_S, _MOST_PROFILED = 1.0, 200
 #: The part of the time left that is theirs, then.
 _OVERLAPPED_PART = _OVERLAPPED_SHARE / (1 + _OVERLAPPED_SHARE)
 
@@ -37,6 +40,7 @@ def measure(result: CaseResult, means: Means) -> Stages:
         return Stages(file=path.name, reason=refusal)
     deadline = time.monotonic() + case.sampling.timeout_s
     workers: list[StageWorker] = []
+    profiles: tuple[PythonProfile, ...] = ()
     ready: StagesReady | None = None
     reason, faulty = "", False
     try:
@@ -52,6 +56,7 @@ def measure(result: CaseResult, means: Means) -> Stages:
                 ready = worker.ask(LoadStages(path=str(path), budget_s=budget_s))
                 until = share.timed_until(ready.typical_ns, worker.opened.startup, first=False)
                 workers.append(_frames(worker, case, ready, until))
+        profiles = _profiled(case, path, means, deadline)
     except OSError as error:
         return Stages(file=path.name, reason=f"{path} can't be read: {error.strerror}", faulty=True)
     except WorkerError as error:
@@ -66,6 +71,7 @@ def measure(result: CaseResult, means: Means) -> Stages:
         frames=ready.frames if ready is not None else 0,
         # Where one crashed, what the others measured is not what was asked for.
         workers=() if reason else tuple(workers),
+        python=profiles,
         reason=reason,
         faulty=faulty,
     )
@@ -133,6 +139,23 @@ def _frames(worker: Worker, case: Case, ready: StagesReady, until: float) -> Sta
         overlapped=0 if overlapped is None else len(overlapped.frame_ns) - 1,
         overlapped_ns=0 if overlapped is None else overlapped.wall_ns,
     )
+
+
+def _profiled(case: Case, path: Path, means: Means, deadline: float) -> tuple[PythonProfile, ...]:
+    """What profilers of Python find, in a worker that times nothing."""
+    asked, found = case.sampling.python_profile, list[PythonProfile]()
+    if not asked:
+        return ()
+    try:
+        with closing(means.launcher.open(case, worker=0, deadline=deadline)) as worker:
+            ready = worker.ask(LoadStages(path=str(path), budget_s=warm_up_budget_s(case)))
+            count = min(_MOST_PROFILED, max(1, round(_PROFILED_S * 1e9 / ready.typical_ns)))
+            for profiler in asked:
+                found.append(worker.ask(ProfileStages(profiler=profiler, count=count)))
+    except WorkerError as error:
+        lost = f"{error.failure.kind}: {error}"
+        found += [PythonProfile(profiler=name, reason=lost) for name in asked[len(found) :]]
+    return tuple(found)
 
 
 def _as_block(block: FrameBlock, durations: tuple[int, ...]) -> Block:

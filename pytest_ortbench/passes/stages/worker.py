@@ -27,8 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
+from pytest_ortbench.core.python_profile import PythonProfile
+from pytest_ortbench.core.python_profilers import profiler_of
 from pytest_ortbench.passes.stages.facts import FrameBlock, StagesReady
-from pytest_ortbench.passes.stages.questions import LoadStages, RunFrames
+from pytest_ortbench.passes.stages.questions import LoadStages, ProfileStages, RunFrames
+from pytest_ortbench.schema.wire import from_plain
 from pytest_ortbench.worker.timing import median
 from pytest_ortbench.worker.user_code import call, failed, load_file, stage_error
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
@@ -71,12 +74,24 @@ def load_stages(question: LoadStages, measured: MeasuredCase) -> StagesReady:
 
 def run_frames(question: RunFrames, measured: MeasuredCase) -> FrameBlock:
     """Send frames through the stages that were loaded."""
+    stages = _loaded(measured)
+    count = question.count
+    return stages.overlapped(count) if question.overlapped else stages.sequential(count)
+
+
+def profile_stages(question: ProfileStages, measured: MeasuredCase) -> PythonProfile:
+    """Look at the stages that were loaded with one of Python's profilers."""
+    found = _loaded(measured).profiled(question.profiler, question.count)
+    told = {"profiler": question.profiler, "rounds": question.count, "reason": "", **found}
+    return from_plain(PythonProfile, told)
+
+
+def _loaded(measured: MeasuredCase) -> UserStages:
     measured.enter("stages")
     stages = measured.kept.get(_STAGES)
     if not isinstance(stages, UserStages):
         raise RuntimeError("no stages are loaded")
-    count = question.count
-    return stages.overlapped(count) if question.overlapped else stages.sequential(count)
+    return stages
 
 
 class UserStages:
@@ -244,6 +259,33 @@ class UserStages:
             wall_ns=ends[-1] - ends[0],
             cpu_ns=cpu_ns,
         )
+
+    def profiled(self, profiler: str, count: int) -> dict[str, Any]:
+        """Send frames through while one of Python's profilers looks, and return what it found.
+
+        Raises:
+            WorkerError: if a stage raises.
+        """
+        make, infer, finish = self.steps()
+        looking = profiler_of(profiler)
+        index, stage = 0, ""
+        # What the last frame has made is held until the profiler has looked.
+        held: tuple[object, ...] = ()
+        try:
+            looking.begin()
+            for index in range(count):
+                frame = self.frames[index % len(self.frames)]
+                stage = "preprocess"
+                feeds = make(frame)
+                stage = ""
+                values = infer(feeds)
+                stage = "postprocess"
+                held = (feeds, values, finish(values, frame))
+            found = looking.found()
+        except (Exception, SystemExit) as error:
+            raise self.explained(stage, index, error) from error
+        del held
+        return found
 
     def explained(self, stage: str, index: int, error: BaseException) -> BaseException:
         """An error of the user's code with its place; one of ONNX Runtime's as it is."""

@@ -9,9 +9,12 @@ import pytest
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.stages.planning import (
     StageFile,
     parse_stage_files,
+    read_profilers,
+    refuse_profile_of_nothing,
     refuse_unused_stages,
     with_stages,
 )
@@ -144,3 +147,39 @@ def test_a_file_that_defines_no_stage_is_refused(folder: Path, text: str) -> Non
 def test_a_file_that_may_define_a_stage_is_left_to_the_worker(folder: Path, text: str) -> None:
     (folder / "some.py").write_text(text)
     assert len(parse_stage_files(["some.py"], base=folder, place=PLACE)) == 1
+
+
+def test_profilers_are_those_of_python(tmp_path: Path) -> None:
+    def read(*texts: str) -> tuple[str, ...]:
+        place = "--ort-profile-python"
+        return read_profilers(OptionText(texts=texts, place=place, is_typed=True, base=tmp_path))
+
+    assert read("cprofile, tracemalloc", "cprofile") == ("cprofile", "tracemalloc")
+    for text in ("cProfile", "perf", "cprofile,"):
+        with pytest.raises(UsageError) as refused:
+            read(text)
+        assert refused.value.place == "--ort-profile-python"
+
+
+@pytest.mark.parametrize(
+    ("stages", "serve", "is_refused"),
+    [
+        ((), "", True),
+        ((), "reference", True),
+        ((), "/app.py:app", False),
+        ((StageFile(path="/a.py"),), "", False),
+    ],
+)
+def test_a_profile_needs_code_of_the_users(
+    stages: tuple[StageFile, ...], serve: str, is_refused: bool
+) -> None:
+    def refuse(value: tuple[str, ...]) -> None:
+        refuse_profile_of_nothing(value=value, place=PLACE, stages=stages, serve=serve)
+
+    refuse(())
+    if not is_refused:
+        refuse(("cprofile",))
+        return
+    with pytest.raises(UsageError) as refused:
+        refuse(("cprofile",))
+    assert refused.value.place == PLACE
