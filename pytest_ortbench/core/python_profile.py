@@ -38,7 +38,7 @@ class LineMemory:
         file: Its file, the last parts of the path.
         line: Its number.
         held_bytes: Memory of it, more than before the first round.
-        blocks: Allocations that it consists of, likewise; below zero where some were given back.
+        blocks: Allocations that it consists of, likewise.
     """
 
     file: str

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 #: Functions and lines that are kept.
-_MOST_ROWS = 15
+_MOST_ROWS = 20
 #: Parts of a path that are kept, and characters of it and of a name.
 _PARTS, _LONGEST_TEXT = 3, 120
 
@@ -80,7 +80,7 @@ class MemoryProfile:
                 "file": _end_of(change.traceback[0].filename),
                 "line": change.traceback[0].lineno,
                 "held_bytes": change.size_diff,
-                "blocks": change.count_diff,
+                "blocks": max(0, change.count_diff),
             }
             for change in largest
             if change.size_diff > 0

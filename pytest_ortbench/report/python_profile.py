@@ -48,12 +48,12 @@ def _table(profile: PythonProfile, of_what: str, round_name: str) -> PassTable:
 
 def _functions(profile: PythonProfile) -> tuple[tuple[str, ...], ...]:
     def each(ns: int) -> str:
-        return format_amount(ns * 1e-9 / profile.rounds, "s")
+        return format_amount(ns * 1e-9 / max(1, profile.rounds), "s")
 
     return tuple(
         (
             one_line(f"{function.file}:{function.line} {function.name}".removeprefix(":0 ")),
-            significant(function.calls / profile.rounds),
+            significant(function.calls / max(1, profile.rounds)),
             each(function.own_ns),
             each(function.whole_ns),
         )
