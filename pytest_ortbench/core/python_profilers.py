@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import cProfile
 import gc
-import pstats
 import tracemalloc
 from pathlib import PurePath
+from types import CodeType
 from typing import Any
 
 #: Functions and lines that are kept.
@@ -32,19 +32,18 @@ class CallProfile:
     def found(self) -> dict[str, Any]:
         """Stop, and return the functions with the most time of their own."""
         self._profile.disable()
-        rows = pstats.Stats(self._profile).stats.items()  # type: ignore[attr-defined]
-        others = [row for row in rows if row[0][0] != _HERE]
-        slowest = sorted(others, key=lambda row: -row[1][2])[:_MOST_ROWS]
+        entries = [entry for entry in self._profile.getstats() if _file_of(entry.code) != _HERE]
+        slowest = sorted(entries, key=lambda entry: -entry.inlinetime)[:_MOST_ROWS]
         functions = [
             {
-                "file": "" if file == "~" else _end_of(file),
-                "line": line,
-                "name": name[:_LONGEST_TEXT],
-                "calls": calls,
-                "own_ns": round(own_s * 1e9),
-                "whole_ns": round(whole_s * 1e9),
+                "file": _end_of(_file_of(entry.code)),
+                "line": 0 if isinstance(entry.code, str) else entry.code.co_firstlineno,
+                "name": _name_of(entry.code)[:_LONGEST_TEXT],
+                "calls": entry.callcount,
+                "own_ns": round(entry.inlinetime * 1e9),
+                "whole_ns": round(entry.totaltime * 1e9),
             }
-            for (file, line, name), (_, calls, own_s, whole_s, _) in slowest
+            for entry in slowest
         ]
         return {"functions": functions, "lines": [], "peak_bytes": 0}
 
@@ -95,6 +94,15 @@ _HERE = CallProfile.begin.__code__.co_filename
 def profiler_of(name: str) -> CallProfile | MemoryProfile:
     """Return what looks, by the name of its module."""
     return CallProfile() if name == "cprofile" else MemoryProfile()
+
+
+def _file_of(code: CodeType | str) -> str:
+    """The file of a function; empty for one of Python itself, which has a text for its code."""
+    return "" if isinstance(code, str) else code.co_filename
+
+
+def _name_of(code: CodeType | str) -> str:
+    return code if isinstance(code, str) else code.co_name
 
 
 def _end_of(path: str) -> str:

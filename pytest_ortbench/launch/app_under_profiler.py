@@ -70,7 +70,7 @@ def main() -> None:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     module = ModuleType(_NAME)
-    module.app = ProfiledApp(  # type: ignore[attr-defined]
+    vars(module)["app"] = ProfiledApp(
         app, loaded.profiler_of(name), Path(found), warm_up=int(warm_up), rounds=int(rounds)
     )
     sys.modules[_NAME] = module

@@ -181,6 +181,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-load-official": "bool",
         "--ort-load-logs": "string",
         "--ort-profile": "bool",
+        "--ort-profile-python": "args",
         "--ort-limits": "linelist",
         "--ort-against": "string",
         "--ort-baseline": "string",
