@@ -42,9 +42,11 @@ from typing import Any
 
 from paired_cases import bench
 
-from pytest_ortbench.analysis.between_processes import BETWEEN_RATIOS, BETWEEN_RUNS, over_runs
+from pytest_ortbench.analysis.between_processes import BETWEEN_RUNS, over_runs
 from pytest_ortbench.analysis.history import change_points
 from pytest_ortbench.analysis.relative_latency import (
+    LOWS,
+    WEIGHTS,
     RelativeLatency,
     memory_weight,
     ratios_by_weight,
@@ -273,10 +275,10 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
             continue
         for name, estimate in ESTIMATES.items():
             lines.append(f"  {name:24}{differences(list(map(estimate, kept)))}")
-        known = [trial.relative for run in kept if (trial := stored_trial(run)).relative]
+        known = [ratio for run in kept if (ratio := stored_trial(run).relative) is not None]
         lines.append(f"  {'the same, weighed':24}{weighed_differences(known)}")
         lines.append(f"  {'interval of p50':24}{covered(map(p50_of, kept))}")
-        relative = [ratio_of(run) for run in kept if not isinstance(run["relative"], str)]
+        relative = [(ratio.value, ratio.low, ratio.high) for ratio in known]
         lines.append(f"  {'interval of the ratio':24}{covered(relative)}")
     return "\n".join(lines)
 
@@ -284,11 +286,6 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
 def p50_of(run: Run) -> Sequence[float]:
     """Return p50 with its interval."""
     return _over_runs(run, run["p50_ns"], BETWEEN_RUNS)
-
-
-def ratio_of(run: Run) -> Sequence[float]:
-    """Return the ratio with its interval."""
-    return _over_runs(run, run["relative"][:3], BETWEEN_RATIOS)
 
 
 def _over_runs(run: Run, number: Sequence[float], between_runs: float) -> Sequence[float]:
@@ -356,9 +353,16 @@ def stored_trial(run: Run) -> StoredTrial:
         return replace(trial, cause=run["status"])
     if isinstance(run["relative"], str):
         return replace(trial, cause=run["relative"])
-    value, low, high, estimator, weight = run["relative"]
+    seen, low, high, estimator, *weights = run["relative"]
     launches = run["launches"]
-    by_weight = ratios_by_weight(list(map(turns_of, launches)), estimator)
+    weight = weights[0] if weights else None
+    by_weight = ratios_by_weight(list(map(turns_of, launches)))
+    if weight is None:
+        ratios = tuple(run.get("ratios") or map(OF_LAUNCHES[estimator], launches))
+    else:
+        # As it is made today, whatever made the one that is stored.
+        ratios, estimator = by_weight[WEIGHTS.index(weight)], LOWS
+    value = median(ratios)
     identity = launches[0]["yardstick"].split()
     name, digest, library, version, kernels, threads, _ = identity
     cpus = [median(launch["cpus"][side] for launch in launches) for side in (0, 1)]
@@ -374,10 +378,10 @@ def stored_trial(run: Run) -> StoredTrial:
                 threads=int(threads),
             ),
             estimator=estimator,
-            ratios=tuple(run["ratios"]),
+            ratios=ratios,
             value=value,
-            low=low,
-            high=high,
+            low=value / seen * low,
+            high=value / seen * high,
             best_s=None,
             model_cpus=cpus[0],
             yardstick_cpus=cpus[1],
@@ -391,7 +395,7 @@ def stored_trial(run: Run) -> StoredTrial:
 def turns_of(launch: Run) -> YardstickTurns:
     """Return the rounds of a process as a run document holds them."""
     return YardstickTurns(
-        best_handover_ns=launch["best_handover_ns"],
+        best_handover_ns=launch.get("best_handover_ns"),
         **{name: tuple(launch[name]) for name in _OF_ROUNDS if name in launch},
     )
 
@@ -464,7 +468,7 @@ ESTIMATES: dict[str, Callable[[Run], float | None]] = {
     "ratio of floors": lambda run: of_launches(run, ratio_of_floors),
     "ratio of lows": lambda run: of_launches(run, ratio_of_lows),
     "latency_relative": lambda run: (
-        None if isinstance(run["relative"], str) else float(run["relative"][0])
+        None if (relative := stored_trial(run).relative) is None else relative.value
     ),
 }
 

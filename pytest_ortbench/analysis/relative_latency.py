@@ -1,10 +1,9 @@
 """The latency of a model as a multiple of a yardstick's, which a shared machine slows down alike.
 
-A worker gives one ratio. On one CPU it is the median of the ratios of its rounds. A model on
-several CPUs is disturbed in many rounds, so there it is that of the floors: the 5th percentiles of
-the fastest inference and of the fastest unit of each block. Rounds in which the CPUs were far apart
-(:mod:`pytest_ortbench.analysis.far_cpus`) are left out. ``docs/concepts/yardstick.md`` has what
-both are worth.
+A worker gives one ratio, that of the lows: the 5th percentiles of the fastest inference and of the
+fastest unit of each block, since few whole blocks meet nothing in a slow state of a machine. Rounds
+in which the CPUs were far apart (:mod:`pytest_ortbench.analysis.far_cpus`) are left out.
+``docs/concepts/yardstick.md`` has what it is worth.
 
 A unit of the yardstick is a product and a pass over memory. A slow state of a machine slows passes
 down more than products, and each model has its own share of both. So a ratio is to a product and so
@@ -53,8 +52,8 @@ LONG_NS = 2_000_000
 #: differ for it than with the usual number: the mean square of neighbours, as a share.
 FEWEST_RUNS, LESS = 6, 0.8
 
-#: A model that keeps no more CPUs busy than this runs on one, all else taken together.
-_ONE_CPU = 1.2
+#: What a ratio is made of. Older runs of a self-test have others.
+LOWS = "lows"
 
 #: By how much the CPUs that a side kept busy may differ between two runs that compare.
 _SAME_CPUS = 0.10
@@ -66,7 +65,7 @@ class RelativeLatency:
 
     Attributes:
         yardstick: What took turns with the model.
-        estimator: ``blocks`` or ``lows``: what a ratio is made of.
+        estimator: What a ratio is made of: :data:`LOWS`.
         ratios: Inference ÷ a product and so many passes over memory, one a worker.
         weight: How many passes these are; ``None`` where a unit of the yardstick has one part.
         by_weight: The ratios for each of :data:`WEIGHTS`; empty where there is no weight.
@@ -154,9 +153,8 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
             return NoRelativeLatency(cause=cause, reason=reason)
     workers = near
     model_cpus = _middle([turns.model_cpus for turns in workers])
-    estimator = _estimator(yardstick, model_cpus)
     weight = _usual_weight(workers)
-    own = [OfProcess.alone(_ratio(turns, estimator, weight)) for turns in workers]
+    own = [OfProcess.alone(_ratio(turns, weight)) for turns in workers]
     samples = [measurement.samples for measurement in result.measurements]
     low, high = over_processes(own, between_runs=between_runs(samples, BETWEEN_RATIOS))
     best = [
@@ -166,7 +164,7 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
     ]
     return RelativeLatency(
         yardstick=yardstick,
-        estimator=estimator,
+        estimator=LOWS,
         ratios=tuple(ratio.value for ratio in own),
         value=median(ratio.value for ratio in own),
         low=low,
@@ -176,18 +174,16 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
         yardstick_cpus=_middle([turns.yardstick_cpus for turns in workers]),
         handover_s=_handover_s(workers),
         weight=weight,
-        by_weight=ratios_by_weight(workers, estimator),
+        by_weight=ratios_by_weight(workers),
     )
 
 
-def ratios_by_weight(
-    workers: Sequence[YardstickTurns], estimator: str
-) -> tuple[tuple[float, ...], ...]:
+def ratios_by_weight(workers: Sequence[YardstickTurns]) -> tuple[tuple[float, ...], ...]:
     """Return the ratios of workers for each of :data:`WEIGHTS`; none where units have one part."""
     if _usual_weight(workers) is None:
         return ()
     near = _near(workers)
-    return tuple(tuple(_ratio(turns, estimator, weight) for turns in near) for weight in WEIGHTS)
+    return tuple(tuple(_ratio(turns, weight) for turns in near) for weight in WEIGHTS)
 
 
 def memory_weight(runs: Sequence[RelativeLatency]) -> float | None:
@@ -291,11 +287,6 @@ def _absence(turns: YardstickTurns | None) -> str:
     return f"no yardstick: {ABSENCES[turns.absence]}{more}"
 
 
-def _estimator(yardstick: Yardstick, model_cpus: float | None) -> str:
-    alone = yardstick.threads == 1 and model_cpus is not None and model_cpus <= _ONE_CPU
-    return "blocks" if alone else "lows"
-
-
 def _usual_weight(workers: Sequence[YardstickTurns]) -> float | None:
     """How many passes stand beside a product by themselves; ``None`` where units have one part."""
     if not all(turns.memory_mean_ns for turns in workers):
@@ -305,13 +296,10 @@ def _usual_weight(workers: Sequence[YardstickTurns]) -> float | None:
     return USUAL_WEIGHTS[typical_ns >= LONG_NS and not several]
 
 
-def _ratio(turns: YardstickTurns, estimator: str, weight: float | None) -> float:
+def _ratio(turns: YardstickTurns, weight: float | None) -> float:
     """The ratio of a worker. How far off it is within the worker is not known."""
-    if estimator == "lows":
-        units = _weighed(turns.yardstick_low_ns, turns.memory_low_ns, weight)
-        return _floor(turns.model_low_ns) / _floor(units)
-    units = _weighed(turns.yardstick_mean_ns, turns.memory_mean_ns, weight)
-    return median(model / unit for model, unit in zip(turns.model_mean_ns, units, strict=True))
+    units = _weighed(turns.yardstick_low_ns, turns.memory_low_ns, weight)
+    return _floor(turns.model_low_ns) / _floor(units)
 
 
 def _weighed(

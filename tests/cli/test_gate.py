@@ -290,7 +290,7 @@ def test_two_stored_runs_are_told_by_what_runs_of_their_machine_differ_by(
 
     def known(stored_on):
         asked.append(stored_on.stable)
-        return {"blocks": RunSpread(deviation=0.1, degrees=20)}
+        return {"lows": RunSpread(deviation=0.3, degrees=20)}
 
     ids = [run.run_id for run in runs]
     before = tool("gate", *ids).out

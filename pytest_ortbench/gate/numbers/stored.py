@@ -63,6 +63,7 @@ from pytest_ortbench.gate.numbers.stored_differences import (
 from pytest_ortbench.gate.numbers.stored_relative import (
     STORED_MARGIN,
     RunSpread,
+    blurs_ratios,
     relative_contrast,
 )
 from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
@@ -70,9 +71,6 @@ from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 #: What an interpreter has in its heap before a session decides how much a session adds to it: the
 #: same packages in another environment differ by a third.
 _OF_INTERPRETERS = ("peak_rss", "process_peak_rss", "session_rss")
-
-#: Flags of times that say nothing against their ratio to a yardstick.
-_OF_TIMES_ALONE = ("FAR-CPUS",)
 
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"
@@ -353,6 +351,8 @@ def _as_comparable(earlier: CaseResult, before: CaseResult) -> RelativeLatency |
         return None
     if workload_difference(earlier.case, before.case) or device_difference(earlier, before):
         return None
+    if blurs_ratios(flag.name for flag in earlier.flags):
+        return None
     turns = _taken_in_turns(earlier, before)
     return None if isinstance(turns, Hindrance) else turns[0]
 
@@ -378,13 +378,10 @@ def _by_yardstick(result: GateResult, before: MetricSide, after: MetricSide) -> 
     """Let the ratio to the yardstick decide, unless a flag says that it is not to be trusted."""
     (contrast,) = result.contrasts
     result = replace(result, decided_by=contrast.statistic)
-    names = [
-        flag.name
-        for flag in _blurring(before.result) + _blurring(after.result)
-        if flag.name not in _OF_TIMES_ALONE
-    ]
+    flags = (*before.result.flags, *after.result.flags)
+    names = blurs_ratios(flag.name for flag in flags)
     if names:
-        reason = f"flagged {', '.join(dict.fromkeys(names))}"
+        reason = f"flagged {', '.join(names)}"
         return replace(result, verdict="inconclusive", cause="flags", reason=reason)
     cause = reason = ""
     if contrast.verdict == "inconclusive":

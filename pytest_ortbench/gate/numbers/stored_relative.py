@@ -17,11 +17,17 @@ never less than :data:`MOST_TOLERATED`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
 
-from pytest_ortbench.analysis.relative_latency import RelativeLatency, memory_weight, weighed
+from pytest_ortbench.analysis.relative_latency import (
+    LOWS,
+    RelativeLatency,
+    memory_weight,
+    weighed,
+)
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import ContrastVerdict
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
@@ -48,8 +54,8 @@ class RunSpread:
 
 #: Standard deviation of the logarithm of one run's ratio of three launches, between runs of the
 #: same code in a calm hour, by what the ratio is made of; ``docs/concepts/yardstick.md`` has more.
-#: ``floors`` are of trials by older versions.
-SPREAD = {"blocks": 0.010, "lows": 0.028, "floors": 0.010}
+#: ``blocks`` and ``floors`` are of trials by older versions.
+SPREAD = {LOWS: 0.028, "blocks": 0.010, "floors": 0.010}
 
 #: What the spread above counts for beside the runs at hand, in degrees of freedom.
 PRIOR = 10
@@ -70,6 +76,23 @@ _SAME_PERCENT = 85
 MOST_TOLERATED = 0.20
 
 STATISTIC = "relative"
+
+
+#: Flags of times that say nothing against their ratio to a yardstick; and flags that otherwise only
+#: note something, with which ratios were seen to be off.
+_OF_TIMES_ALONE = ("FAR-CPUS",)
+_OF_RATIOS = ("BIMODAL", "DRIFT", "SPREAD")
+
+
+def blurs_ratios(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some flags' names for which there is no verdict on a ratio."""
+    return tuple(
+        name
+        for name in dict.fromkeys(flags)
+        if name in FLAGS
+        and name not in _OF_TIMES_ALONE
+        and (name in _OF_RATIOS or FLAGS[name].severity in ("bars", "blurs"))
+    )
 
 
 def relative_contrast(

@@ -17,6 +17,7 @@ from statistics import fmean, median
 
 from pytest_ortbench.analysis.order import proportion_interval
 from pytest_ortbench.analysis.relative_latency import (
+    LOWS,
     NoRelativeLatency,
     RelativeLatency,
     memory_weight,
@@ -29,6 +30,7 @@ from pytest_ortbench.gate.numbers.stored_relative import (
     SPREAD,
     STORED_MARGIN,
     RunSpread,
+    blurs_ratios,
     relative_contrast,
 )
 
@@ -42,7 +44,7 @@ MOST_RUNS = 10
 #: comparisons of equal code at least, so large a share of false alarms at most; and so large a
 #: slowdown found in so large a share, and never called the same.
 LEAST_JUDGED, MOST_FALSE, LEAST_FOUND = 100, 1 / 200, 0.9
-FOUND = {"blocks": 0.10, "lows": 0.20, "floors": 0.10}
+FOUND = {LOWS: 0.20, "blocks": 0.10, "floors": 0.10}
 
 #: Fewer degrees of freedom say less than what is known of machines in general.
 FEWEST_DEGREES = 10
@@ -94,6 +96,11 @@ class StoredTrial:
             raise ValueError("a ratio is a number above 0")
         if ratio.estimator not in SPREAD:
             raise ValueError(f"{ratio.estimator!r} is none of {', '.join(SPREAD)}")
+
+    @property
+    def blurring(self) -> tuple[str, ...]:
+        """Names of the flags for which a gate has no verdict on a ratio, and takes none by it."""
+        return blurs_ratios(self.flags)
 
     @property
     def case(self) -> tuple[str, int]:
@@ -154,12 +161,13 @@ def trial_of(result: CaseResult, *, load: float, at: str, version: str) -> Store
 def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
     """Return by how much runs of the same code differ here, by what their ratio is made of.
 
-    All cases are pooled. An estimator of which too few runs are known is left out.
+    All cases are pooled, but for runs whose flags leave a gate without a verdict. What too few runs
+    have is left out.
     """
     runs: dict[tuple[str, str, int, str], list[RelativeLatency]] = {}
     for trial in trials:
         ratio = trial.relative
-        if ratio is not None:
+        if ratio is not None and not trial.blurring:
             group = (ratio.estimator, *trial.case, ratio.yardstick.identity)
             runs.setdefault(group, []).append(ratio)
     values = {group: _logarithms(of_case) for group, of_case in runs.items()}
@@ -285,6 +293,8 @@ def verdict_on(
     now = trials[index].relative
     if now is None:
         return "incomparable"
+    if trials[index].blurring:
+        return "inconclusive"
     others = sorted(
         (number for number in range(len(trials)) if number != index),
         key=lambda number: abs(number - index),
@@ -297,6 +307,7 @@ def verdict_on(
         for ratio in [trials[number].relative]
         if trials[number].case == trials[index].case
         and ratio is not None
+        and not trials[number].blurring
         and mismatch(ratio, now) is None
     ][:MOST_RUNS]
     if not nearest:

@@ -90,6 +90,19 @@ def test_a_state_that_the_machine_was_seen_in_is_no_slowdown() -> None:
     assert run_spreads(states)["blocks"].largest == pytest.approx(math.log(9 / 6.03), abs=0.01)
 
 
+@pytest.mark.parametrize("flag", ["DRIFT", "UNSTEADY"])
+def test_runs_whose_flags_leave_no_verdict_get_none_and_serve_nobody(flag: str) -> None:
+    flagged = dataclasses.replace(trial(60.0), flags=(flag,))
+    trials = [*(trial(6.0 + 0.001 * index) for index in range(12)), flagged, trial(6.0)]
+    assert verdict_on(12, trials, {}, slowdown=0.2, way=Way.EARLIER) == "inconclusive"
+    assert run_spreads(trials)["blocks"].largest < 0.01
+    assert (
+        verdict_on(2, [trials[0], flagged, trials[1]], {}, slowdown=0.0, way=Way.EARLIER) == "same"
+    )
+    noted = [dataclasses.replace(run, flags=("FAR-CPUS",)) for run in trials[:2]]
+    assert verdict_on(1, noted, {}, slowdown=0.0, way=Way.EARLIER) == "same"
+
+
 def test_runs_without_a_ratio_are_incomparable_and_serve_nobody() -> None:
     trials = [trial(6.0), trial(None), trial(6.0)]
     assert tally_of(trials, Way.NEAREST, 0.0).verdicts["incomparable"] == 1
