@@ -49,6 +49,7 @@ from pytest_ortbench.analysis.relative_latency import (
     WEIGHTS,
     RelativeLatency,
     memory_weight,
+    mismatch,
     ratios_by_weight,
     relative_latency,
     weighed,
@@ -277,6 +278,9 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
             lines.append(f"  {name:24}{differences(list(map(estimate, kept)))}")
         known = [ratio for run in kept if (ratio := stored_trial(run).relative) is not None]
         lines.append(f"  {'the same, weighed':24}{weighed_differences(known)}")
+        alike = [pair for pair in itertools.combinations(known, 2) if mismatch(*pair) is None]
+        values = [(before.value, after.value) for before, after in alike]
+        lines.append(f"  {'where runs compare':24}{differences_of(values)} ({len(alike)} pairs)")
         lines.append(f"  {'interval of p50':24}{covered(map(p50_of, kept))}")
         relative = [(ratio.value, ratio.low, ratio.high) for ratio in known]
         lines.append(f"  {'interval of the ratio':24}{covered(relative)}")
@@ -386,10 +390,18 @@ def stored_trial(run: Run) -> StoredTrial:
             model_cpus=cpus[0],
             yardstick_cpus=cpus[1],
             handover_s=run.get("handover_s"),
+            memory_s=memory_of(launches),
             weight=weight,
             by_weight=by_weight,
         ),
     )
+
+
+def memory_of(launches: Sequence[Run]) -> float | None:
+    """Return what a pass over memory took, in seconds; ``None`` of trials by older versions."""
+    if not all("memory_mean_ns" in launch for launch in launches):
+        return None
+    return median(median(launch["memory_mean_ns"]) for launch in launches) * 1e-9
 
 
 def turns_of(launch: Run) -> YardstickTurns:

@@ -55,6 +55,10 @@ FEWEST_RUNS, LESS = 6, 0.8
 #: What a ratio is made of. Older runs of a self-test have others.
 LOWS = "lows"
 
+#: By how much a pass over memory may differ between two runs that compare. Where a machine's memory
+#: or its last cache is slower by more, models are by what their data happen to need of it.
+_SAME_MEMORY = 0.15
+
 #: By how much the CPUs that a side kept busy may differ between two runs that compare.
 _SAME_CPUS = 0.10
 
@@ -78,6 +82,8 @@ class RelativeLatency:
         yardstick_cpus: Likewise of the yardstick.
         handover_s: What a value took from one CPU to another and back, the median of the rounds
             that count; ``None`` if unknown.
+        memory_s: What a pass over memory took, the median of the workers' medians, which tells
+            states of a machine apart; ``None`` where a unit of the yardstick has one part.
     """
 
     yardstick: Yardstick
@@ -90,6 +96,7 @@ class RelativeLatency:
     model_cpus: float | None
     yardstick_cpus: float | None
     handover_s: float | None = None
+    memory_s: float | None = None
     weight: float | None = None
     by_weight: tuple[tuple[float, ...], ...] = ()
 
@@ -115,7 +122,7 @@ class Mismatch:
 
     Attributes:
         field: Its name: ``yardstick``, ``estimator``, ``model_cpus``, ``yardstick_cpus``,
-            ``handover``.
+            ``handover``, ``memory``.
         before: What the earlier one has.
         after: What the later one has.
     """
@@ -173,6 +180,7 @@ def relative_latency(result: CaseResult) -> RelativeLatency | NoRelativeLatency:
         model_cpus=model_cpus,
         yardstick_cpus=_middle([turns.yardstick_cpus for turns in workers]),
         handover_s=_handover_s(workers),
+        memory_s=_memory_s(workers),
         weight=weight,
         by_weight=ratios_by_weight(workers),
     )
@@ -252,6 +260,10 @@ def mismatch(before: RelativeLatency, after: RelativeLatency) -> Mismatch | None
     if len(ways) == 2 and max(ways) > FAR * min(ways):
         old_text, new_text = (f"{1e9 * way:.0f} ns" for way in ways)
         return Mismatch(field="handover", before=old_text, after=new_text)
+    passes = [took for took in (before.memory_s, after.memory_s) if took is not None]
+    if len(passes) == 2 and max(passes) > (1 + _SAME_MEMORY) * min(passes):
+        old_text, new_text = (f"{1e6 * took:.0f} µs" for took in passes)
+        return Mismatch(field="memory", before=old_text, after=new_text)
     return None
 
 
@@ -277,6 +289,12 @@ def _only(turns: YardstickTurns, kept: Sequence[bool]) -> YardstickTurns:
 def _handover_s(workers: Sequence[YardstickTurns]) -> float | None:
     known = [took for turns in workers for took in turns.handover_ns if took is not None]
     return median(known) * 1e-9 if known else None
+
+
+def _memory_s(workers: Sequence[YardstickTurns]) -> float | None:
+    if not all(turns.memory_mean_ns for turns in workers):
+        return None
+    return median(median(turns.memory_mean_ns) for turns in workers) * 1e-9
 
 
 def _absence(turns: YardstickTurns | None) -> str:

@@ -221,6 +221,15 @@ def test_a_step_in_the_code_is_not_taken_for_a_state_of_the_machine() -> None:
     assert values == pytest.approx([6.0] * 4 + [6.6] * 4, rel=0.01)
 
 
+def test_runs_in_states_with_another_memory_do_not_compare() -> None:
+    fast, slow = (in_state(state, passes=1.0) for state in (0, 1))
+    assert (fast.memory_s, slow.memory_s) == pytest.approx((260e-6, 350e-6))
+    difference = mismatch(fast, slow)
+    assert difference == Mismatch(field="memory", before="260 µs", after="350 µs")
+    assert mismatch(fast, replace(slow, memory_s=295e-6)) is None
+    assert mismatch(fast, replace(slow, memory_s=None)) is None
+
+
 def test_few_runs_and_runs_in_one_state_say_nothing_of_passes() -> None:
     two_states = [in_state(state, passes=2.5) for state in (0, 1) * (FEWEST_RUNS // 2)]
     assert memory_weight(two_states[1:]) == two_states[1].weight

@@ -47,7 +47,7 @@ def machine_shares(matrix: Matrix) -> list[MachineShare]:
             own = _against_yardstick(cell)
             if index == matrix.baseline or cell.ratio is None or base is None or own is None:
                 continue
-            if mismatch(_without_kernels(base), _without_kernels(own)) is not None:
+            if mismatch(_of_any_machine(base), _of_any_machine(own)) is not None:
                 continue
             own = weighed(own, base.weight)
             value = own.value / base.value
@@ -68,6 +68,7 @@ def _against_yardstick(cell: Cell) -> RelativeLatency | None:
     return None if cell.case is None else cell.case.relative
 
 
-def _without_kernels(relative: RelativeLatency) -> RelativeLatency:
-    """Other kernels are part of another machine."""
-    return replace(relative, yardstick=replace(relative.yardstick, kernels=""))
+def _of_any_machine(relative: RelativeLatency) -> RelativeLatency:
+    """Other kernels and another memory are part of another machine."""
+    yardstick = replace(relative.yardstick, kernels="")
+    return replace(relative, yardstick=yardstick, memory_s=None)

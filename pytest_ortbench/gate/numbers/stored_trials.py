@@ -170,17 +170,16 @@ def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
         if ratio is not None and not trial.blurring:
             group = (ratio.estimator, *trial.case, ratio.yardstick.identity)
             runs.setdefault(group, []).append(ratio)
-    values = {group: _logarithms(of_case) for group, of_case in runs.items()}
     squares: dict[str, float] = {}
     degrees: Counter[str] = Counter()
     largest: dict[str, float] = {}
-    for (name, *_), of_case in values.items():
-        if len(of_case) > 1:
-            middle = fmean(of_case)
-            apart = sum((value - middle) ** 2 for value in of_case)
-            squares[name] = squares.get(name, 0.0) + apart
-            degrees[name] += len(of_case) - 1
-            largest[name] = max(largest.get(name, 0.0), _farthest(of_case))
+    for (name, *_), of_case in runs.items():
+        apart = _apart(of_case)
+        if len(apart) > 1:
+            variance = fmean(way.square for way in apart)
+            squares[name] = squares.get(name, 0.0) + (len(apart) - 1) * variance
+            degrees[name] += len(apart) - 1
+            largest[name] = max([largest.get(name, 0.0), *(way.above for way in apart)])
     return {
         name: RunSpread(
             deviation=math.sqrt(squares[name] / degrees[name]),
@@ -192,9 +191,35 @@ def run_spreads(trials: Iterable[StoredTrial]) -> dict[str, RunSpread]:
     }
 
 
-def _logarithms(runs: Sequence[RelativeLatency]) -> list[float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Apart:
+    """How far one run is from others of its case.
+
+    Attributes:
+        square: Of its distance to their mean, as the variance of one run that it stands for.
+        above: How far it is above their middle.
+    """
+
+    square: float
+    above: float
+
+
+def _apart(runs: Sequence[RelativeLatency]) -> list[_Apart]:
+    """Return how far each run is from those that compare with it, on a scale of logarithms."""
     weight = memory_weight(runs)
-    return [math.log(weighed(run, weight).value) for run in runs]
+    scaled = [(run, math.log(weighed(run, weight).value)) for run in runs]
+    ways = []
+    for index, (run, value) in enumerate(scaled):
+        others = [
+            other_value
+            for number, (other, other_value) in enumerate(scaled)
+            if number != index and mismatch(other, run) is None
+        ]
+        if others:
+            distance = value - fmean(others)
+            square = distance**2 / (1 + 1 / len(others))
+            ways.append(_Apart(square=square, above=value - median(others)))
+    return ways
 
 
 def spreads_of(trials: Sequence[StoredTrial]) -> dict[str, RunSpread]:
@@ -331,9 +356,3 @@ def made_slower(ratio: RelativeLatency, slowdown: float) -> RelativeLatency:
             tuple(factor * of_launch for of_launch in of_weight) for of_weight in ratio.by_weight
         ),
     )
-
-
-def _farthest(logarithms: Sequence[float]) -> float:
-    """How far the one farthest above the middle of the others is from it."""
-    ordered = sorted(logarithms)
-    return ordered[-1] - median(ordered[:-1])
