@@ -105,8 +105,8 @@ def _turns(turns: YardstickTurns) -> Iterator[Broken]:
         parts = getattr(turns, name)
         if parts and len(parts) != kept:
             yield name, f"must hold {kept} entries, one a round as model_mean_ns, or none"
-        if any(part > of_unit for part, of_unit in zip(parts, whole, strict=False)):
-            yield name, "must not be above the time of the whole unit"
+        if any(part >= of_unit for part, of_unit in zip(parts, whole, strict=False)):
+            yield name, "must be below the time of the whole unit"
     if bool(turns.memory_mean_ns) != bool(turns.memory_low_ns):
         yield "memory_low_ns", "must hold entries exactly where memory_mean_ns does"
     if turns.handover_ns and len(turns.handover_ns) != kept:

@@ -321,7 +321,7 @@ def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
         return bits_in(product)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - engines of other packages raise whatever they like
+    except Exception:  # noqa: BLE001 - native errors have no common base; the bits stay unknown
         return None
     finally:
         engine.close()

@@ -22,9 +22,17 @@ from pytest_ortbench.analysis.relative_latency import (
     weighed,
 )
 from pytest_ortbench.analysis.summary import summarise
+from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
-from tests.results_factory import make_result, make_turns, make_turns_in_state, make_yardstick
+from pytest_ortbench.schema.document import decode_run, encode_run
+from tests.results_factory import (
+    make_result,
+    make_run,
+    make_turns,
+    make_turns_in_state,
+    make_yardstick,
+)
 
 TWO = make_yardstick("parallel", threads=2)
 
@@ -228,6 +236,17 @@ def test_runs_in_states_with_another_memory_do_not_compare() -> None:
     assert difference == Mismatch(field="memory", before="260 µs", after="350 µs")
     assert mismatch(fast, replace(slow, memory_s=295e-6)) is None
     assert mismatch(fast, replace(slow, memory_s=None)) is None
+
+
+def test_a_document_whose_product_takes_no_time_is_refused() -> None:
+    """Nothing has a ratio to it."""
+    turns = make_turns_in_state(0, passes=1.0)
+    assert decode_run(
+        encode_run(make_run([make_result(turns=[turns] * 3, workers=3)])), "run.json"
+    ).cases
+    still = replace(turns, memory_low_ns=turns.yardstick_low_ns)
+    with pytest.raises(DocumentError, match="memory_low_ns"):
+        decode_run(encode_run(make_run([make_result(turns=[still] * 3, workers=3)])), "run.json")
 
 
 def test_few_runs_and_runs_in_one_state_say_nothing_of_passes() -> None:

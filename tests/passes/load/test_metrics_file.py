@@ -49,7 +49,7 @@ def scrape(
     return "\n".join(lines) + "\n"
 
 
-def answer(series: Sequence[Mapping[str, object]], kind: str = "vector") -> str:
+def answer(series: Sequence[object], kind: str = "vector") -> str:
     return json.dumps({"status": "success", "data": {"resultType": kind, "result": series}})
 
 
@@ -171,7 +171,7 @@ def test_a_query_over_a_range_gives_what_lies_in_it(read) -> None:
     "found",
     [
         answer([{"metric": {}, "value": [1700000000.1, "12.5"]}]),
-        answer([1700000000.1, "12.5"], "scalar"),  # type: ignore[list-item]  # as Prometheus has it
+        answer([1700000000.1, "12.5"], "scalar"),
         answer([{"metric": {"job": "det"}, "value": [1700000000, "12.5"]}]),
     ],
 )
@@ -387,8 +387,9 @@ def test_the_origin_is_announced(tmp_path: Path) -> None:
     (tmp_path / "m.prom").write_text(scrape())
     loads = read_loads(written("offline,from:m.prom", tmp_path))
     lines = announcements(load=loads, load_official=False)
-    digest = parse_load(loads[1], place="").origin.digest  # type: ignore[union-attr]  # it has one
-    assert [line for line in lines if f"SHA-256 {digest}" in line] == [lines[-1]]
+    origin = parse_load(loads[1], place="").origin
+    assert origin is not None
+    assert [line for line in lines if f"SHA-256 {origin.digest}" in line] == [lines[-1]]
     assert len(lines) == 3
 
 
