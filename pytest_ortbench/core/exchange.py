@@ -58,8 +58,8 @@ class Exchanges:
         encoding: How tensors were written.
         request_bytes: Size of the body of a request.
         answer_bytes: Size of the body of an answer.
-        timeout_s: After which a request counts as failed.
-        sent: Requests that were sent.
+        timeout_s: After which a request counts as failed, from its arrival at the client.
+        sent: Requests that were sent, or waited for a connection until they failed.
         failed: Those that got no answer that counts, by a key of :data:`EXCHANGE_FAILURES`.
         first_failure: What became of the first of them, in words.
         away_s: Longest time from the sending of a request that failed to the next answer; 0 where
@@ -67,7 +67,8 @@ class Exchanges:
         came_back: Whether an answer came after the last request that failed.
         round_trip_ns: From sending to the last byte of the answer, by percentile, of requests that
             were answered.
-        send_delay_ns: From the arrival of a request at the client to its sending, by percentile.
+        send_delay_ns: From the arrival of a request at the client to its sending, by percentile; of
+            those that had to wait for a connection, too.
         cost: What the client takes by itself.
         compared: Requests whose answer was compared by its values.
         compared_with: What with, a key of :data:`COMPARED_WITH`.

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The header with the length of the JSON where tensors follow it as bytes.
 HEADER_LENGTH = "Inference-Header-Content-Length"
+#: Digits of a length in that header.
+_MOST_DIGITS = 12
 JSON_TYPE, BINARY_TYPE = "application/json", "application/octet-stream"
 
 
@@ -251,6 +253,23 @@ def decode_error(body: bytes) -> str:
         return ""
     said = fields.get("error") if isinstance(fields, dict) else None
     return said if isinstance(said, str) else ""
+
+
+def length_in(header: str | None) -> int | None:
+    """Return the length of the JSON that the header :data:`HEADER_LENGTH` announces.
+
+    Args:
+        header: Its value; ``None`` where there is no header, and all of the body is JSON.
+
+    Raises:
+        ProtocolError: if it is no number of bytes.
+    """
+    if header is None:
+        return None
+    fits = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
+    if not fits:
+        raise ProtocolError(f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH)
+    return int(header)
 
 
 class _Blobs:

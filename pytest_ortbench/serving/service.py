@@ -13,13 +13,13 @@ import msgspec
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.serving.metrics import Observer
 from pytest_ortbench.serving.protocol import (
-    HEADER_LENGTH,
     InferRequest,
     InferResponse,
     WireMessage,
     WireTensor,
     decode_request,
     encode_response,
+    length_in,
 )
 from pytest_ortbench.serving.queue import QueueClosed, QueueFull, RequestQueue, Waiting
 from pytest_ortbench.serving.runner import Expired, InputsRefused, ModelBroken, Runner
@@ -29,8 +29,6 @@ from pytest_ortbench.serving.tensor_values import ProtocolError
 
 #: Bodies from this size on are read and written beside the loop, which answers others meanwhile.
 _LARGE_BYTES = 256 * 1024
-#: Digits of a length in a header.
-_MOST_DIGITS = 12
 #: A client that was turned away may try again after so many seconds.
 _RETRY_S = 1
 #: How often the end looks whether requests are left, in seconds.
@@ -194,7 +192,7 @@ class Service:
         steps.add("read", steps.began, read)
         try:
             request, checked = await self._beside(
-                len(content), self._decode, content, _length(header_length)
+                len(content), self._decode, content, length_in(header_length)
             )
         except ProtocolError as error:
             raise _malformed(error, 400) from error
@@ -334,16 +332,6 @@ def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
 
 def _malformed(error: ProtocolError, status: int) -> RequestRefused:
     return RequestRefused(status, error.message, place=error.place, hint=error.hint)
-
-
-def _length(header: str | None) -> int | None:
-    """The length of the JSON; what is no number is a length that fits nothing."""
-    if header is None:
-        return None
-    fits = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
-    if not fits:
-        raise ProtocolError(f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH)
-    return int(header)
 
 
 def _loads(text: bytes) -> object:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,11 +17,14 @@ import numpy as np
 import psutil
 import pytest
 
+from pytest_ortbench.core.endpoint_address import address_of
 from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.precision import Floor
+from pytest_ortbench.engines.endpoint.worker.answer_check import UncheckedTexts
 from pytest_ortbench.engines.endpoint.worker.asked import Endpoint
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
-from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient
+from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, RightAnswer
 from tests.engines.endpoint_server import LENGTH, Fault, Handler, Service, answer_of, serving
 
@@ -184,6 +188,14 @@ FAULTS: dict[str, tuple[Fault, str, str]] = {
         changed(parameters={"binary_data_size": 1 << 40}), "invalid", "error",
     ),
     "a wrong header": (said(b"{}", headers={LENGTH: "x"}), "invalid", "error"),
+    "a header of many digits": (said(b"{}", headers={LENGTH: "9" * 5000}), "invalid", "error"),
+    "the right bytes, a wrong header": (
+        said(answer_of(Y, binary=True)[0], headers={LENGTH: "1"}), "invalid", "error",
+    ),
+    "compressed": (said(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}), "invalid", "error"),
+    "compressed refusal": (said(b"", 503, {"Content-Encoding": "gzip"}), "server error",
+                           "unavailable"),
+    "half of a pair": (said(b'{"error": "\\ud800"}', 500), "server error", "error"),
     "another name": (changed(name="z"), "invalid", "error"),
 }  # fmt: skip
 
@@ -194,6 +206,8 @@ def test_each_fault_of_a_service_has_one_outcome(service: Service, name: str) ->
     with pytest.raises(EngineRefusal) as caught:
         asked_once(service.url)
     assert caught.value.kind == kind
+    # It can be written to a document, whatever the service said.
+    assert str(caught.value).encode()
     # A redirect is not followed.
     assert service.paths.count("/v2/models/relu/infer") == 1
 
@@ -352,6 +366,101 @@ def test_an_answer_that_never_comes_fails_after_the_timeout(service: Service) ->
     assert (found.sent, found.failed, found.timeout_s) == (2, {"timeout": 1}, 1.0)
 
 
+class Answered:
+    """A request that is answered at once the first time, and never again.
+
+    Attributes:
+        asked: How often it was sent.
+    """
+
+    size_bytes = 1
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def after(self, reply: Reply) -> Answered:
+        del reply
+        return self
+
+    async def send(self, client: HttpClient, at_first: Callable[[], None] = lambda: None) -> Reply:
+        del client, at_first
+        self.asked += 1
+        if self.asked > 1:
+            await asyncio.Event().wait()
+        return Reply(b"", {})
+
+
+@contextmanager
+def one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, *, timeout_s: float, holds_failures: bool = False
+) -> Iterator[tuple[EndpointSender, Answered]]:
+    """A sender whose client has one connection, to a service that answers nothing but a first."""
+    monkeypatch.setattr(EndpointSender.__module__ + ".MOST_CONNECTIONS", 1)
+    address, request = address_of("custom:own.py:call"), Answered()
+    assert address is not None
+    sender = EndpointSender(
+        address, "own", lambda: request, UncheckedTexts(), timeout_s=timeout_s, percents=(100.0,),
+        holds_failures=holds_failures,
+    )  # fmt: skip
+    try:
+        yield sender, request
+    finally:
+        sender.close()
+
+
+def test_what_is_not_over_at_the_end_counts_as_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what waits for a connection: nothing that was taken is forgotten."""
+    done: list[int] = []
+    with one_at_a_time(monkeypatch, timeout_s=AGES_S) as (sender, request):
+        for _ in range(3):
+            sender.send(done.append, lambda: None)
+        found = sender.close()
+    assert (found.sent, found.failed) == (3, {"timeout": 3})
+    assert (len(done), found.came_back, request.asked) == (3, False, 2)
+
+
+@pytest.mark.parametrize("holds_failures", [False, True])
+def test_waiting_for_a_connection_counts_towards_the_timeout(
+    monkeypatch: pytest.MonkeyPatch, holds_failures: bool
+) -> None:
+    with one_at_a_time(monkeypatch, timeout_s=0.3, holds_failures=holds_failures) as (sender, _):
+        over = [threading.Event() for _ in range(3)]
+        for event in over:
+            sender.send(lambda _, event=event: event.set(), lambda: None)
+        assert all(event.wait(AGES_S) for event in over)
+        found = sender.close()
+    assert (found.sent, found.failed) == (3, {"timeout": 3})
+
+
+def test_waiting_for_a_connection_is_a_delay_of_sending(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(EndpointSender.__module__ + ".MOST_CONNECTIONS", 1)
+    reached, go_on = threading.Event(), threading.Event()
+
+    def held(_: Handler) -> bool:
+        reached.set()
+        go_on.wait(AGES_S)
+        return False
+
+    with closing(endpoint(service.url)) as engine:
+        engine.open()
+        sender = engine.sender({"x": X}, timeout_s=AGES_S, percents=(100.0,), holds_failures=False)
+        service.fault = held
+        over = [threading.Event() for _ in range(2)]
+        sender.send(lambda _: over[0].set(), lambda: None)
+        assert reached.wait(AGES_S)
+        sender.send(lambda _: over[1].set(), lambda: None)
+        began_ns = time.perf_counter_ns()
+        time.sleep(0.05)
+        least_ns = time.perf_counter_ns() - began_ns
+        go_on.set()
+        assert all(event.wait(AGES_S) for event in over)
+        found = sender.close()
+    assert found.failed == {}
+    assert found.send_delay_ns["100"] >= least_ns
+
+
 def test_a_service_that_stays_away_is_away_to_the_end(service: Service) -> None:
     def meet(number: int) -> None:
         service.fault = hung_up if number else None
@@ -419,6 +528,15 @@ def double(feeds):
 def nothing(feeds):
     return None
 
+def ragged(feeds):
+    return [[[1.0], [1.0, 2.0]]]
+
+def leaving(feeds):
+    raise SystemExit(3)
+
+def late(feeds):
+    raise TimeoutError("of its own")
+
 value = 3
 """
 
@@ -440,11 +558,39 @@ def test_a_function_of_the_users_sends_and_returns_outputs(own: str, function: s
     assert found.cost.reason
 
 
-@pytest.mark.parametrize("function", ["raising", "another", "double", "nothing", "value", "absent"])
+NO_ANSWER = ["raising", "leaving", "another", "double", "nothing", "ragged", "value", "absent"]
+
+
+@pytest.mark.parametrize("function", NO_ANSWER)
 def test_a_function_that_gives_no_answer_says_so_once(own: str, function: str) -> None:
     with pytest.raises(EngineRefusal) as caught:
         asked_once(f"{own}:{function}")
     assert caught.value.kind == "error"
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [("leaving", "raised"), ("late", "raised"), ("ragged", "invalid"), ("nothing", "invalid")],
+)
+def test_a_function_that_spoils_a_request_under_load_is_counted(
+    own: str, function: str, kind: str
+) -> None:
+    done = threading.Event()
+    wrapped = f"""
+calls = []
+
+def first(feeds):
+    calls.append(1)
+    return by_name(feeds) if len(calls) == 1 else {function}(feeds)
+"""
+    Path(own.removeprefix("custom:")).write_text(CUSTOM + wrapped)
+    with closing(endpoint(f"{own}:first")) as engine:
+        engine.open()
+        sender = engine.sender({"x": X}, timeout_s=AGES_S, percents=(50.0,), holds_failures=False)
+        sender.send(lambda _: done.set(), lambda: None)
+        assert done.wait(AGES_S)
+        found = sender.close()
+    assert (found.sent, found.failed) == (1, {kind: 1})
 
 
 def test_a_function_that_does_not_return_is_given_up(own: str) -> None:

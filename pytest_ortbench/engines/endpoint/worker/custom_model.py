@@ -64,9 +64,7 @@ class CustomModel:
             else:
                 loop = asyncio.get_running_loop()
                 answer = await loop.run_in_executor(self._threads, self._function, feeds)
-        except TimeoutError:
-            raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told = failed(self._path, self._name, error).failure.message
             raise ExchangeError("raised", told) from error
         outputs = self._arrays(answer)
@@ -85,7 +83,12 @@ class CustomModel:
                 "invalid",
                 f"{self._name} did not return the {len(self._types)} outputs of the model",
             )
-        arrays = [np.asarray(values) for values in answer]
+        try:
+            arrays = [np.asarray(values) for values in answer]
+        except (ValueError, TypeError) as error:
+            raise ExchangeError(
+                "invalid", f"{self._name} returned what is no array: {error}"
+            ) from None
         for array, (name, kind) in zip(arrays, self._types.items(), strict=True):
             if kind is not None and array.dtype != kind:
                 raise ExchangeError(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
-from pytest_ortbench.serving.protocol import decode_error
+from pytest_ortbench.serving.protocol import HEADER_LENGTH, decode_error
 
 #: What goes into the header ``Authorization``, if it is set; it stands in no document.
 AUTHORIZATION = "ORTBENCH_ENDPOINT_AUTHORIZATION"
@@ -47,6 +47,11 @@ class Reply:
     tokens: int = 0
     first_ns: int = 0
     later_ns: int = 0
+
+    @property
+    def told(self) -> str:
+        """What its headers say of how its bytes are read; empty for nothing."""
+        return self.headers.get(HEADER_LENGTH, "")
 
 
 class HttpClient:
@@ -112,6 +117,7 @@ class HttpClient:
         async with self._answer("POST", url, body, headers) as response:
             if response.status != 200:
                 raise _refused(response.status, await _read(response, MOST_BYTES))
+            _require_plain(response)
             size = 0
             async for line in response.content:
                 size += len(line)
@@ -130,6 +136,7 @@ class HttpClient:
             read = await _read(response, most_bytes)
             if response.status != 200:
                 raise _refused(response.status, read)
+            _require_plain(response)
             return Reply(read, response.headers)
 
     @asynccontextmanager
@@ -153,8 +160,21 @@ class HttpClient:
             raise ExchangeError("broken", "the connection ended without an answer") from None
         except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError) as error:
             raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
+        except aiohttp.ClientResponseError as error:
+            raise ExchangeError(
+                "invalid", f"the answer is no HTTP: {_short(error.message)}"
+            ) from None
         except (aiohttp.ClientError, ValueError) as error:
             raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
+
+
+def _require_plain(response: Any) -> None:
+    """Refuse a compressed answer, whose size tells nothing of what is in it; none was asked for."""
+    coding = _short(response.headers.get("Content-Encoding", "identity").strip().lower())
+    if coding not in ("", "identity"):
+        raise ExchangeError(
+            "invalid", f"the answer is compressed ({coding}), which the request does not allow"
+        )
 
 
 async def _read(response: Any, most_bytes: int) -> bytes:
@@ -185,5 +205,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    # What came as half of a surrogate pair has no form in a document.
+    line = " ".join(text.encode(errors="replace").decode().split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pytest_ortbench.core.endpoint_address import EndpointAddress
@@ -115,7 +116,12 @@ class EndpointSender(Sender):
         self._loop.call_soon_threadsafe(self._start, time.perf_counter_ns(), done, at_first)
 
     def close(self) -> Exchanges:
-        """Close the connections, and return what became of all requests."""
+        """Close the connections, and return what became of all requests.
+
+        One that is not over got no answer in time.
+        """
+        if not self._loop.is_closed():
+            self._wait_for(self._given_up())
         self._end()
         return Exchanges(
             url=self._address.url,
@@ -155,22 +161,33 @@ class EndpointSender(Sender):
         if len(self._ready) < _READY:
             self._ready.append(self._next())
 
+    async def _given_up(self) -> None:
+        """Give up every request that is not over."""
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def _exchange(
         self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
     ) -> None:
-        self._send_delay_ns.append(time.perf_counter_ns() - arrived_ns)
         self._sent += 1
         kind, message = "invalid", ""
         started = time.perf_counter_ns()
+        # A request may wait for its connection, and only one that has one has the client's timeout.
+        timer = self._timer_of(arrived_ns)
         try:
             async with self._free:
                 started = time.perf_counter_ns()
+                self._send_delay_ns.append(started - arrived_ns)
                 request = self._ready.popleft() if self._ready else self._next()
                 reply = await request.after(self._first).send(self._client, at_first)
                 ended = time.perf_counter_ns()
             self._look_at(reply)
         except ExchangeError as error:
             kind, message = error.kind, str(error)
+        except asyncio.CancelledError:
+            kind, message = "timeout", f"no answer within {self._timeout_s:g} s"
         except Exception as error:  # noqa: BLE001 - a request that nobody ends would never end
             message = f"{type(error).__name__}: {error}"
         else:
@@ -178,18 +195,28 @@ class EndpointSender(Sender):
             self._away.answered(started, ended)
             done(reply.tokens)
             return
+        finally:
+            timer.cancel()
         self._away.failed(started)
         self._failed[kind] = self._failed.get(kind, 0) + 1
         self._first_failure = self._first_failure or message
         left_s = (arrived_ns + self._hold_ns - time.perf_counter_ns()) * 1e-9
         if left_s > 0:
-            await asyncio.sleep(left_s)
+            with suppress(asyncio.CancelledError):  # the load is over
+                await asyncio.sleep(left_s)
         done(0)
+
+    def _timer_of(self, arrived_ns: int) -> asyncio.TimerHandle:
+        """Return what ends the exchange that is running when its time is over."""
+        task = asyncio.current_task()
+        assert task is not None
+        left_s = self._timeout_s - (time.perf_counter_ns() - arrived_ns) * 1e-9
+        return self._loop.call_later(left_s, task.cancel)
 
     def _look_at(self, reply: Reply) -> None:
         """Look at an answer, unless the same bytes were found right before."""
         self._compared += bool(self._check.standard)
-        if reply.body == self._first.body:
+        if (reply.told, reply.body) == (self._first.told, self._first.body):
             return
         digest = _digest(reply)
         if digest in self._found_right:
@@ -211,4 +238,4 @@ class EndpointSender(Sender):
 
 
 def _digest(reply: Reply) -> bytes:
-    return hashlib.blake2b(reply.body, digest_size=16).digest()
+    return hashlib.blake2b(reply.told.encode() + b":" + reply.body, digest_size=16).digest()

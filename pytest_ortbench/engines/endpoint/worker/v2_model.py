@@ -21,6 +21,7 @@ from pytest_ortbench.serving.protocol import (
     decode_metadata,
     decode_response,
     encode_request,
+    length_in,
 )
 from pytest_ortbench.serving.tensor_values import DATATYPE_OF, ProtocolError
 
@@ -66,11 +67,8 @@ class V2Model:
         Raises:
             ExchangeError: for what is no answer of this model.
         """
-        told = reply.headers.get(HEADER_LENGTH)
-        if told is not None and not (told.isascii() and told.isdigit()):
-            raise ExchangeError("invalid", f"the header {HEADER_LENGTH} is no number")
         try:
-            response = decode_response(reply.body, None if told is None else int(told))
+            response = decode_response(reply.body, length_in(reply.headers.get(HEADER_LENGTH)))
         except ProtocolError as error:
             raise ExchangeError("invalid", str(error)) from None
         tensors = {tensor.name: tensor for tensor in response.outputs}
