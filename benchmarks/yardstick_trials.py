@@ -16,7 +16,7 @@ all runs. Only runs without a flag are compared, unless ``--flagged`` adds the o
 
 ``--verdicts`` counts what stored runs say of each run, as ``ortbench gate --self-test --stored``
 does, and what those without a busy process say of those beside one; and what ``ortbench trend``
-finds in 60 runs of each case as they are, and with +10 % from run 40 on.
+finds in 60 runs of each case as they are, and with +10 % from one of them on.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from typing import Any
 from paired_cases import bench
 
 from pytest_ortbench.analysis.between_processes import BETWEEN_RUNS, over_runs
-from pytest_ortbench.analysis.history import change_points
+from pytest_ortbench.analysis.busy_memory import BUSY, BUSY_BESIDE_THREADS, memory_slowdown
+from pytest_ortbench.analysis.history import Point, Step, blurs_series, on_one_scale, steps_of
 from pytest_ortbench.analysis.relative_latency import (
     LOWS,
     WEIGHTS,
@@ -62,6 +63,7 @@ from pytest_ortbench.execution import standard
 from pytest_ortbench.gate.numbers.stored_trials import (
     StoredTrial,
     Way,
+    made_slower,
     run_spreads,
     verdict_on,
 )
@@ -92,8 +94,9 @@ _OF_ROUNDS = (
 #: Runs that lie further apart are of two occasions.
 _APART = timedelta(minutes=30)
 _FLOOR_PERCENT = 5
-#: Runs in which a trend is looked for, and the one from which on they are made slower.
-_TREND_RUNS, _CHANGED_AT = 60, 40
+#: Runs in which a trend is looked for, those from which on they are made slower, in turn, and how
+#: many such runs there must be.
+_TREND_RUNS, _CHANGED_AT, _FEWEST_AFTER = 60, (15, 20, 25, 30, 35, 40), 5
 
 #: One line of the file.
 Run = dict[str, Any]
@@ -263,14 +266,14 @@ def table(runs: Sequence[Run], *, flagged: bool) -> str:
             groups[run["model"], run["threads"]].append(run)
     lines = [
         f"{len(runs)} runs on {occasions(runs)} occasions, "
-        f"{sum(bool(run['flags']) for run in runs)} with a flag "
+        f"{sum(bool(flags_now(run)) for run in runs)} with a flag "
         f"({', '.join(f'{name} {count}' for name, count in counted_flags(runs)) or 'none'})"
     ]
     for (model, threads), of_case in sorted(groups.items(), key=lambda group: group[0][::-1]):
-        kept = [run for run in of_case if flagged or not run["flags"]]
+        kept = [run for run in of_case if flagged or not flags_now(run)]
         lines.append(
             f"\n{model}, {threads} threads: {len(kept)} of {len(of_case)} runs compared, "
-            f"{sum(bool(run['flags']) for run in of_case)} with a flag; {yardsticks(kept)}"
+            f"{sum(bool(flags_now(run)) for run in of_case)} with a flag; {yardsticks(kept)}"
         )
         if len(kept) < 2:
             continue
@@ -313,19 +316,45 @@ def verdicts(runs: Sequence[Run]) -> str:
         *beside_busy(trials, beside),
     ]
     for case in sorted({trial.case for trial in trials}):
-        ratios = [
-            trial.relative.value
-            for trial in trials
-            if trial.case == case and trial.relative is not None
-        ][:_TREND_RUNS]
-        changed = min(_CHANGED_AT, len(ratios) * 2 // 3)
-        slower = [ratio * (1.1 if at >= changed else 1) for at, ratio in enumerate(ratios)]
-        found = [[step.index for step in change_points(values)] for values in (ratios, slower)]
+        of_case = [trial for trial in trials if trial.case == case and trial.relative is not None]
+        of_case = of_case[:_TREND_RUNS]
+        blurred = sum(bool(blurs_series(trial.flags)) for trial in of_case)
+        steps = ", ".join(map(told_step, trend_steps(of_case, 0, 0.0))) or "none"
         lines.append(
-            f"trend of {case[0]}, {case[1]} threads, {len(ratios)} runs: steps at {found[0]}; "
-            f"with +10 % from run {changed} on at {found[1]}"
+            f"trend of {case[0]}, {case[1]} threads, {len(of_case)} runs, "
+            f"of which {blurred} decide nothing: steps: {steps}"
         )
+        for changed in _CHANGED_AT:
+            if changed <= len(of_case) - _FEWEST_AFTER:
+                steps = ", ".join(map(told_step, trend_steps(of_case, changed, 0.10))) or "none"
+                lines.append(f"  with +10 % from run {changed} on: {steps}")
     return "\n".join(lines)
+
+
+def trend_steps(trials: Sequence[StoredTrial], changed: int, by: float) -> tuple[Step, ...]:
+    """Return the steps of a trend over trials, those from an index on made slower by so much."""
+    ratios = [
+        made_slower(trial.relative, by if index >= changed else 0.0)
+        for index, trial in enumerate(trials)
+        if trial.relative is not None
+    ]
+    points = [
+        Point(
+            run_id="",
+            started_at="",
+            commit="",
+            ratio=ratio.value,
+            blurring=blurs_series(trial.flags),
+        )
+        for trial, ratio in zip(trials, ratios, strict=True)
+    ]
+    return steps_of(on_one_scale(points, ratios), ratios)
+
+
+def told_step(step: Step) -> str:
+    """Return a step in a few words."""
+    unlike = f" ({step.unlike} changed, too)" if step.unlike else ""
+    return f"{100 * step.change:+.1f} % at {step.index}{unlike}"
 
 
 def beside_busy(trials: Sequence[StoredTrial], beside: Sequence[StoredTrial]) -> list[str]:
@@ -348,7 +377,7 @@ def stored_trial(run: Run) -> StoredTrial:
     trial = StoredTrial(
         model=run["model"],
         threads=run["threads"] or 0,
-        flags=tuple(run["flags"]),
+        flags=flags_now(run),
         load=run["load"][0],
         wall_s=run["wall_s"],
         at=run["at"],
@@ -397,6 +426,18 @@ def stored_trial(run: Run) -> StoredTrial:
     )
 
 
+def flags_now(run: Run) -> tuple[str, ...]:
+    """Return the flags of a run, with the one that older versions did not have."""
+    turns = [turns_of(launch) for launch in run.get("launches", ()) if "memory_low_ns" in launch]
+    identities = [
+        launch["yardstick"] for launch in run.get("launches", ()) if "yardstick" in launch
+    ]
+    several = any(int(identity.split()[-2]) > 1 for identity in identities)
+    slowdown = memory_slowdown(turns)
+    busy = slowdown is not None and slowdown > (BUSY_BESIDE_THREADS if several else BUSY)
+    return tuple(dict.fromkeys([*run["flags"], *["MEMORY-BUSY"] * busy]))
+
+
 def memory_of(launches: Sequence[Run]) -> float | None:
     """Return what a pass over memory took, in seconds; ``None`` of trials by older versions."""
     if not all("memory_mean_ns" in launch for launch in launches):
@@ -420,7 +461,7 @@ def occasions(runs: Sequence[Run]) -> int:
 
 def counted_flags(runs: Sequence[Run]) -> list[tuple[str, int]]:
     """Return how many runs carry each flag, the most frequent first."""
-    return Counter(name for run in runs for name in set(run["flags"])).most_common()
+    return Counter(name for run in runs for name in set(flags_now(run))).most_common()
 
 
 def yardsticks(runs: Sequence[Run]) -> str:

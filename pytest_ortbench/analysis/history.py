@@ -4,6 +4,11 @@ A ratio to reference work of the same run is the same on a fast day and on a slo
 change of it is one of the code. The yardstick takes turns with the model; where no run of a case
 has one, it is the canary, which is measured once a run. A change point opens a question; it never
 fails anything.
+
+A run whose flags leave no verdict on its ratio is shown, and decides no step. A machine that went
+into another state between two runs (:func:`~pytest_ortbench.analysis.relative_latency.mismatch`)
+makes steps of its own: so a step is as large as runs of both sides show that compare, and is none
+if they show less than :data:`ACROSS_STATES`. What it is worth: ``docs/concepts/yardstick.md``.
 """
 
 from __future__ import annotations
@@ -12,13 +17,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import median
 
 from pytest_ortbench.analysis.order import MAD_SCALE
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
     RelativeLatency,
+    blurs_ratios,
     memory_weight,
+    mismatch,
     relative_latency,
     weighed,
 )
@@ -28,8 +36,9 @@ from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 
-#: A change is told only with so many runs on either side.
+#: A change is told only with so many runs on either side, and looked for in so many at least.
 FEWEST = 2
+FEWEST_IN_ALL = 2 * FEWEST + 1
 
 #: Penalty of a change point in standard deviations, times the logarithm of the number of runs. Of a
 #: hundred series of 30 runs with nothing but noise, at most two may show a step.
@@ -37,6 +46,13 @@ _PENALTY = 3.0
 
 #: A step that is smaller than this is shown to nobody, however regular the series.
 SMALLEST_STEP = 0.02
+
+#: The same where some runs before the step do not compare with some after it: the machine was in
+#: another state then, which moves ratios by some percent.
+ACROSS_STATES = 0.05
+
+#: Flags that leave one run without a verdict, and say nothing against one among others in a series.
+_OF_ONE_RUN = ("BIMODAL", "MEMORY-BUSY")
 
 #: What makes a machine: its stable facts and what the latency is divided by there.
 Facts = tuple[tuple[str, str], ...]
@@ -53,6 +69,7 @@ class Point:
         ratio: Latency ÷ that of the series' scale.
         low: Lower end of its 95 % interval; ``None`` against a canary, which has none.
         high: Upper end, likewise.
+        blurring: Names of the flags for which it decides no step.
     """
 
     run_id: str
@@ -61,6 +78,7 @@ class Point:
     ratio: float
     low: float | None = None
     high: float | None = None
+    blurring: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +87,16 @@ class Step:
 
     Attributes:
         index: The first point after it.
-        change: Median after ÷ median before − 1, up to the neighbouring change points.
+        change: After ÷ before − 1, up to the neighbouring change points: of the medians, or where
+            some runs do not compare, the median of all pairs that do.
+        unlike: Field of :class:`~pytest_ortbench.analysis.relative_latency.Mismatch` in which all
+            runs before it differ from all after it, so that nobody knows whether the code changed
+            or the machine; empty if some compare.
     """
 
     index: int
     change: float
+    unlike: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +122,16 @@ class Series:
     steps: tuple[Step, ...] = ()
     against: str = "canary"
     left_out: int = 0
+
+    @property
+    def blurred(self) -> int:
+        """How many runs are shown and decide no step, for their flags."""
+        return sum(bool(point.blurring) for point in self.points)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether enough runs are left in which a change could be found."""
+        return len(self.points) - self.blurred >= FEWEST_IN_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,13 +189,13 @@ def histories(runs: Iterable[Run]) -> list[Series]:
                 hosts[facts] = min(hosts.get(facts, seen), seen)
         left_out = len(of_case) - sum(map(len, points_of.values()))
         for facts, usual in points_of.items():
-            points = _on_one_scale(usual, scales_of[facts]) if facts in scales_of else usual
+            points = on_one_scale(usual, scales_of[facts]) if facts in scales_of else usual
             series = Series(
                 key=key,
                 note=note,
                 machine="",
                 points=tuple(points),
-                steps=change_points([point.ratio for point in points]),
+                steps=steps_of(points, scales_of.get(facts)),
                 against="yardstick" if with_yardstick else "canary",
                 left_out=left_out if with_yardstick else 0,
             )
@@ -172,14 +205,70 @@ def histories(runs: Iterable[Run]) -> list[Series]:
     return [replace(series, machine=names[facts]) for facts, series in made]
 
 
-def _on_one_scale(points: Sequence[Point], scales: Sequence[RelativeLatency]) -> list[Point]:
-    """The same runs, each against as many passes over memory as make them differ least."""
+def on_one_scale(points: Sequence[Point], scales: Sequence[RelativeLatency]) -> list[Point]:
+    """Return points whose ratios are to as many passes over memory as make them differ least.
+
+    Args:
+        points: Of one case, the oldest first.
+        scales: Their ratios.
+    """
     weight = memory_weight(scales)
     return [
         replace(point, ratio=ratio.value, low=ratio.low, high=ratio.high)
         for point, scale in zip(points, scales, strict=True)
         for ratio in [weighed(scale, weight)]
     ]
+
+
+def blurs_series(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some flags' names for which a run decides no step of a series."""
+    return tuple(name for name in blurs_ratios(flags) if name not in _OF_ONE_RUN)
+
+
+def steps_of(points: Sequence[Point], scales: Sequence[RelativeLatency] | None) -> tuple[Step, ...]:
+    """Find the steps of a series in its runs that decide.
+
+    Args:
+        points: The series, the oldest first, on one scale.
+        scales: What tells for each of them whether it compares with another one; ``None`` if
+            nothing does.
+    """
+    deciding = [index for index, point in enumerate(points) if not point.blurring]
+    ratios = [points[index].ratio for index in deciding]
+    steps = change_points(ratios)
+    if scales is not None:
+        steps = of_the_code(steps, ratios, [scales[index] for index in deciding])
+    return tuple(replace(step, index=deciding[step.index]) for step in steps)
+
+
+def of_the_code(
+    steps: Sequence[Step], ratios: Sequence[float], scales: Sequence[RelativeLatency]
+) -> tuple[Step, ...]:
+    """Return the steps that a change of the machine's state does not explain.
+
+    Args:
+        steps: Of the series.
+        ratios: The series.
+        scales: What tells for each of its runs whether it compares with another one.
+    """
+    bounds = [0, *(step.index for step in steps), len(ratios)]
+    kept = []
+    for step, first, end in zip(steps, bounds, bounds[2:], strict=False):
+        pairs = list(product(range(first, step.index), range(step.index, end)))
+        mismatches = [mismatch(scales[before], scales[after]) for before, after in pairs]
+        alike = [
+            ratios[after] / ratios[before] - 1
+            for (before, after), unlike in zip(pairs, mismatches, strict=True)
+            if unlike is None
+        ]
+        if len(alike) == len(pairs):
+            kept.append(step)
+        elif not alike:
+            fields = Counter(unlike.field for unlike in mismatches if unlike is not None)
+            kept.append(replace(step, unlike=fields.most_common(1)[0][0]))
+        elif abs(median(alike)) >= ACROSS_STATES:
+            kept.append(replace(step, change=median(alike)))
+    return tuple(kept)
 
 
 def _reading(run: Run, result: CaseResult) -> _CaseInRun | None:
@@ -192,6 +281,7 @@ def _reading(run: Run, result: CaseResult) -> _CaseInRun | None:
         started_at=run.started_at,
         commit=run.commit.revision if run.commit else "",
         ratio=1.0,
+        blurring=blurs_series(flag.name for flag in result.flags),
     )
     relative = relative_latency(result)
     by_canary = None
@@ -244,7 +334,7 @@ def change_points(ratios: Sequence[float]) -> tuple[Step, ...]:
     Raises:
         UsageError: if the library that does it is not installed.
     """
-    if len(ratios) < 2 * FEWEST + 1:
+    if len(ratios) < FEWEST_IN_ALL:
         return ()
     try:
         import ruptures  # type: ignore[import-untyped, import-not-found, unused-ignore]

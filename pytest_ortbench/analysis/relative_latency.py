@@ -17,7 +17,7 @@ Two ratios compare only where the same yardstick took turns with the same model 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
 from statistics import fmean, median
@@ -30,11 +30,17 @@ from pytest_ortbench.analysis.between_processes import (
 from pytest_ortbench.analysis.far_cpus import FAR, are_far, nearest_handover_ns
 from pytest_ortbench.analysis.order import nearest_rank
 from pytest_ortbench.analysis.samples import between_runs
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.yardstick import ABSENCES, Yardstick, YardstickTurns
 
 #: Flags that say that a side did not get the CPUs that it would use, so that no ratio holds.
 STARVING_FLAGS = ("CPU-SHARE", "THREADS>CPUS", "THROTTLED")
+
+#: Flags of times that say nothing against their ratio to a yardstick; and flags that otherwise only
+#: note something, with which ratios were seen to be off.
+_OF_TIMES_ALONE = ("FAR-CPUS",)
+_OF_RATIOS = ("MEMORY-BUSY", "BIMODAL", "DRIFT", "SPREAD")
 
 #: The percentile of a side's blocks that is its floor, and the fewest rounds that have one.
 _FLOOR_PERCENT = 5.0
@@ -265,6 +271,17 @@ def mismatch(before: RelativeLatency, after: RelativeLatency) -> Mismatch | None
         old_text, new_text = (f"{1e6 * took:.0f} µs" for took in passes)
         return Mismatch(field="memory", before=old_text, after=new_text)
     return None
+
+
+def blurs_ratios(flags: Iterable[str]) -> tuple[str, ...]:
+    """Return those of some flags' names for which there is no verdict on a ratio."""
+    return tuple(
+        name
+        for name in dict.fromkeys(flags)
+        if name in FLAGS
+        and name not in _OF_TIMES_ALONE
+        and (name in _OF_RATIOS or FLAGS[name].severity in ("bars", "blurs"))
+    )
 
 
 def _near(workers: Sequence[YardstickTurns]) -> list[YardstickTurns]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from statistics import median
 
+from pytest_ortbench.analysis.busy_memory import is_busy, memory_slowdown
 from pytest_ortbench.analysis.chains import idle_in, idle_words
 from pytest_ortbench.analysis.far_cpus import are_far, nearest_handover_ns
 from pytest_ortbench.analysis.inaccuracy import evidence_of
@@ -242,6 +243,15 @@ def _far_cpus(result: CaseResult) -> str:
     )
 
 
+def _busy_memory(result: CaseResult) -> str:
+    """Passes over memory that took longer on average than their fastest."""
+    turns = [worker.yardstick for worker in result.measurements if worker.yardstick is not None]
+    slowdown = memory_slowdown(turns)
+    if slowdown is None or not is_busy(turns):
+        return ""
+    return f"a pass over memory took {slowdown:.2f} times as long as the fastest ones"
+
+
 def _throttled(result: CaseResult) -> str:
     throttled = sum(samples.throttled_ns or 0 for samples in workers_of(result))
     if not throttled:
@@ -462,6 +472,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "LOW-N": _low_n,
     "WARM-UP": _warm_up,
     "NEIGHBOUR": _neighbour,
+    "MEMORY-BUSY": _busy_memory,
     "DRIFT": _drift,
     "BIMODAL": _bimodal,
     "SPREAD": _spread,

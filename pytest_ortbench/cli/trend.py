@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.analysis.history import histories, series_names
+from pytest_ortbench.analysis.history import FEWEST_IN_ALL, histories, series_names
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.files import writing
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
@@ -20,6 +20,14 @@ from pytest_ortbench.store.documents import foreign_note, list_runs, load
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.history import Series
+
+#: What changed on the machine between the runs before a step and those after it, by the field.
+_CHANGED_TOO = {
+    "memory": "the speed of the machine's memory",
+    "handover": "the way between the machine's CPUs",
+    "model_cpus": "the number of CPUs that the model kept busy",
+    "yardstick_cpus": "the number of CPUs that the yardstick kept busy",
+}
 
 
 @click.command(epilog=epilog("ortbench trend results", "ortbench trend results --plot=trend.png"))
@@ -39,6 +47,10 @@ def command(folder: Path, plot: Path | None) -> int:
 
     That is the yardstick, which took turns with the model; where no run of a case has one, it is
     the canary. A run that lacked CPUs has no ratio to a yardstick, and is left out and counted.
+
+    A run whose flags leave no verdict decides nothing. Where the machine was in another state
+    before a change than after it, the change is what runs show that compare, 5 % at least; where
+    none compare, the line says what changed on the machine.
 
     Each machine is a series of its own. A change point is a question, never a failure: the exit
     code is 0 whatever is found.
@@ -64,7 +76,13 @@ def command(folder: Path, plot: Path | None) -> int:
         if entry.left_out:
             count_out = counted(entry.left_out, "run")
             warn(f"note: {name}: {count_out} left out: no ratio to the yardstick")
-        if not entry.steps:
+        if entry.blurred:
+            flags = sorted({flag for point in entry.points for flag in point.blurring})
+            count_flagged = f"{entry.blurred} of {count}"
+            warn(f"note: {name}: {count_flagged} decide nothing, for their {', '.join(flags)}")
+        if not entry.is_searched:
+            say(f"{name}: {count}, too few to tell a change: {FEWEST_IN_ALL} are needed")
+        elif not entry.steps:
             say(f"{name}: no change in {count}")
         for step in entry.steps:
             point = entry.points[step.index]
@@ -72,6 +90,7 @@ def command(folder: Path, plot: Path | None) -> int:
             say(
                 f"{name}: {100 * step.change:+.1f} % since "
                 f"{point.started_at}{revision} ({point.run_id})"
+                + (f"; {_CHANGED_TOO[step.unlike]} changed, too" if step.unlike else "")
             )
     if plot is not None:
         _draw(series, plot)

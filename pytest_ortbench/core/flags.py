@@ -172,6 +172,14 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Stop that process, and measure again.",
     ),
     flag_kind(
+        "MEMORY-BUSY",
+        "notes",
+        "other work used the machine's memory or its last cache, which makes models slower, each "
+        "by another share",
+        "Compare with --ort-against, which measures both sides in the same minutes, or measure "
+        "again at a calmer time, or on a machine that is not shared.",
+    ),
+    flag_kind(
         "BIMODAL",
         "notes",
         "durations fall into two groups",

@@ -185,6 +185,60 @@ def test_states_of_the_machine_are_no_steps_and_a_step_is_found_among_them():
     assert (step.index, step.change) == (14, pytest.approx(0.10, abs=0.005))
 
 
+def in_state(index: int, *, memory: float = 1.0, code: float = 1.0, flags=()):
+    """A run of a model that a slow memory slows down more than any number of passes tells."""
+    turns = make_turns_in_state(0, passes=1.0, slower=code * (1 + 1.5 * (memory - 1)))
+    more = [round((memory - 1) * took) for took in turns.memory_mean_ns]
+    turns = dataclasses.replace(
+        turns,
+        **{
+            name: tuple(took + by for took, by in zip(getattr(turns, name), more, strict=True))
+            for name in ("yardstick_mean_ns", "yardstick_low_ns", "memory_mean_ns", "memory_low_ns")
+        },
+    )
+    result = make_result(turns=[turns] * 3, workers=3, flags=flags)
+    return dataclasses.replace(in_turns(index, 3_000_000), cases=(result,))
+
+
+def test_a_step_of_the_machine_is_told_from_one_of_the_code_by_runs_that_compare():
+    """From run 8 on memory is slower by 40 %, but for every fourth run."""
+
+    def slow(index: int) -> float:
+        return 1.4 if index >= 8 and index % 4 != 3 else 1.0
+
+    (same,) = histories(in_state(index, memory=slow(index)) for index in range(16))
+    assert change_points([point.ratio for point in same.points])
+    assert same.steps == ()
+    (changed,) = histories(
+        in_state(index, memory=slow(index), code=1.1 if index >= 8 else 1.0) for index in range(16)
+    )
+    (step,) = changed.steps
+    assert (step.index, step.unlike) == (8, "")
+    assert step.change == pytest.approx(0.10, abs=0.001)
+
+
+def test_where_no_runs_compare_the_cause_is_not_known():
+    (series,) = histories(in_state(index, memory=1.4 if index >= 8 else 1.0) for index in range(16))
+    (step,) = series.steps
+    assert (step.index, step.unlike) == (8, "memory")
+
+
+def test_flagged_runs_are_shown_and_make_no_step():
+    unsteady = [Flag(name="UNSTEADY")]
+    runs = [
+        in_turns(index, 3_000_000 if index < 6 else 4_000_000, flags=unsteady if index > 5 else ())
+        for index in range(12)
+    ]
+    (series,) = histories(runs)
+    assert (len(series.points), series.blurred, series.is_searched) == (12, 6, True)
+    assert series.steps == ()
+    two_modes = [in_turns(index, 3_000_000, flags=[Flag(name="BIMODAL")]) for index in range(6)]
+    (series,) = histories(two_modes)
+    assert (series.blurred, series.is_searched) == (0, True)
+    (series,) = histories(runs[4:])
+    assert (series.blurred, series.is_searched) == (6, False)
+
+
 def test_runs_that_lacked_cpus_are_left_out_and_counted():
     good = [in_turns(index, 3_000_000) for index in range(6)]
     starved = [in_turns(index, 9_000_000, flags=[Flag(name="CPU-SHARE")]) for index in (6, 7)]

@@ -39,6 +39,8 @@ from tests.results_factory import (
     make_result,
     make_samples,
     make_turns,
+    make_turns_in_state,
+    make_yardstick,
 )
 
 
@@ -619,6 +621,20 @@ def test_cpus_far_apart_in_more_than_a_tenth_of_the_rounds(
     turns = [make_turns(handover_ns=ways, best_handover_ns=best_ns) for _ in range(3)]
     result = make_result(workers=3, turns=turns)
     assert any(flag.name == "FAR-CPUS" for flag in flags_of(result)) == is_flagged
+
+
+@pytest.mark.parametrize(
+    ("slowdown", "threads", "is_flagged"),
+    [(1.2, 1, False), (1.3, 1, True), (1.3, 2, False), (1.5, 2, True)],
+)
+def test_a_memory_that_others_use(slowdown: float, threads: int, is_flagged: bool):
+    yardstick = make_yardstick(threads=threads)
+    turns = make_turns_in_state(0, passes=1.0, yardstick=yardstick)
+    passes = tuple(round(slowdown * took) for took in turns.memory_low_ns)
+    turns = replace(turns, memory_mean_ns=passes)
+    result = make_result(workers=3, turns=[turns] * 3)
+    assert any(flag.name == "MEMORY-BUSY" for flag in flags_of(result)) == is_flagged
+    assert any(flag.name == "MEMORY-BUSY" for flag in flags_of(make_result(workers=3))) is False
 
 
 def test_a_device_worker_may_wait():

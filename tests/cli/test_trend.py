@@ -19,6 +19,16 @@ def test_changes_are_told_and_drawn_and_never_fail(tool, store, tmp_path):
     assert (tmp_path / "trend.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_too_few_runs_are_not_called_without_a_change(tool, store):
+    def lines(count: int) -> str:
+        for index in range(count):
+            store(run_of(index, 3_000_000))
+        return tool("trend", "results").out
+
+    assert "no change" not in lines(4)
+    assert "no change" in lines(5)
+
+
 def test_a_figure_that_can_not_be_written_is_one_line_below_the_changes(tool, store, tmp_path):
     (tmp_path / "taken").touch()
     for index in range(2):

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
     RelativeLatency,
+    blurs_ratios,
     mismatch,
     relative_latency,
 )
@@ -63,7 +64,6 @@ from pytest_ortbench.gate.numbers.stored_differences import (
 from pytest_ortbench.gate.numbers.stored_relative import (
     STORED_MARGIN,
     RunSpread,
-    blurs_ratios,
     relative_contrast,
 )
 from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class

@@ -17,7 +17,7 @@ never less than :data:`MOST_TOLERATED`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
 
@@ -27,7 +27,6 @@ from pytest_ortbench.analysis.relative_latency import (
     memory_weight,
     weighed,
 )
-from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.gate import ContrastVerdict
 
 #: Smallest slowdown between two runs that matters where nothing else is said.
@@ -76,23 +75,6 @@ _SAME_PERCENT = 85
 MOST_TOLERATED = 0.20
 
 STATISTIC = "relative"
-
-
-#: Flags of times that say nothing against their ratio to a yardstick; and flags that otherwise only
-#: note something, with which ratios were seen to be off.
-_OF_TIMES_ALONE = ("FAR-CPUS",)
-_OF_RATIOS = ("BIMODAL", "DRIFT", "SPREAD")
-
-
-def blurs_ratios(flags: Iterable[str]) -> tuple[str, ...]:
-    """Return those of some flags' names for which there is no verdict on a ratio."""
-    return tuple(
-        name
-        for name in dict.fromkeys(flags)
-        if name in FLAGS
-        and name not in _OF_TIMES_ALONE
-        and (name in _OF_RATIOS or FLAGS[name].severity in ("bars", "blurs"))
-    )
 
 
 def relative_contrast(

@@ -20,6 +20,7 @@ from pytest_ortbench.analysis.relative_latency import (
     LOWS,
     NoRelativeLatency,
     RelativeLatency,
+    blurs_ratios,
     memory_weight,
     mismatch,
     relative_latency,
@@ -30,7 +31,6 @@ from pytest_ortbench.gate.numbers.stored_relative import (
     SPREAD,
     STORED_MARGIN,
     RunSpread,
-    blurs_ratios,
     relative_contrast,
 )
 
@@ -39,6 +39,9 @@ SLOWDOWNS = (0.0, 0.10, 0.20)
 
 #: Runs that one is judged by at most, as many as a baseline has.
 MOST_RUNS = 10
+
+#: Verdicts on runs that can be judged.
+JUDGED = ("slower", "inconclusive", "same", "faster")
 
 #: What verdicts on ratios of one estimator must have come to before they decide: of so many
 #: comparisons of equal code at least, so large a share of false alarms at most; and so large a
@@ -115,8 +118,9 @@ class StoredTally:
     Attributes:
         way: How the runs were chosen that they were judged by.
         slowdown: By how much the runs were made slower.
-        verdicts: How many of each; ``incomparable`` are those without any run to be judged by.
-        slower_low: Lower end of the interval of the share called slower, of those that compare.
+        verdicts: How many of each; ``flagged`` are those whose flags leave them without a verdict,
+            ``incomparable`` those without any run to be judged by.
+        slower_low: Lower end of the interval of the share called slower, of those judged.
         slower_high: Upper end, likewise.
     """
 
@@ -129,7 +133,7 @@ class StoredTally:
     @property
     def judged(self) -> int:
         """How many could be judged."""
-        return sum(self.verdicts.values()) - self.verdicts.get("incomparable", 0)
+        return sum(self.verdicts.get(name, 0) for name in JUDGED)
 
 
 def trial_of(result: CaseResult, *, load: float, at: str, version: str) -> StoredTrial:
@@ -249,7 +253,7 @@ def _are_right(trials: Sequence[StoredTrial], estimator: str) -> bool:
         )
         for by in (0.0, slowdown)
     )
-    comparisons = equal.total() - equal["incomparable"]
+    comparisons = sum(equal[name] for name in JUDGED)
     return (
         comparisons >= LEAST_JUDGED
         and equal["slower"] <= MOST_FALSE * comparisons
@@ -287,7 +291,7 @@ def tallies(
 
 
 def _tally(way: Way, slowdown: float, verdicts: Counter[str]) -> StoredTally:
-    judged = verdicts.total() - verdicts["incomparable"]
+    judged = sum(verdicts[name] for name in JUDGED)
     low, high = proportion_interval(verdicts["slower"], judged) if judged else (0.0, 1.0)
     return StoredTally(
         way=way,
@@ -319,7 +323,7 @@ def verdict_on(
     if now is None:
         return "incomparable"
     if trials[index].blurring:
-        return "inconclusive"
+        return "flagged"
     others = sorted(
         (number for number in range(len(trials)) if number != index),
         key=lambda number: abs(number - index),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pytest_ortbench.core.units import counted, percent
 from pytest_ortbench.gate.numbers.stored_trials import (
+    JUDGED,
     StoredTally,
     StoredTrial,
     Way,
@@ -15,10 +16,10 @@ from pytest_ortbench.gate.numbers.stored_trials import (
     tallies,
 )
 
-VERDICTS = ("slower", "inconclusive", "same", "faster", "incomparable")
+VERDICTS = (*JUDGED, "flagged", "incomparable")
 
 VERDICT_HEADER = ["judged by", "made slower", *VERDICTS, "share slower [95 % exact]"]
-CASE_HEADER = ["model", "threads", "runs", "flagged", "made slower", *VERDICTS]
+CASE_HEADER = ["model", "threads", "made slower", *VERDICTS]
 
 
 def verdict_rows(trials: Sequence[StoredTrial]) -> list[list[str]]:
@@ -33,18 +34,10 @@ def rows_by_case(trials: Sequence[StoredTrial]) -> list[list[str]]:
     """Return one row a model, number of threads and slowdown, judged by the runs before."""
     rows = []
     for case in sorted({trial.case for trial in trials}):
-        own = [trial for trial in trials if trial.case == case]
         model, threads = case
-        flagged = sum(bool(trial.flags) for trial in own)
+        name = str(threads) if threads else "all"
         rows += [
-            [
-                model,
-                str(threads) if threads else "all",
-                str(len(own)),
-                str(flagged),
-                _slowdown(tallied),
-                *_counts(tallied),
-            ]
+            [model, name, _slowdown(tallied), *_counts(tallied)]
             for tallied in tallies(trials, case)
             if tallied.way is Way.EARLIER
         ]
@@ -63,6 +56,8 @@ def stored_sentences(trials: Sequence[StoredTrial]) -> list[str]:
         "made slower: the ratio of a run is multiplied, nothing is added to the model; +0 %: the "
         "same code, so every 'slower' is a false alarm. What is known of how far runs differ "
         "comes from all runs but the one that is judged",
+        f"flagged: their flags leave no verdict ({_flag_counts(trials)}); incomparable: no run "
+        "before them, or near them, was of the same state of the machine",
     ]
     for estimator, spread in sorted(run_spreads(trials).items()):
         lines.append(
@@ -74,6 +69,11 @@ def stored_sentences(trials: Sequence[StoredTrial]) -> list[str]:
     if len(versions) > 1:
         lines.append(f"runs of several versions: {', '.join(versions)}")
     return lines
+
+
+def _flag_counts(trials: Sequence[StoredTrial]) -> str:
+    counts = Counter(flag for trial in trials for flag in trial.blurring)
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common()) or "none"
 
 
 def _slowdown(tallied: StoredTally) -> str:

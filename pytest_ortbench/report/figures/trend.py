@@ -55,9 +55,19 @@ def trend(series: Sequence[Series]) -> Figure | None:
             axes.vlines(
                 *zip(*known, strict=True), color=style.COLOURS[0], alpha=0.35, linewidth=2.5
             )
+        blurred = [
+            (time, point.ratio)
+            for time, point in zip(times, entry.points, strict=True)
+            if point.blurring
+        ]
+        if blurred:
+            axes.plot(
+                *zip(*blurred, strict=True), "o", color=style.COLOURS[0], mfc="white", markersize=4
+            )
         for step in entry.steps:
             between = (times[step.index - 1] + times[step.index]) / 2
-            axes.axvline(between, color=style.COLOURS[1], linewidth=1.2)
+            line = ":" if step.unlike else "-"
+            axes.axvline(between, color=style.COLOURS[1], linewidth=1.2, linestyle=line)
             axes.annotate(
                 f"{100 * step.change:+.1f} %",
                 (between, 1.0),
@@ -76,6 +86,10 @@ def trend(series: Sequence[Series]) -> Figure | None:
     sentences = ["Vertical lines: the level changed there; the change is written beside them."]
     if any(point.low is not None for entry, _ in shown for point in entry.points):
         sentences.append("Pale bars: 95 % intervals.")
+    if any(step.unlike for entry, _ in shown for step in entry.steps):
+        sentences.append("Dotted: the machine changed there, too.")
+    if any(entry.blurred for entry, _ in shown):
+        sentences.append("Hollow points: a flag leaves no verdict on this run.")
     lacking = sum(entry.left_out for entry, _ in shown)
     if lacking:
         sentences.append(f"Without {counted(lacking, 'run')} that lacked CPUs or had no yardstick.")

@@ -94,7 +94,7 @@ def test_a_state_that_the_machine_was_seen_in_is_no_slowdown() -> None:
 def test_runs_whose_flags_leave_no_verdict_get_none_and_serve_nobody(flag: str) -> None:
     flagged = dataclasses.replace(trial(60.0), flags=(flag,))
     trials = [*(trial(6.0 + 0.001 * index) for index in range(12)), flagged, trial(6.0)]
-    assert verdict_on(12, trials, {}, slowdown=0.2, way=Way.EARLIER) == "inconclusive"
+    assert verdict_on(12, trials, {}, slowdown=0.2, way=Way.EARLIER) == "flagged"
     assert run_spreads(trials)["blocks"].largest < 0.01
     assert (
         verdict_on(2, [trials[0], flagged, trials[1]], {}, slowdown=0.0, way=Way.EARLIER) == "same"
