@@ -43,8 +43,8 @@ from typing import Any
 from paired_cases import bench
 
 from pytest_ortbench.analysis.between_processes import BETWEEN_RUNS, over_runs
-from pytest_ortbench.analysis.busy_memory import BUSY, BUSY_BESIDE_THREADS, memory_slowdown
 from pytest_ortbench.analysis.history import Point, Step, blurs_series, on_one_scale, steps_of
+from pytest_ortbench.analysis.machine_states import BUSY, BUSY_BESIDE_THREADS, memory_slowdown
 from pytest_ortbench.analysis.relative_latency import (
     LOWS,
     WEIGHTS,

@@ -2,7 +2,7 @@
 
 A worker gives one ratio, that of the lows: the 5th percentiles of the fastest inference and of the
 fastest unit of each block, since few whole blocks meet nothing in a slow state of a machine. Rounds
-in which the CPUs were far apart (:mod:`pytest_ortbench.analysis.far_cpus`) are left out.
+in which the CPUs were far apart (:mod:`pytest_ortbench.analysis.machine_states`) are left out.
 ``docs/concepts/yardstick.md`` has what it is worth.
 
 A unit of the yardstick is a product and a pass over memory. A slow state of a machine slows passes
@@ -27,7 +27,7 @@ from pytest_ortbench.analysis.between_processes import (
     OfProcess,
     over_processes,
 )
-from pytest_ortbench.analysis.far_cpus import FAR, are_far, nearest_handover_ns
+from pytest_ortbench.analysis.machine_states import FAR, are_far, nearest_handover_ns
 from pytest_ortbench.analysis.order import nearest_rank
 from pytest_ortbench.analysis.samples import between_runs
 from pytest_ortbench.core.flags import FLAGS

@@ -10,12 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from statistics import median
 
-from pytest_ortbench.analysis.busy_memory import is_busy, memory_slowdown
 from pytest_ortbench.analysis.chains import idle_in, idle_words
-from pytest_ortbench.analysis.far_cpus import are_far, nearest_handover_ns
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.lowered import is_seen, lowered_words
+from pytest_ortbench.analysis.machine_states import (
+    are_far,
+    is_memory_busy,
+    memory_slowdown,
+    nearest_handover_ns,
+)
 from pytest_ortbench.analysis.order import binomial_probability, samples_needed
 from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
@@ -247,7 +251,7 @@ def _busy_memory(result: CaseResult) -> str:
     """Passes over memory that took longer on average than their fastest."""
     turns = [worker.yardstick for worker in result.measurements if worker.yardstick is not None]
     slowdown = memory_slowdown(turns)
-    if slowdown is None or not is_busy(turns):
+    if slowdown is None or not is_memory_busy(turns):
         return ""
     return f"a pass over memory took {slowdown:.2f} times as long as the fastest ones"
 

@@ -248,7 +248,7 @@ def test_the_stored_self_test_accumulates_runs_and_judges_each_by_the_others(
     assert [one.relative.value for one in kept] == [6.0, 6.0, 6.0, 6.02]
     # The first table: by both ways the three slowdowns, of four runs each.
     rows = [line.split() for line in ended.out.splitlines()[2:8]]
-    assert [sum(map(int, row[4:9])) for row in rows] == [4] * 6
+    assert [sum(map(int, row[4:10])) for row in rows] == [4] * 6
     counted = tool("gate", "--self-test", "--stored", "--minutes=0", "--resume", f"--file={path}")
     assert counted.out == ended.out
     assert len(measured) == 2
