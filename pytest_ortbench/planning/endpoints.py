@@ -132,6 +132,9 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     named = tuple(f"{ALIAS}:{device}" for device in devices) or (ALIAS,)
     is_named = any(spec.partition(":")[0].strip() == ALIAS for spec in request.providers)
     providers = request.providers
+    if devices:
+        # Whoever says how tensors are written wants no row of another way.
+        providers = tuple(spec for spec in providers if spec.strip() != ALIAS)
     if devices or not is_named:
         providers = tuple(dict.fromkeys((*providers, *named)))
     options = {**request.provider_options, ALIAS: {**given, URL: request.endpoint}}

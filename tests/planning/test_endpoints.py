@@ -115,6 +115,8 @@ def test_encodings_are_two() -> None:
         (("cpu",), (), ("cpu", "endpoint")),
         (("endpoint",), (), ("endpoint",)),
         (("endpoint:json",), (), ("endpoint:json",)),
+        (("endpoint", "cpu"), ("binary",), ("cpu", "endpoint:binary")),
+        (("endpoint:json",), ("binary",), ("endpoint:json", "endpoint:binary")),
         (("cpu", "xnnpack"), ("json", "binary"),
          ("cpu", "xnnpack", "endpoint:json", "endpoint:binary")),
     ],
@@ -137,6 +139,8 @@ TEXTS = "http://127.0.0.1:8000/v1/completions"
 def test_a_service_of_language_models_is_asked_for_texts() -> None:
     request = PlanRequest(models=("m.onnx",), endpoint=TEXTS)
     assert with_endpoint(request).providers == ("cpu", "endpoint:openai")
+    alone = replace(request, providers=("endpoint",))
+    assert with_endpoint(alone).providers == ("endpoint:openai",)
     with pytest.raises(UsageError):
         with_endpoint(replace(request, endpoint_encodings=("json",)))
     address = parse_address(TEXTS, place="")

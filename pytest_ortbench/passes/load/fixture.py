@@ -14,7 +14,8 @@ from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.load.numbers.loads import add_one_load, main_reason
 from pytest_ortbench.passes.load.numbers.spec import fitting_loads, parse_load, why_unfit
 from pytest_ortbench.passes.load.planning.metrics_file import resolved_load
-from pytest_ortbench.plugin.measured import shown_numbers
+from pytest_ortbench.plugin.measured import fail, shown_numbers
+from pytest_ortbench.report.escape import one_line
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.quantity import Quantity
@@ -53,13 +54,13 @@ class LoadView:
     @property
     def reason(self) -> str:
         """What decided against it, one reason; empty if it is VALID."""
-        return main_reason(self.facts)
+        return one_line(main_reason(self.facts))
 
     @property
     def reasons(self) -> str:
         """Rules that failed and advice, in the generator's own words."""
         tests = self.facts.tests
-        return self.facts.reason or "; ".join(tests[-1].reasons if tests else ())
+        return one_line(self.facts.reason or "; ".join(tests[-1].reasons if tests else ()))
 
     def __getattr__(self, name: str) -> Quantity:
         if name not in _NUMBERS:
@@ -82,7 +83,8 @@ class LoadView:
         return shown_numbers(about, numbers)
 
     def _fail(self, name: str, reason: str) -> NoReturn:
-        pytest.fail(f"{self._ortbench.name}: load_{name} was not measured: {reason}", pytrace=False)
+        fail(self._ortbench.name, [f"load_{name} was not measured: {reason}"])
+        raise AssertionError  # failing raised already
 
 
 def load(ortbench: Measured, scenario: str = "") -> LoadView:
