@@ -91,7 +91,7 @@ WHOLE_MODULES: dict[str, str] = {
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "planning/served_apps.py": ("names that users give", frozenset({"read_app", "required_name"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
-    "cli/fleet_folder.py": ("a word of the user", frozenset({"_earlier_folder"})),
+    "cli/fleet_folder.py": ("a word of the user", frozenset({"_earlier", "new_or_earlier"})),
     "cli/comment.py": (
         "a word of the user, comments of others",
         frozenset({"first_line_of", "_earlier"}),

@@ -1,7 +1,8 @@
 """What runs of pytest inside a test's process share, or do without.
 
 Each would ask the interpreter what it has, measure the canary for a second, and draw figures for
-another, which few tests are about. Runs in a process of their own do all of it.
+another, which few tests are about. Runs in a process of their own do all of it, unless their
+project has ``CONFTEST``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ import pytest
 
 #: What differs from test to test and says nothing of the interpreter.
 _OF_A_TEST = ("HOME", "PYTEST_CURRENT_TEST", "USERPROFILE")
+
+#: For the project of a pytest in a process of its own that is about no numbers.
+CONFTEST = """
+import pytest
+from tests import inner_runs
+inner_runs.draw_empty_figures(pytest.MonkeyPatch())
+inner_runs.take_a_canary_for_measured(pytest.MonkeyPatch())
+"""
 
 _answers: dict[tuple[str, ...], object] = {}
 

@@ -16,36 +16,43 @@ _Kept = TypeVar("_Kept", FleetRun, ShardedRun)
 #: Folder of such runs below the results; each has one of its tag.
 FOLDER = "fleet"
 _TAG = re.compile(r"[0-9A-Za-z-]+\Z")
+#: Options of pytest that say where results lie: on other machines, we do.
+_OURS = ("--ort-results", "--ort-resume")
 
 
-def _earlier_folder(tag: str, results: Path, record: str) -> Path:
-    """Return the folder of an earlier run.
+def _earlier(kind: type[_Kept], tag: str, parent: Path) -> _Kept:
+    """Return the record of an earlier run, which is called by the name of its folder.
 
     Args:
-        tag: Its tag, or ``latest``.
-        results: The results folder.
-        record: Name of the file that each of them has.
+        kind: Of the record.
+        tag: The name, or ``latest``.
+        parent: The folder of all of them.
 
     Raises:
-        UsageError: if there is none.
+        UsageError: if there is none, or it sent nothing to any machine.
     """
-    parent = results / FOLDER
-    if tag == "latest":
-        tags = sorted(path.parent.name for path in parent.glob(f"*/{record}"))
-        if not tags:
-            raise UsageError(
-                f"the folder {str(parent)!r} contains no earlier run",
-                place="--resume",
-                hint="Start a new run: leave --resume out",
-            )
-        tag = tags[-1]
-    if not _TAG.match(tag):
+    if tag != "latest" and not _TAG.match(tag):
         raise UsageError(
             f"{tag!r} can't be the name of an earlier run",
             place="--resume",
             hint=f"Write the name of a folder in {parent}, or 'latest'",
         )
-    return parent / tag
+    tags = [tag] if tag != "latest" else [path.name for path in sorted(parent.glob("*"))[::-1]]
+    for name in tags:
+        folder = parent / name
+        # Documents that were collected out of a folder have a record, too, without arguments.
+        if tag == "latest" and not (folder / RECORDS[kind]).exists():
+            continue
+        earlier = read_record(folder, kind)
+        if earlier.arguments:
+            return replace(earlier, tag=name)
+    raise UsageError(
+        f"the folder {str(parent)!r} contains no earlier run"
+        if tag == "latest"
+        else f"the documents of {tag} were collected, and no machine was sent anything",
+        place="--resume",
+        hint="Start a new run: leave --resume out",
+    )
 
 
 def new_or_earlier(
@@ -61,8 +68,16 @@ def new_or_earlier(
         place: The command.
 
     Raises:
-        UsageError: if a new run has no arguments, an earlier one other arguments, or there is none.
+        UsageError: if a new run has no arguments, an earlier one other arguments, there is none, or
+            an argument says where results lie.
     """
+    for argument in arguments:
+        if argument.partition("=")[0] in _OURS:
+            raise UsageError(
+                f"{argument!r} can't be an argument of pytest on other machines, which get their own",
+                place=place,
+                hint="Leave it out, and write --results or --resume before the --",
+            )
     if not resume:
         if not arguments:
             raise UsageError(
@@ -71,12 +86,11 @@ def new_or_earlier(
                 hint=f"Write them after --, e.g. '{place} -- suites --ort-providers=all'",
             )
         return kind(tag=new_tag(), arguments=arguments)
-    folder = _earlier_folder(resume, results, RECORDS[kind])
-    earlier = read_record(folder, kind)
+    earlier = _earlier(kind, resume, results / FOLDER)
     if arguments and arguments != earlier.arguments:
         raise UsageError(
-            f"{folder.name} ran with other arguments: {' '.join(earlier.arguments)}",
+            f"{earlier.tag} ran with other arguments: {' '.join(earlier.arguments)}",
             place="--resume",
             hint="Leave the arguments after -- out, or start a new run without --resume",
         )
-    return replace(earlier, tag=folder.name)
+    return earlier

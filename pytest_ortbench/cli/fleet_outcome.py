@@ -10,7 +10,6 @@ from typing import Any
 from pytest_ortbench.cli import compare
 from pytest_ortbench.cli.terminal import ExitCode, say, table
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
-from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
 #: Clocks that are apart by more than this are remarked.
 _CLOCK_S = 60.0
@@ -68,6 +67,5 @@ def _row(outcome: HostOutcome, host: Host) -> list[str]:
 
 def _side(folder: Path, host: Host, outcome: HostOutcome) -> str:
     """Return what ``ortbench compare`` calls the document of a machine, empty if there is none."""
-    paths = [folder / host.name / name for name in (DOCUMENT, JOURNAL)]
-    present = [path for path in paths if path.exists()]
-    return f"{host.called}={present[0]}" if present and outcome.run_id else ""
+    path = folder / host.name / outcome.file
+    return f"{host.called}={path}" if outcome.run_id and path.exists() else ""

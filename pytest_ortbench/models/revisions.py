@@ -69,7 +69,7 @@ class Revision:
         inside = self._inside(path)
         target = folder / inside
         self._write(inside, target)
-        for location in _external_locations(target):
+        for location in external_locations(target):
             name = str(PurePosixPath(inside).parent / location)
             self._write(name, target.parent / location)
         return target
@@ -160,7 +160,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
     return done.stdout
 
 
-def _external_locations(model: Path) -> list[str]:
+def external_locations(model: Path) -> list[str]:
     """Names of the files beside a model that hold weights; none for one that can't be read."""
     import onnx  # a heavy import, needed for this question only
     from google.protobuf.message import (  # type: ignore[import-untyped, unused-ignore]

@@ -18,8 +18,9 @@ import pytest
 
 from pytest_ortbench.fleet.hosts import host, parcel, returned
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
-from pytest_ortbench.fleet.hosts.records import read_record
+from pytest_ortbench.fleet.hosts.records import read_record, write_record
 from pytest_ortbench.store.documents import load
+from tests.inner_runs import CONFTEST
 from tests.launch.ssh_server import ssh_server
 
 pytestmark = [pytest.mark.live, pytest.mark.needs("git")]
@@ -39,6 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a suite, in which the tool is called."""
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "conftest.py").write_text(CONFTEST)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -100,13 +102,14 @@ def test_machines_that_cant_measure_are_rows_with_their_stage(
             return {
                 "ansible_host": "127.0.0.1",
                 "ansible_port": server.port,
-                "ansible_ssh_private_key_file": str(server.key),
                 "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={known}",
                 "ortbench_folder": str(folder / "agreed"),
                 "ortbench_python": sys.executable,
                 **variables,
             }
 
+        configuration = f"[defaults]\nprivate_key_file = {server.key}\n"
+        (project / "ansible.cfg").write_text(configuration)
         # Connections to one address are shared, so these three have different ones.
         hosts = {
             "silent": reached(server.known_hosts, ansible_port=closed.getsockname()[1]),
@@ -139,7 +142,7 @@ def test_a_machine_measures_by_itself_and_goes_on_where_it_was_killed(
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     (project / "conftest.py").write_text(
-        "import os, pathlib, signal\n"
+        f"{CONFTEST}import os, pathlib, signal\n"
         "def pytest_runtest_logreport(report):\n"
         "    mark = pathlib.Path(os.environ['TMPDIR'], 'killed')\n"
         "    if report.when == 'teardown' and not mark.exists():\n"
@@ -237,7 +240,8 @@ def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folde
             )
         )
         python.chmod(0o700)
-        hosts[name] = {**_local(machines / name), "ortbench_python": str(python)}
+        # They are one machine, whose runs don't meet.
+        hosts[name] = {**_local(machines / "agreed"), "ortbench_python": str(python)}
     before = set(project.iterdir())
     ended = tool("fleet", "run", "-i", _inventory(project, hosts), "--", "test_suite.py")
     outcomes = _outcomes(project)
@@ -310,7 +314,7 @@ def test_an_interrupted_run_leaves_no_process_on_its_machines(
     finally:
         process.kill()
     place = host.AgreedFolder(str(folder), records[0].parent.name)
-    assert host._alive(place) == 0
+    assert host._working(place) == []
     assert host._start_of(pid) == ""
 
 
@@ -322,3 +326,20 @@ def test_arguments_that_say_nothing_are_refused(tool: Callable[..., Any], projec
     assert (ended.code, ended.error.place) == (2, "--resume")
     ended = tool("fleet", "run", "-i", inventory, "--resume=../../etc")
     assert (ended.code, ended.error.place) == (2, "--resume")
+    ended = tool("fleet", "run", "-i", inventory, "--", "test_suite.py", "--ort-results=elsewhere")
+    assert (ended.code, ended.error.place) == (2, "fleet run")
+
+
+def test_collected_documents_are_no_run_to_go_on_with(
+    tool: Callable[..., Any], project: Path
+) -> None:
+    inventory = _inventory(project, {"near": _local(project / "agreed")})
+    kept = project / "results" / "fleet"
+    for tag, arguments in (("20260101T000000Z-a", ("x",)), ("20260102T000000Z-b", ())):
+        write_record(FleetRun(tag=tag, arguments=arguments), kept / tag)
+    ended = tool("fleet", "run", "-i", inventory, "--resume=20260102T000000Z-b")
+    assert (ended.code, ended.error.place) == (2, "--resume")
+    # The latest run has arguments, which are not these.
+    ended = tool("fleet", "run", "-i", inventory, "--resume", "--", "y")
+    assert (ended.code, ended.error.place) == (2, "--resume")
+    assert "20260101T000000Z-a" in ended.error.message

@@ -13,6 +13,7 @@ from pytest_ortbench.store.documents import load
 from tests.cli.test_fleet import QUICK
 from tests.fleet.dask_workers import dask_workers
 from tests.fleet.product_models import save_product
+from tests.inner_runs import CONFTEST
 
 SUITE = """
 import pytest
@@ -57,7 +58,8 @@ def test_what_a_lost_worker_was_at_is_measured_by_another_one(
     (tmp_path / "test_suite.py").write_text(SUITE)
     for number in range(2):
         save_product(tmp_path / f"m{number}.onnx", seed=number)
-    (tmp_path / "conftest.py").write_text(KILLER.format(mark=str(machine / "mark")))
+    killer = KILLER.format(mark=str(machine / "mark"))
+    (tmp_path / "conftest.py").write_text(CONFTEST + killer)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     agreed = machine / "agreed"
     with dask_workers(machine, ["one", "two"]) as cluster:

@@ -59,6 +59,7 @@ class HostOutcome:
         run_id: Id of its run; empty if nothing came back.
         code: Exit status of its pytest; ``None`` if that did not end.
         clock_s: Seconds by which its clock was ahead of ours; ``None`` if unknown.
+        file: What of it is compared, in its folder.
     """
 
     host: str
@@ -70,6 +71,7 @@ class HostOutcome:
     run_id: str = ""
     code: int | None = None
     clock_s: float | None = None
+    file: Literal["run.json", "journal.jsonl"] = "run.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

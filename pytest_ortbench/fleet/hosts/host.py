@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +46,20 @@ class HostError(Exception):
 
 
 class AgreedFolder:
-    """The folder on this machine, and the run in it."""
+    """The folder on this machine, and the run in it.
+
+    Several machines may have one folder, and one machine several names: each has a run of its own.
+    """
 
     def __init__(self, folder: str, tag: str) -> None:
         self.folder = Path(folder).expanduser().absolute()
         self.run = self.folder / "runs" / tag
         self.blobs = self.folder / "blobs"
         self.results = self.run / "results"
+        self.installer = self.run / "installer.json"
+        self.prepared = self.run / "prepared"
         self.process = self.run / "process.json"
+        self.stopped = self.run / "stopped"
         self.exit = self.run / "exit.json"
         self.output = self.run / "output.txt"
 
@@ -115,21 +123,29 @@ def missing_files(place: AgreedFolder) -> dict[str, Any]:
 
 
 def prepare_project(place: AgreedFolder) -> dict[str, Any]:
-    """Lay out the project, and make the environment unless it is there."""
+    """Lay out the project, and make the environment unless it is there.
+
+    What measures still keeps both. How a run before ended is forgotten.
+    """
     parcel = place.parcel()
+    if _alive(place.process):
+        return {"python": str(environment_folder(place, parcel) / "bin" / "python")}
+    for path in (place.process, place.stopped, place.exit):
+        path.unlink(missing_ok=True)
     pack = place.run / "pack.tar"
     if pack.exists():
         unpack(pack, place.blobs)
         pack.unlink()
     lay_out_project(place, parcel["files"])
     python = _environment(place, parcel)
+    place.prepared.write_text("")
     return {"python": str(python)}
 
 
 def run_suite(place: AgreedFolder) -> dict[str, Any]:
     """Run pytest to its end; one that runs already is waited for."""
-    if _alive(place):
-        while _alive(place):
+    if _alive(place.process):
+        while _alive(place.process):
             time.sleep(_POLL_S)
         return run_status(place, 0.0)
     parcel = place.parcel()
@@ -159,7 +175,9 @@ def run_pytest(
             start_new_session=True,
             pass_fds=kept_open,
         )
-    _write(place.process, {"pid": process.pid, "start": _start_of(process.pid)})
+    _write(place.process, {**_record_of(process.pid), "waits": _record_of(os.getpid())})
+    if place.stopped.exists():
+        _signal(process.pid, signal.SIGTERM)
     code = process.wait()
     _write(place.exit, {"code": code})
     return code
@@ -188,10 +206,7 @@ def last_answer(place: AgreedFolder) -> dict[str, Any]:
     if document and journal and journal.stat().st_mtime > document.stat().st_mtime:
         document = None  # that of a run before
     lines = last_lines(place.output, _LAST_LINES)
-    try:
-        code = json.loads(place.exit.read_text("utf-8"))["code"]
-    except (OSError, ValueError, KeyError):
-        code = None
+    code = _read(place.exit).get("code")
     return {
         "document": str(document or ""),
         "journal": str(journal or ""),
@@ -201,25 +216,34 @@ def last_answer(place: AgreedFolder) -> dict[str, Any]:
 
 
 def stop(place: AgreedFolder) -> dict[str, Any]:
-    """End the run with all that it started; a document of the finished cases is left."""
-    pid = _alive(place)
-    if pid:
+    """End the run with all that it started; a document of the finished cases is left.
+
+    One that is about to begin ends when it does.
+    """
+    with suppress(FileNotFoundError):  # where no run was sent to
+        place.stopped.write_text("")
+    began = _working(place)
+    for pid in began:
         _signal(pid, signal.SIGTERM)
-        ends = time.monotonic() + _KILL_S
-        while _alive(place) and time.monotonic() < ends:
-            time.sleep(_POLL_S)
-        if _alive(place):
-            _signal(pid, signal.SIGKILL)
-    return {"stopped": bool(pid)}
+    ends = time.monotonic() + _KILL_S
+    while _working(place) and time.monotonic() < ends:
+        time.sleep(_POLL_S)
+    for pid in _working(place):
+        _signal(pid, signal.SIGKILL)
+    return {"stopped": bool(began)}
 
 
 def clean(place: AgreedFolder) -> dict[str, Any]:
     """Remove what is kept here from run to run; what is not ours stays, with the folder."""
     if not place.folder.is_dir():
         return {"left": []}
-    for run in sorted(place.folder.glob("runs/*")):
-        if _alive(AgreedFolder(str(place.folder), run.name)):
-            raise HostError(f"{run.name} still measures there")
+    for path in sorted(place.folder.glob("runs/*")):
+        run = AgreedFolder(str(place.folder), path.name)
+        if _working(run):
+            raise HostError(f"{path.name} still measures there")
+        node = _read(run.process).get("node", platform.node())
+        if node != platform.node() and not run.exit.exists():
+            raise HostError(f"{path.name} began on {node} in the same folder, and has not ended")
     for name in _KEPT:
         path = place.folder / name
         if path.is_dir() and not path.is_symlink():
@@ -235,25 +259,53 @@ def clean(place: AgreedFolder) -> dict[str, Any]:
 def _state(place: AgreedFolder) -> str:
     if place.exit.exists():
         return "ended"
-    if _alive(place):
+    waits = _read(place.process).get("waits")
+    # Whoever waits for pytest writes how it ended a moment after it did.
+    if _alive(place.process) or (isinstance(waits, dict) and _process_of(waits)):
         return "running"
     try:
-        sent = (place.run / "parcel.json").stat().st_mtime
+        prepared = place.prepared.stat().st_mtime
     except OSError:
         return "lost"
+    # It may have ended between these looks.
+    if place.exit.exists():
+        return "ended"
     started = place.process.exists()
-    return "lost" if started or time.time() - sent > _START_S else "running"
+    return "lost" if started or time.time() - prepared > _START_S else "running"
 
 
-def _alive(place: AgreedFolder) -> int:
-    """Return the process of the run, 0 if there is none."""
+def _record_of(pid: int) -> dict[str, Any]:
+    """Return what tells a process from others: on another machine, or later with its number."""
+    return {"pid": pid, "start": _start_of(pid), "node": platform.node()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a record that was written here, empty if there is none."""
     try:
-        record = json.loads(place.process.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _alive(path: Path) -> int:
+    """Return the process that a file names, 0 if it is gone or runs on another machine."""
+    return _process_of(_read(path))
+
+
+def _process_of(record: dict[str, Any]) -> int:
+    try:
         pid, start = int(record["pid"]), record["start"]
         os.kill(pid, 0)
     except (OSError, ValueError, KeyError):
         return 0
-    return pid if _start_of(pid) == start else 0
+    is_here = record.get("node", platform.node()) == platform.node()
+    return pid if is_here and _start_of(pid) == start else 0
+
+
+def _working(place: AgreedFolder) -> list[int]:
+    """Return the processes of the run: that which prepares it, and pytest."""
+    return [pid for path in (place.installer, place.process) if (pid := _alive(path))]
 
 
 def _start_of(pid: int) -> str:
@@ -332,9 +384,26 @@ def environment_folder(place: AgreedFolder, parcel: dict[str, Any]) -> Path:
 def _environment(place: AgreedFolder, parcel: dict[str, Any]) -> Path:
     """Return the interpreter of the environment; make it unless it was made to the end."""
     folder = environment_folder(place, parcel)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(folder.with_name(f"{folder.name}.lock")):
+        if not (folder / "complete").exists():
+            _make_environment(place, parcel, folder)
+    return folder / "bin" / "python"
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until nobody else makes what a file stands for."""
+    import fcntl  # not on Windows, where no environment is made
+
+    with path.open("wb") as stream:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _make_environment(place: AgreedFolder, parcel: dict[str, Any], folder: Path) -> None:
     python = folder / "bin" / "python"
-    if (folder / "complete").exists():
-        return python
     shutil.rmtree(folder, ignore_errors=True)
     wheels = folder.with_name(f"{folder.name}-wheels")
     shutil.rmtree(wheels, ignore_errors=True)
@@ -353,7 +422,6 @@ def _environment(place: AgreedFolder, parcel: dict[str, Any]) -> Path:
     _call(place, [*install, *source, "--", *requirements])
     shutil.rmtree(wheels, ignore_errors=True)
     (folder / "complete").write_text("")
-    return python
 
 
 def _call(place: AgreedFolder, command: list[str]) -> None:
@@ -404,6 +472,14 @@ def _megabytes(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
 
 
+def _prepared_by_itself(place: AgreedFolder) -> dict[str, Any]:
+    """Prepare the project in a process group of its own, which can be ended."""
+    with suppress(OSError):  # it leads a session
+        os.setpgid(0, 0)
+    _write(place.installer, _record_of(os.getpid()))
+    return prepare_project(place)
+
+
 def _lift_bounds() -> None:
     """Let files be as large as this machine lets them: ours may be bounded by whoever collects."""
     try:
@@ -422,7 +498,7 @@ def main(arguments: list[str], source: str = "") -> int:
     commands: dict[str, Callable[[], dict[str, Any]]] = {
         "look": lambda: look_around(place, source),
         "missing": lambda: missing_files(place),
-        "prepare": lambda: prepare_project(place),
+        "prepare": lambda: _prepared_by_itself(place),
         "run": lambda: run_suite(place),
         "status": lambda: run_status(place, float(arguments[3])),
         "collect": lambda: last_answer(place),

@@ -102,13 +102,19 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
         place: The inventory, for messages.
 
     Raises:
-        UsageError: if a variable of ours says nothing sensible, or two machines have one name in a
-            comparison.
+        UsageError: if a variable of ours says nothing sensible, a machine has the name of a group,
+            or two machines have one name in a comparison.
     """
     variables = content["_meta"]["hostvars"]
     hosts = [_host(name, variables.get(name, {}), place) for name in _names(content)]
     first: dict[str, Host] = {}
     for host in hosts:
+        if host.name in content:
+            raise UsageError(
+                f"{host.name!r} is a host and a group, so that its name means all of the group",
+                place=f"{place}, host {host.name}",
+                hint="Give the host or the group another name",
+            )
         other = first.setdefault(host.called, host)
         if other is not host:
             raise UsageError(

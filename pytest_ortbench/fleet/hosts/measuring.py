@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from pytest_ortbench.fleet.hosts.inventory import program
 from pytest_ortbench.fleet.hosts.parcel import Parcel
 from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_clean, write_play, write_stop
 from pytest_ortbench.fleet.hosts.records import write_record
-from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON, outcome_of
+from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON, fail_shared, outcome_of
 
 #: Most connections at a time; each is a process of Ansible.
 _MOST_FORKS = 50
@@ -76,8 +78,9 @@ class Fleet:
     def measure(self, parcel: Parcel) -> None:
         """Send the suite to every machine, wait for all of them, and keep what comes back.
 
-        Interrupted, it ends the runs on the machines first.
+        Interrupted, it ends the runs on the machines first. Killed, it can be gone on with.
         """
+        write_record(self.run, self.folder)
         with OwnFolder("fleet") as private:
             project = private / "project"
             playbook = write_play(
@@ -128,6 +131,7 @@ class Fleet:
                 quiet=True,
                 suppress_env_files=True,
                 envvars={
+                    **_configuration(Path.cwd()),
                     "ANSIBLE_HOME": str(private / "home"),
                     "ANSIBLE_SSH_ARGS": _SSH,
                     # A module goes with the call that runs it, so that a step is one call over ssh.
@@ -205,6 +209,7 @@ class Fleet:
     def _settle(self) -> None:
         for name in self._hosts:
             self.run.outcomes[name] = self._outcome(name)
+        fail_shared(self.run)
         write_record(self.run, self.folder)
 
     def _outcome(self, name: str) -> HostOutcome:
@@ -218,7 +223,11 @@ class Fleet:
             code=code if isinstance(code, int) else None,
             clock_s=self._clocks.get(name),
         )
-        return outcome_of(self.folder / name, failed)
+        outcome = outcome_of(self.folder / name, failed)
+        if outcome.state == "measured" and outcome.code is None:
+            reason = "how its pytest ended is not known"
+            return replace(outcome, state="partial", stage="measure", reason=reason)
+        return outcome
 
 
 _STEPS = {step.value: step for step in PlayStep}
@@ -287,6 +296,17 @@ def _reason(result: Mapping[str, Any]) -> str:
         if lines:
             return " ".join(lines)[-LONGEST_REASON:]
     return "Ansible gave no reason"
+
+
+def _configuration(folder: Path) -> dict[str, str]:
+    """Name the ``ansible.cfg`` of a folder, which Ansible reads where it is started.
+
+    As Ansible does, leave it out where everybody may write to the folder.
+    """
+    path = folder / "ansible.cfg"
+    if "ANSIBLE_CONFIG" in os.environ or not path.is_file():
+        return {}
+    return {} if folder.stat().st_mode & stat.S_IWOTH else {"ANSIBLE_CONFIG": str(path)}
 
 
 @contextmanager

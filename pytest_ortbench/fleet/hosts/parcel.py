@@ -22,8 +22,10 @@ from typing import Any
 import pytest_ortbench
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.hosts.facts import Host
+from pytest_ortbench.models.revisions import external_locations
 
 #: A smaller file travels with the others in one archive.
 LARGE_BYTES = 256 << 10
@@ -152,13 +154,14 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
     Args:
         root: The project's folder. Without git, all of it but hidden folders, environments and
             results.
-        arguments: Of pytest; what they name below the project goes along, ignored by git or not.
+        arguments: Of pytest; what they name below the project goes along, ignored by git or not:
+            files and folders, files that are values of options, and the weights of a model.
         further: Files and folders below the project that go along, too.
 
     Raises:
         UsageError: if one lies outside of the project, or can't be read.
     """
-    named = [root / argument.partition("::")[0] for argument in arguments if argument[:1] != "-"]
+    named = [root / name for argument in arguments for name in _named(argument)]
     asked = [root / path for path in further]
     absent = [path for path in asked if not path.exists()]
     if absent:
@@ -173,8 +176,31 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
                 place="fleet run",
                 hint="Copy it into the current folder. Only that folder is sent to the machines",
             )
-        paths.update(_below(path) if path.is_dir() else [path])
+        paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
+    values = [root / value for argument in arguments for value in _values(argument)]
+    for path in (path for path in values if path.is_file()):
+        if path.resolve().is_relative_to(root.resolve()):
+            paths.update([path, *_weights(path)])
     return [sent_file(path, path.relative_to(root).as_posix()) for path in sorted(paths)]
+
+
+def _named(argument: str) -> list[str]:
+    """Return what an argument of pytest names, without the test in it; nothing for an option."""
+    return [] if argument[:1] == "-" else [argument.partition("::")[0]]
+
+
+def _values(argument: str) -> list[str]:
+    """Return the values of an option that may be files."""
+    text = argument.partition("=")[2] if argument[:1] == "-" else ""
+    return [value for value in text.split(",") if value]
+
+
+def _weights(path: Path) -> list[Path]:
+    """Return the files beside a model that hold its weights."""
+    if not is_onnx_file(path):
+        return []
+    files = [path.parent / name for name in external_locations(path)]
+    return [file for file in files if file.is_file()]
 
 
 def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict[str, SentFile]:

@@ -121,7 +121,7 @@ def _play(tasks: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _measuring(tag: str, destination: Path) -> list[dict[str, Any]]:
-    run = f"{{{{ place.folder }}}}/runs/{tag}"
+    run = f"{{{{ place.folder }}}}/runs/{_run(tag)}"
     return [
         _look(tag),
         _copy(
@@ -177,16 +177,21 @@ def _poll(tag: str, destination: Path, poll_s: float) -> list[dict[str, Any]]:
     ]
 
 
+def _run(tag: str) -> str:
+    """Return what a machine calls its run, which others may have in the same folder."""
+    return f"{tag}.{{{{ inventory_hostname }}}}"
+
+
 def _where(tag: str) -> str:
-    return f"{{{{ place.folder }}}} {tag}"
+    return f"{{{{ place.folder }}}} {_run(tag)}"
 
 
 def _look(tag: str) -> dict[str, Any]:
     """Return the first step."""
-    return {**_carried(PlayStep.LOOK, tag), "register": "looked"}
+    return {**_carried(PlayStep.LOOK, _run(tag)), "register": "looked"}
 
 
-def _carried(step: PlayStep, tag: str) -> dict[str, Any]:
+def _carried(step: PlayStep, run: str) -> dict[str, Any]:
     """Return a step that brings our program along, and needs a shell and a Python only."""
     source = base64.b64encode(_HOST.read_bytes()).decode("ascii")
     program = (
@@ -195,7 +200,7 @@ def _carried(step: PlayStep, tag: str) -> dict[str, Any]:
     )
     return {
         "name": step.value,
-        "ansible.builtin.raw": f'{_PYTHON} -c "{program}" {step.value} {_FOLDER} {tag}',
+        "ansible.builtin.raw": f'{_PYTHON} -c "{program}" {step.value} {_FOLDER} {run}',
     }
 
 
@@ -241,9 +246,10 @@ def _fetched(
     path = f"({answer}.stdout_lines[-1] | from_json).{step.value}"
     is_named = f"{path} != ''"
     pattern = name.replace(".", "[.]")
-    below = f"/runs/{tag}/results/[A-Za-z0-9][A-Za-z0-9._-]*/{pattern}"
+    results = f"(place.folder ~ '/runs/{tag}.' ~ inventory_hostname ~ '/results/')"
+    below = f"[A-Za-z0-9][A-Za-z0-9._-]*/{pattern}"
     fitting = [
-        f"{path} is regex((place.folder | regex_escape) ~ '{below}', match_type='fullmatch')",
+        f"{path} is regex(({results} | regex_escape) ~ '{below}', match_type='fullmatch')",
         "weighed.stat.isreg | default(false) | bool",
         f"weighed.stat.size | int <= {returned.MOST_BYTES}",
     ]

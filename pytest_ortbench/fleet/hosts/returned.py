@@ -33,18 +33,24 @@ def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
         folder: The machine's folder.
         failed: What became of it if there is none.
     """
-    for file, state in ((DOCUMENT, "measured"), (JOURNAL, "partial")):
+    best = failed
+    for file in (DOCUMENT, JOURNAL):
         path = folder / file
-        if not path.exists():
+        if best.state == "measured" or not path.exists():
             continue
         try:
             _refuse_large(path)
             run = read(path).run
         except DocumentError as error:
-            return replace(failed, stage="read", reason=str(error)[:LONGEST_REASON])
-        ended = state == "measured" and run.finished_at is not None
+            failed = replace(failed, stage="read", reason=str(error)[:LONGEST_REASON])
+            best = replace(best, stage=failed.stage, reason=failed.reason)
+            continue
+        ended = file == DOCUMENT and run.finished_at is not None
         complete = ended and len(run.cases) >= run.expected
-        return replace(
+        # A run that was gone on with and killed has more in its journal than in a document before.
+        if best.run_id and len(run.cases) <= best.cases:
+            continue
+        best = replace(
             failed,
             state="measured" if complete else "partial",
             stage=None if complete else failed.stage,
@@ -52,8 +58,29 @@ def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
             cases=len(run.cases),
             expected=run.expected,
             run_id=run.run_id,
+            file=file,
         )
-    return failed
+    return best
+
+
+def fail_shared(run: FleetRun) -> None:
+    """Fail machines that came with one document: nobody can say whose numbers it has."""
+    owners: dict[str, list[str]] = {}
+    for name, outcome in run.outcomes.items():
+        if outcome.run_id:
+            owners.setdefault(outcome.run_id, []).append(name)
+    for run_id, names in owners.items():
+        for name in names if len(names) > 1 else ():
+            others = ", ".join(other for other in names if other != name)
+            run.outcomes[name] = replace(
+                run.outcomes[name],
+                state="failed",
+                stage="read",
+                reason=f"its document, {run_id}, is that of {others}, too"[:LONGEST_REASON],
+                cases=0,
+                expected=0,
+                run_id="",
+            )
 
 
 def _refuse_large(path: Path) -> None:
@@ -101,6 +128,7 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
         if source is None or name in run.outcomes:
             continue
         run.outcomes[name] = _taken(name, source, destination)
+    fail_shared(run)
     if not run.outcomes:
         raise UsageError(
             f"{str(folder)!r} contains no run document",

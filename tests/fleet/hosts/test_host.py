@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import subprocess
+import sys
 import tarfile
+import time
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -125,15 +129,99 @@ def test_status_counts_whole_lines_of_the_newest_journal(place: host.AgreedFolde
     assert answer["journal"] == str(folder / "journal.jsonl")
 
 
+def _is_made(place: host.AgreedFolder) -> None:
+    """Let a machine have the environment that it was told to make."""
+    folder = host.environment_folder(place, place.parcel())
+    folder.mkdir(parents=True)
+    (folder / "complete").write_text("")
+
+
 def test_a_run_whose_process_is_gone_is_lost(place: host.AgreedFolder) -> None:
-    _send(place, {})
-    assert host.run_status(place, 0)["state"] == "running"  # it may still begin
-    host._write(place.process, {"pid": os.getpid(), "start": "another"})
+    _send(place, {}, requirements=[])
+    _is_made(place)
+    host.prepare_project(place)
+    # It may still begin, however long its environment took.
+    os.utime(place.run / "parcel.json", (0, 0))
+    assert host.run_status(place, 0)["state"] == "running"
+    gone = {"pid": os.getpid(), "start": "another"}
+    host._write(place.process, gone)
     assert host.run_status(place, 0)["state"] == "lost"
-    host._write(place.process, {"pid": os.getpid(), "start": host._start_of(os.getpid())})
+    # Whoever waits for its end has not written yet how that was.
+    host._write(place.process, {**gone, "waits": host._record_of(os.getpid())})
+    assert host.run_status(place, 0)["state"] == "running"
+    host._write(place.process, host._record_of(os.getpid()))
     assert host.run_status(place, 0)["state"] == "running"
     host._write(place.exit, {"code": 0})
     assert host.run_status(place, 0)["state"] == "ended"
+
+
+def test_how_a_run_before_ended_says_nothing_of_the_next_one(place: host.AgreedFolder) -> None:
+    _send(place, {}, requirements=[])
+    _is_made(place)
+    host._write(place.process, {"pid": os.getpid(), "start": "another"})
+    host._write(place.exit, {"code": 4})
+    host.prepare_project(place)
+    assert host.run_status(place, 0)["state"] == "running"
+
+
+def test_the_project_of_what_measures_still_is_left_alone(place: host.AgreedFolder) -> None:
+    _send(place, {"a.py": b"new"}, requirements=[])
+    _is_made(place)
+    project = place.run / "project"
+    project.mkdir()
+    (project / "a.py").write_text("old")
+    host._write(place.process, host._record_of(os.getpid()))
+    host.prepare_project(place)
+    assert (project / "a.py").read_text() == "old"
+
+
+def test_a_process_of_another_machine_is_none_of_this_one(place: host.AgreedFolder) -> None:
+    host._write(place.process, {**host._record_of(os.getpid()), "node": "elsewhere"})
+    assert host._working(place) == []
+    # They share the folder, so it is not removed before that one has ended.
+    with pytest.raises(host.HostError):
+        host.clean(place)
+    host._write(place.exit, {"code": 0})
+    assert host.clean(place) == {"left": []}
+
+
+@pytest.mark.live
+def test_a_run_that_is_stopped_before_it_begins_ends_when_it_does(
+    place: host.AgreedFolder,
+) -> None:
+    (place.run / "project").mkdir()
+    python = place.run / "python"
+    python.write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o700)
+    assert host.stop(place) == {"stopped": False}
+    assert host.run_pytest(place, str(python), []) == -signal.SIGTERM
+
+
+@pytest.mark.live
+def test_what_makes_an_environment_is_ended_with_all_that_it_started(
+    place: host.AgreedFolder, tmp_path: Path
+) -> None:
+    _send(place, {}, requirements=["nothing"], offline=True)
+    mark = tmp_path / "began"
+    (tmp_path / "uv").write_text(f"#!/bin/sh\necho $$ > {mark}.part\nmv {mark}.part {mark}\nsleep 600\n")
+    (tmp_path / "uv").chmod(0o700)
+    starts = "import sys\nfrom pytest_ortbench.fleet.hosts import host\nhost.main(sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", starts, "prepare", str(place.folder), "T1"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        while not mark.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        with pytest.raises(host.HostError):
+            host.clean(place)
+        assert host.stop(place) == {"stopped": True}
+        assert process.wait() == -signal.SIGTERM
+    finally:
+        process.kill()
+    assert host._start_of(int(mark.read_text())) == ""
 
 
 def test_what_pytest_printed_is_told_where_there_is_no_document(place: host.AgreedFolder) -> None:

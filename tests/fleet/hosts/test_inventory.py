@@ -88,6 +88,14 @@ def test_two_machines_with_one_name_in_comparisons_are_refused(variables: dict[s
     assert refused.value.place == "hosts.yml, host b"
 
 
+@pytest.mark.parametrize("name", ["rack", "all"])
+def test_a_machine_with_the_name_of_a_group_is_refused(name: str) -> None:
+    content = {**_content(), "ungrouped": {"hosts": ["lab-1", name]}}
+    with pytest.raises(UsageError) as refused:
+        hosts_of(content, "hosts.yml")
+    assert refused.value.place == f"hosts.yml, host {name}"
+
+
 @pytest.mark.live
 def test_ansible_reads_the_inventory(tmp_path: Path) -> None:
     path = tmp_path / "hosts.ini"

@@ -117,6 +117,14 @@ def test_a_finished_document_is_measured_whatever_pytest_says_of_limits(watched:
     assert (outcome.run_id, outcome.cases) == (run.run_id, len(run.cases))
 
 
+def test_a_run_whose_end_nobody_saw_is_not_measured_to_the_end(watched: Watched) -> None:
+    _keep(watched, make_run())
+    watched.answer("collect", output="")
+    outcome = watched.outcome()
+    assert (outcome.state, outcome.stage, outcome.code) == ("partial", "measure", None)
+    assert outcome.cases == outcome.expected
+
+
 def test_a_document_that_lacks_cases_is_partial(watched: Watched) -> None:
     run = make_run()
     _keep(watched, replace(run, expected=len(run.cases) + 1))

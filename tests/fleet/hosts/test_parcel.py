@@ -10,6 +10,8 @@ import zipfile
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
@@ -46,6 +48,28 @@ def test_what_git_knows_or_could_add_is_sent(tmp_path: Path) -> None:
     named = _names(project_files(tmp_path, ["ignored.onnx", "suites/test_a.py::test_x"], []))
     assert named == [".gitignore", "ignored.onnx", "m.onnx", "suites/test_a.py"]
     assert "ignored.onnx" in _names(project_files(tmp_path, ["suites"], [Path("ignored.onnx")]))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("argument", ["m.onnx", "--ort-models=nosuch,m.onnx"])
+def test_a_model_that_is_named_goes_along_with_its_weights(tmp_path: Path, argument: str) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Identity", ["w"], ["y"])],
+            "g",
+            [],
+            [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1000])],
+            [onnx.numpy_helper.from_array(np.zeros(1000, np.float32), "w")],
+        )
+    )
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data")
+    _write(tmp_path, "a.py", "of_others.onnx", "results/run.json")
+    (tmp_path / ".gitignore").write_text("*.onnx\n*.data\nresults\n")
+    (tmp_path.parent / "outside.csv").write_text("")
+    further = ["--ort-csv=../outside.csv", "--ort-dir=", "--ort-other=results"]
+    sent = _names(project_files(tmp_path, [argument, *further], []))
+    assert set(sent) - {".gitignore"} == {"a.py", "m.onnx", "m.data"}
 
 
 @pytest.mark.live

@@ -11,7 +11,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.hosts import returned
 from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome
-from pytest_ortbench.fleet.hosts.returned import collect
+from pytest_ortbench.fleet.hosts.returned import collect, outcome_of
 from pytest_ortbench.schema.document import encode_header, encode_result, encode_run
 from tests.results_factory import make_run
 
@@ -38,9 +38,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_documents_are_named_after_their_file_or_their_folder(folder: Path) -> None:
-    put(folder / "desk.json")
-    put(folder / "rack-1" / "run.json")
-    put(folder / "rack-2" / "results" / "20260102T030405Z-x-0a1b" / "run.json")
+    places = ("desk.json", "rack-1/run.json", "rack-2/results/20260102T030405Z-x-0a1b/run.json")
+    for number, name in enumerate(places):
+        put(folder / name, encode_run(make_run(run_id=f"run-{number}")))
     put(folder / "notes.txt", b"nothing of a machine")
     outcomes = collected(folder)
     assert {name: outcome.state for name, outcome in outcomes.items()} == {
@@ -69,6 +69,44 @@ def test_a_job_that_was_killed_left_a_journal(folder: Path) -> None:
     put(folder / "a" / "results" / "one" / "journal.jsonl", lines)
     outcome = collected(folder)["a"]
     assert (outcome.state, outcome.cases, outcome.expected) == ("partial", len(run.cases), 9)
+
+
+def test_what_a_killed_run_went_on_with_counts_beside_its_document_of_before(tmp_path: Path) -> None:
+    run = replace(make_run(), expected=9)
+    lines = encode_header(run) + b"".join(map(encode_result, run.cases))
+    put(tmp_path / "run.json", encode_run(replace(run, cases=run.cases[:1])))
+    put(tmp_path / "journal.jsonl", lines)
+    outcome = outcome_of(tmp_path, HostOutcome(host="a", state="failed", stage="measure"))
+    assert (outcome.state, outcome.cases, outcome.file) == (
+        "partial",
+        len(run.cases),
+        "journal.jsonl",
+    )
+    put(tmp_path / "journal.jsonl", lines[: lines.index(b"\n") + 1])
+    outcome = outcome_of(tmp_path, HostOutcome(host="a", state="failed", stage="measure"))
+    assert (outcome.state, outcome.cases, outcome.file) == ("partial", 1, "run.json")
+
+
+def test_a_journal_counts_where_the_document_is_none(tmp_path: Path) -> None:
+    run = make_run(finished=False)
+    put(tmp_path / "run.json", b"{}")
+    put(tmp_path / "journal.jsonl", encode_header(run) + encode_result(run.cases[0]))
+    outcome = outcome_of(tmp_path, HostOutcome(host="a", state="failed", stage="fetch"))
+    assert (outcome.state, outcome.stage, outcome.cases) == ("partial", "read", 1)
+    assert outcome.file == "journal.jsonl"
+
+
+def test_one_document_of_two_machines_is_that_of_neither(folder: Path) -> None:
+    for name in ("a", "b"):
+        put(folder / f"{name}.json")
+    put(folder / "c.json", encode_run(make_run(run_id="another")))
+    outcomes = collected(folder)
+    assert {name: (outcome.state, outcome.run_id) for name, outcome in outcomes.items()} == {
+        "a": ("failed", ""),
+        "b": ("failed", ""),
+        "c": ("measured", "another"),
+    }
+    assert (outcomes["a"].stage, bool(outcomes["a"].reason)) == ("read", True)
 
 
 def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
