@@ -74,7 +74,7 @@ def new_or_earlier(
     for argument in arguments:
         if argument.partition("=")[0] in _OURS:
             raise UsageError(
-                f"{argument!r} can't be an argument of pytest on other machines, which get their own",
+                f"{argument!r} says where results lie, which each machine is told",
                 place=place,
                 hint="Leave it out, and write --results or --resume before the --",
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pytest_ortbench.cli import compare
 from pytest_ortbench.cli.terminal import ExitCode, say, table
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
+from pytest_ortbench.fleet.hosts.returned import short_reason
 
 #: Clocks that are apart by more than this are remarked.
 _CLOCK_S = 60.0
@@ -56,7 +56,7 @@ def _compare(sides: Sequence[str], costs: Mapping[str, Any]) -> None:
 
 def _row(outcome: HostOutcome, host: Host) -> list[str]:
     cases = f"{outcome.cases} of {outcome.expected}" if outcome.run_id else ""
-    remarks = [textwrap.shorten(outcome.reason, _LONGEST_REASON, placeholder=" …")]
+    remarks = [short_reason(" ".join(outcome.reason.split()), _LONGEST_REASON)]
     if outcome.clock_s is not None and abs(outcome.clock_s) > _CLOCK_S:
         ahead = "ahead" if outcome.clock_s > 0 else "behind"
         remarks.append(f"its clock is {abs(outcome.clock_s):.0f} s {ahead}")

@@ -35,3 +35,14 @@ def test_a_suite_that_failed_on_one_machine_failed(
     run = FleetRun(tag="T1", arguments=("suites",), outcomes=outcomes)
     hosts = [Host(name=name) for name in outcomes]
     assert show_outcomes(run, hosts, tmp_path, {}) == ends
+
+
+def test_the_row_of_a_machine_has_both_ends_of_a_long_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reason = "pip: " + "/a/path\n" * 200 + "ENOSPC"
+    outcome = HostOutcome(host="desk", state="failed", stage="environment", reason=reason)
+    run = FleetRun(tag="T1", arguments=("suites",), outcomes={"desk": outcome})
+    assert show_outcomes(run, [Host(name="desk")], tmp_path, {}) == ExitCode.NOTHING
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if "environment" in line)
+    assert ("pip: " in row, row.endswith("ENOSPC")) == (True, True)

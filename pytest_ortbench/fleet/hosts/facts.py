@@ -15,6 +15,8 @@ Stage = Literal[
 ]
 #: ``measured``: its document is there; ``partial``: a journal is; ``failed``: neither.
 State = Literal["measured", "partial", "failed"]
+#: What is kept of a machine's run.
+KeptFile = Literal["run.json", "journal.jsonl"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class HostOutcome:
     run_id: str = ""
     code: int | None = None
     clock_s: float | None = None
-    file: Literal["run.json", "journal.jsonl"] = "run.json"
+    file: KeptFile = "run.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

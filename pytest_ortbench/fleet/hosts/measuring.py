@@ -24,7 +24,12 @@ from pytest_ortbench.fleet.hosts.inventory import program
 from pytest_ortbench.fleet.hosts.parcel import Parcel
 from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_clean, write_play, write_stop
 from pytest_ortbench.fleet.hosts.records import write_record
-from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON, fail_shared, outcome_of
+from pytest_ortbench.fleet.hosts.returned import (
+    LONGEST_REASON,
+    fail_shared,
+    outcome_of,
+    short_reason,
+)
 
 #: Most connections at a time; each is a process of Ansible.
 _MOST_FORKS = 50
@@ -265,7 +270,7 @@ def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict
 
 def _ending(answer: Mapping[str, Any]) -> str:
     """Say how a run ended that left no document."""
-    code, output = answer.get("code"), str(answer.get("output"))[-LONGEST_REASON:]
+    code, output = answer.get("code"), short_reason(str(answer.get("output")))
     if isinstance(code, int) and code < 0:
         return f"pytest was killed by signal {-code}; before, it printed: {output}"
     return f"pytest ended with exit status {code}: {output}"
@@ -294,7 +299,7 @@ def _reason(result: Mapping[str, Any]) -> str:
     for text in (own, result.get("stderr"), result.get("module_stderr"), result.get("msg")):
         lines = [line.strip() for line in str(text or "").splitlines() if line.strip()]
         if lines:
-            return " ".join(lines)[-LONGEST_REASON:]
+            return short_reason(" ".join(lines))
     return "Ansible gave no reason"
 
 

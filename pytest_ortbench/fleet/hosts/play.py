@@ -205,9 +205,11 @@ def _carried(step: PlayStep, run: str) -> dict[str, Any]:
 
 
 def _call(name: PlayStep, arguments: str, *, register: str = "") -> dict[str, Any]:
+    """Return a step that calls our program, without a module of Ansible's where that can be."""
+    module = "command" if name is PlayStep.START else "raw"  # that can't go on by itself
     step: dict[str, Any] = {
         "name": name.value,
-        "ansible.builtin.command": f"{_PROGRAM} {arguments}",
+        f"ansible.builtin.{module}": f"{_PROGRAM} {arguments}",
         "changed_when": False,
     }
     if name not in _LONGER:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
 from pytest_ortbench.core.whole_file import replace_file
-from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome
+from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome, KeptFile
 from pytest_ortbench.store.documents import read
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
@@ -22,8 +22,15 @@ LONGEST_REASON = 500
 MOST_BYTES = 512 << 20
 #: What is taken as the name of a machine, and of a folder here, beside the record of the run.
 NAME = re.compile(r"(?!(?i:fleet|shards)[.]json\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+_KEPT: tuple[KeptFile, KeptFile] = ("run.json", "journal.jsonl")
 #: How deep a document may lie below the folder of its machine: results/RUN/run.json.
 _DEEPEST = 3
+
+
+def short_reason(text: str, most: int = LONGEST_REASON) -> str:
+    """Return a reason of limited length: of a longer one, how it begins and how it ends."""
+    half = (most - 3) // 2
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
 
 
 def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
@@ -34,7 +41,7 @@ def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
         failed: What became of it if there is none.
     """
     best = failed
-    for file in (DOCUMENT, JOURNAL):
+    for file in _KEPT:
         path = folder / file
         if best.state == "measured" or not path.exists():
             continue

@@ -203,12 +203,18 @@ def test_what_makes_an_environment_is_ended_with_all_that_it_started(
 ) -> None:
     _send(place, {}, requirements=["nothing"], offline=True)
     mark = tmp_path / "began"
-    (tmp_path / "uv").write_text(f"#!/bin/sh\necho $$ > {mark}.part\nmv {mark}.part {mark}\nsleep 600\n")
+    (tmp_path / "uv").write_text(
+        f"#!/bin/sh\necho $$ > {mark}.part\nmv {mark}.part {mark}\nsleep 600\n"
+    )
     (tmp_path / "uv").chmod(0o700)
     starts = "import sys\nfrom pytest_ortbench.fleet.hosts import host\nhost.main(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", starts, "prepare", str(place.folder), "T1"],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
         stdout=subprocess.DEVNULL,
     )
     try:

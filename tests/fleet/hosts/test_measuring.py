@@ -83,6 +83,14 @@ def test_what_our_program_says_comes_before_what_ansible_says_of_it(watched: Wat
     assert (outcome.stage, outcome.reason) == ("space", "3 MB")
 
 
+def test_of_a_long_reason_beginning_and_end_are_kept(watched: Watched) -> None:
+    reason = "uv pip: " + "a/path " * 200 + "no space is left"
+    watched.say("runner_on_failed", "environment", {"stdout": json.dumps({"reason": reason})})
+    kept = watched.outcome().reason
+    assert (kept[:7], kept[-16:]) == (reason[:7], reason[-16:])
+    assert len(kept) <= 500
+
+
 def test_a_look_that_waits_is_no_failure(watched: Watched) -> None:
     watched.say("runner_on_failed", "status", {"msg": "retries"}, ignore_errors=True)
     assert watched.outcome().reason == ""

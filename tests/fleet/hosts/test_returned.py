@@ -71,7 +71,9 @@ def test_a_job_that_was_killed_left_a_journal(folder: Path) -> None:
     assert (outcome.state, outcome.cases, outcome.expected) == ("partial", len(run.cases), 9)
 
 
-def test_what_a_killed_run_went_on_with_counts_beside_its_document_of_before(tmp_path: Path) -> None:
+def test_what_a_killed_run_went_on_with_counts_beside_its_document_of_before(
+    tmp_path: Path,
+) -> None:
     run = replace(make_run(), expected=9)
     lines = encode_header(run) + b"".join(map(encode_result, run.cases))
     put(tmp_path / "run.json", encode_run(replace(run, cases=run.cases[:1])))
