@@ -46,10 +46,7 @@ class HostError(Exception):
 
 
 class AgreedFolder:
-    """The folder on this machine, and the run in it.
-
-    Several machines may have one folder, and one machine several names: each has a run of its own.
-    """
+    """The folder on this machine, and a run in it: each host that shares the folder has its own."""
 
     def __init__(self, folder: str, tag: str) -> None:
         self.folder = Path(folder).expanduser().absolute()
@@ -72,9 +69,7 @@ class AgreedFolder:
         """Return the variables of all that is started: nothing is kept outside of the folder."""
         inside = {
             "TMPDIR": "tmp",
-            "XDG_CACHE_HOME": "cache",
-            "XDG_STATE_HOME": "state",
-            "XDG_DATA_HOME": "data",
+            **{f"XDG_{part.upper()}_HOME": part for part in ("cache", "state", "data")},
             "UV_CACHE_DIR": "cache/uv",
             "PIP_CACHE_DIR": "cache/pip",
             "PYTHONPYCACHEPREFIX": "cache/bytecode",
@@ -116,17 +111,14 @@ def missing_files(place: AgreedFolder) -> dict[str, Any]:
     needed = size + parcel["room"]
     if free < needed:
         raise HostError(
-            f"{_megabytes(free)} are free in {place.folder}; the files and the environment need "
-            f"{_megabytes(needed)}"
+            f"{free / 1e6:.0f} MB are free in {place.folder}; the files and the environment need "
+            f"{needed / 1e6:.0f} MB"
         )
     return {"pack": len(large) < len(absent), "large": large}
 
 
 def prepare_project(place: AgreedFolder) -> dict[str, Any]:
-    """Lay out the project, and make the environment unless it is there.
-
-    What measures still keeps both. How a run before ended is forgotten.
-    """
+    """Lay out the project and make the environment, unless they are there or measure still."""
     parcel = place.parcel()
     if _alive(place.process):
         return {"python": str(environment_folder(place, parcel) / "bin" / "python")}
@@ -216,10 +208,7 @@ def last_answer(place: AgreedFolder) -> dict[str, Any]:
 
 
 def stop(place: AgreedFolder) -> dict[str, Any]:
-    """End the run with all that it started; a document of the finished cases is left.
-
-    One that is about to begin ends when it does.
-    """
+    """End the run with all that it started, at its beginning if need be; what is stored stays."""
     with suppress(FileNotFoundError):  # where no run was sent to
         place.stopped.write_text("")
     began = _working(place)
@@ -257,19 +246,15 @@ def clean(place: AgreedFolder) -> dict[str, Any]:
 
 
 def _state(place: AgreedFolder) -> str:
-    if place.exit.exists():
-        return "ended"
     waits = _read(place.process).get("waits")
     # Whoever waits for pytest writes how it ended a moment after it did.
-    if _alive(place.process) or (isinstance(waits, dict) and _process_of(waits)):
-        return "running"
+    runs = _alive(place.process) or (isinstance(waits, dict) and _process_of(waits))
+    if place.exit.exists() or runs:
+        return "ended" if place.exit.exists() else "running"
     try:
         prepared = place.prepared.stat().st_mtime
     except OSError:
         return "lost"
-    # It may have ended between these looks.
-    if place.exit.exists():
-        return "ended"
     started = place.process.exists()
     return "lost" if started or time.time() - prepared > _START_S else "running"
 
@@ -466,10 +451,6 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content), "utf-8")
     part.replace(path)
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:.0f} MB"
 
 
 def _prepared_by_itself(place: AgreedFolder) -> dict[str, Any]:
