@@ -49,7 +49,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
         return ""
     return (
         f"{output.name}: {output.agree} of {output.rows} rows agree, "
-        f"floor of {floor.of} {100 * floor.agreement:.0f} %"
+        f"the minimum for {floor.of} is {100 * floor.agreement:.0f} %"
     )
 
 

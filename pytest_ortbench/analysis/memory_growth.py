@@ -72,13 +72,14 @@ def growth_of(
     left = len(at) - first
     if left < 2 * PARTS:
         return (
-            f"{left} readings after every shape had come, but {2 * PARTS} are needed: use {longer}"
+            f"{left} readings after the first inference of every shape, but {2 * PARTS} are "
+            f"needed: use {longer}"
         )
     points = _parts(at[first:], sizes[first:])
     slope, low, high = theil_sen(points)
     _, later_low, _ = theil_sen(points[len(points) // 2 :])
     if math.isinf(low) or math.isinf(later_low):
-        return f"too little was done between the readings of {seconds:.0f} s: use {longer}"
+        return f"too little ran between the readings in {seconds:.0f} s: use {longer}"
     total = slope * (at[-1] - at[first])
     worth = max(LEAST_GROWTH_BYTES, LEAST_GROWTH_SHARE * sizes[first])
     leaks: bool | None

@@ -13,7 +13,7 @@ VERDICTS: dict[str, str] = {
     "faster": "the contender takes less time, by the margin or more",
     "slower": "the contender takes more time, by the margin or more",
     "same": "a slowdown of the margin or more is excluded",
-    "inconclusive": "a slowdown of the margin is neither shown nor excluded",
+    "inconclusive": "a slowdown as large as the margin is neither shown nor excluded",
     "incomparable": "the two sides do not measure the same thing",
     "less accurate": "the contender's outputs differ from the baseline's by more than is allowed",
     "unjudged": "the outputs of the two sides could not be compared",
@@ -22,7 +22,7 @@ VERDICTS: dict[str, str] = {
 #: Why there is no verdict on the latency of a case.
 CAUSES: dict[str, str] = {
     "inputs": "the two sides have different inputs",
-    "status": "a side can't be measured",
+    "status": "one of the two sides could not be measured",
     "machine": "the two runs come from different machines",
     "device": "a program computed in the place of the device, and not the same one in both runs",
     "workload": "the two runs did different work",
@@ -35,11 +35,11 @@ CAUSES: dict[str, str] = {
     "budget": "the budget of the run has no time for the launches that a verdict takes",
     "suite": "among so many cases the slowdown is not significant",
     "unconfirmed": "a second measurement did not find the slowdown again",
-    "launches": "the launches neither show nor exclude a slowdown of the margin",
+    "launches": "the launches neither show nor exclude a slowdown as large as the margin",
     "margin": "the margin is below what the machine can resolve",
-    "flags": "flags bar the times from a comparison",
+    "flags": "flags of the case forbid a comparison of its times",
     "statistics": "two statistics of the launches contradict each other",
-    "median": "a side has no median",
+    "median": "one of the two sides has no median",
     "noise": "the noise in both runs is too large for the margin",
 }
 
@@ -51,7 +51,7 @@ MODEL_SAME, MODEL_CHANGED, MODEL_UNPROVEN = "same", "changed", "unproven"
 #: How the model files of the two sides of a case are related.
 MODEL_RELATIONS: dict[str, str] = {
     MODEL_SAME: "the content is the same",
-    MODEL_CHANGED: "the model is the same, and its file changed",
+    MODEL_CHANGED: "it is the same model, but the content of its file changed",
     MODEL_UNPROVEN: "the content differs, and only names and folders suggest the same model",
 }
 

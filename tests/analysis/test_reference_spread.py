@@ -134,7 +134,7 @@ def test_a_reference_that_can_t_judge_leaves_one_verdict_in_the_row() -> None:
     assert [flag.name for flag in result.flags] == ["UNJUDGED"]
     assert result.flags[0].detail == (
         "accuracy: the reference, run with one thread, differs from its own first run: kept: 940 "
-        "of 1000 rows agree, floor of native 99 %"
+        "of 1000 rows agree, the minimum for native is 99 %"
     )
     run = make_run([result])
     (group,) = by_model(shown_run(run).entries)

@@ -424,7 +424,7 @@ def test_labels_judge_what_no_reference_can():
     few = replace(unknown, task=replace(task, samples=4, score_sum=4.0, reference_sum=4.0))
     said = detail(few, "UNJUDGED")
     assert said is not None
-    assert said.startswith("accuracy: no reference; task: between ")
+    assert said.startswith("accuracy: no reference; task: 4 samples ")
 
 
 def test_a_dataset_that_was_never_scored_is_not_judged():

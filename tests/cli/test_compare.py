@@ -43,7 +43,7 @@ def of(host: str, factor: float, day: int = 1, *, cpus: int = 1):
 
 def overall_of(text: str) -> list[str]:
     """The machines of the line that ranks them over all models, the best first."""
-    ranked = re.search(r"overall: (\w+) is fastest(?:; next (\w+))?", text)
+    ranked = re.search(r"overall: (\w+) is fastest(?:; the next one, (\w+))?", text)
     assert ranked is not None
     return [name for name in ranked.groups() if name]
 

@@ -89,7 +89,7 @@ def test_a_limit_on_start_up_starts_the_processes_that_it_needs(
         [
             r"start-up of mlp/native/cpu/b1 in fresh processes, medians",
             r"  in the page cache +1 +.*",
-            r"  first inference of b2: .*, then .*",
+            r"  b2: first inference .*, next one .*",
         ]
     )
     cases = json.loads((pytester.path / "run.json").read_text())["cases"]

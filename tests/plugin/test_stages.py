@@ -59,10 +59,10 @@ def test_frames_are_measured_shown_and_stored(
     result.assert_outcomes(passed=1)
     result.stdout.re_match_lines_random(
         [
-            r"stages of mlp/native/cpu/b1 \(own_stages.py, \d+ frames by 1 worker, 2 .*\)",
+            r"stages of mlp/native/cpu/b1 \(own_stages.py, \d+ frames \(2 .*\) in 1 .*\)",
             r"  preprocess  +\d.*s .*",
             r"  frame  +\d.*s .*",
-            r"  one frame after the other: .*/s; a thread for each stage: .*/s \(.* times .*\)",
+            r"  frames per second: .* one after .*; .* a thread for each stage \(.* times .*\)",
             r"tracemalloc of the stages of mlp/native/cpu/b1 .*",
             r"cprofile of the stages of mlp/native/cpu/b1 .*",
         ]

@@ -83,7 +83,7 @@ def test_the_stages_of_a_frame() -> None:
     [table] = [
         table for table in pass_tables(shown_run(RUN)) if table.title.startswith("stages of")
     ]
-    assert table.title.endswith("(own.py, 800 frames by 2 workers, 4 different ones)")
+    assert table.title.endswith("(own.py, 800 frames (4 different ones) in 2 worker processes)")
     # Two workers that agree: 5 % each way.
     assert table.rows == (
         ("preprocess", "3.00 ms", "[2.85 ms, 3.15 ms]", "3.00 ms", "3.00 ms"),
@@ -91,7 +91,8 @@ def test_the_stages_of_a_frame() -> None:
         ("frame", "8.00 ms", "[7.60 ms, 8.40 ms]", "8.00 ms", "8.00 ms"),
     )
     assert table.remarks == (
-        "one frame after the other: 125 /s; a thread for each stage: 200 /s (1.60 times as many)",
+        "frames per second: 125 one after the other; 200 with a thread for each stage (1.60 times "
+        "as many)",
     )
 
 
@@ -104,8 +105,8 @@ def test_starts_under_each_condition() -> None:
         ("in the page cache", "2", "300 ms", "30.0 ms", "[20.0 ms, 40.0 ms]", "9.00 ms", "2.00 ms"),
     )
     assert table.remarks == (
-        "first inference of b8: 40.0 ms, then 20.0 ms",
-        "first inference of b9: it was refused",
+        "b8: first inference 40.0 ms, next one 20.0 ms",
+        "b9: no first inference: it was refused",
     )
 
 
@@ -117,7 +118,7 @@ def test_starts_of_a_framework_have_its_building_apart() -> None:
     shown = dict(zip(table.headings, row, strict=True))
     assert shown["build"] == "80.0 ms"
     assert shown["create"] == "20.0 ms"
-    assert shown["range of both"] == "[90.0 ms, 110 ms]"
+    assert shown["range of build + create"] == "[90.0 ms, 110 ms]"
 
 
 def test_files_that_could_not_be_dropped_are_no_row() -> None:
@@ -144,7 +145,7 @@ def test_processes_of_a_case_that_may_not_be_ranked() -> None:
     [table] = [
         table for table in pass_tables(shown_run(run)) if table.title.startswith("processes of")
     ]
-    assert table.title.endswith(": not ranked")
+    assert table.title.endswith(": not ranked, as the case itself is not")
     assert [row[2] for row in table.rows] == ["500"]
 
 

@@ -95,12 +95,12 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
         if not are_sides_even(matrix, winner, level):
             return _about_all(f"no clear best: {names} can't be told apart, too noisy{tail}")
         behind = _behind(matrix, winner, rest) if rest else ""
-        gap = f"; next {behind} as {name}" if behind else ""
+        gap = f"; {behind} as {name}" if behind else ""
         return _about_all(f"no clear best: {names} are alike{gap}{tail}")
     behind = _behind(matrix, winner, rest)
     word, _ = words_of(matrix.metric)
     is_best = f" is {word}" if word == "fastest" else f" has the {word}"
-    return _about_all("", name, f"{is_best}{'; next ' if behind else ''}{behind}{tail}")
+    return _about_all("", name, f"{is_best}{'; ' if behind else ''}{behind}{tail}")
 
 
 def _no_mean(matrix: Matrix) -> str:
@@ -130,7 +130,8 @@ def _behind(matrix: Matrix, winner: int, others: Sequence[int]) -> str:
         return ""
     _, index, mean = min(followers, key=lambda follower: follower[:2])
     name, factor = matrix.sides[index].label, mean.text
-    return f"{name} takes {factor} as long" if _is_time(matrix) else f"{name} has {factor} as much"
+    takes = f"takes {factor} as long" if _is_time(matrix) else f"has {factor} as much"
+    return f"the next one, {name}, {takes}"
 
 
 def _is_time(matrix: Matrix) -> bool:

@@ -90,5 +90,5 @@ def power_of(
     return Power(
         idle_w=idle,
         load_w=load,
-        source=f"given idle power + measured rise of the device{scaled}{note}",
+        source=f"the idle power that was given plus the measured rise of the device{scaled}{note}",
     )

@@ -87,7 +87,7 @@ def _choice(passed: PassedOver, tender: Tender) -> str:
     else:
         figures = [figure_of(variant, tender.deciding) for variant in (other, taken)]
         why = "costs " + " against ".join(money(figure) for figure in figures if figure)
-    sure = "" if passed.is_certain else " (by the estimates; the bounds meet)"
+    sure = "" if passed.is_certain else " (by the estimates; their intervals overlap)"
     return f"{name} serves with {label}: {variant_label(other.case)} {ahead}, but {why}{sure}"
 
 
@@ -127,8 +127,8 @@ def _again(award: Award, tender: Tender) -> str:
     flags = widest.economics.case.blurred_by
     why = f", and its numbers are flagged {', '.join(flags)}" if flags else ""
     return (
-        f"Between {names} nothing is proven, since their bounds meet. Those of "
-        f"{widest.economics.machine.name} are the widest{why}: measure it again on an idle "
+        f"Between {names} nothing is proven, since their intervals overlap. That of "
+        f"{widest.economics.machine.name} is the widest{why}: measure it again on an idle "
         "machine, with more processes and for longer (--ort-workers=6 --ort-time=5)"
     )
 

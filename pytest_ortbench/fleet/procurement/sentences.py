@@ -78,11 +78,12 @@ def offer_words(offer: Offer, tender: Tender, terms: Terms) -> str:
 def shown_mark(offer: Offer, tender: Tender) -> str:
     """Return the mark of an offer for people.
 
-    ``tie`` also for the first of offers that can't be told apart: it is no better than they;
-    ``probably`` for it, and ``possibly`` for the others, where it is probably the best.
+    ``bounds`` where these leave it open; ``tie`` also for the first of offers that can't be told
+    apart, since it is no better than they; ``probably`` for it, and ``possibly`` for the others,
+    where it is probably the best.
     """
     if offer.mark not in ("best", "tie"):
-        return offer.mark
+        return "bounds" if offer.mark == "open" else offer.mark
     kind = award_of(tender).kind
     if kind is Sureness.PROBABLE:
         return "probably" if offer.mark == "best" else "possibly"
@@ -292,9 +293,9 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
         )
     if any(variant.queues.is_open for variant in _all(tenders)):
         sentences.append(
-            "Bounds (… to …): one bound takes the machine as one queue, the other as one queue "
-            "per CPU, none of which slows another. The true value between them was not "
-            "measured, so nothing is recommended where it would matter."
+            "Bounds (… to …): how many requests a machine serves at a time was not measured. One "
+            "bound assumes one request at a time, the other one on each CPU, with no CPU slowed by "
+            "another. Where the answer depends on it, nothing is recommended."
         )
     if per_million:
         sentences.append(
@@ -302,8 +303,8 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
             f"{terms.years:g} years."
         )
     sentences.append(
-        "Bounds [… , …] take all measured numbers at the ends of their 95 % intervals at once; "
-        "prices are taken as exact."
+        "Intervals [… , …]: every measured number at the worse, or at the better, end of its "
+        "95 % interval at once. Prices are taken as exact."
     )
     offered_names = {variant.machine.name for variant in _all(tenders)}
     rented = [machine.name for machine in terms.rented_with_power if machine.name in offered_names]

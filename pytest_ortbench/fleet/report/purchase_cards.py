@@ -39,7 +39,13 @@ _CERTAINTIES = {
     Sureness.ALONE: "no rival",
     Sureness.NONE: "nothing priced",
 }
-_LOOKS = {"best": "best", "probably": "best", "tie": "doubt", "possibly": "doubt", "open": "doubt"}
+_LOOKS = {
+    "best": "best",
+    "probably": "best",
+    "tie": "doubt",
+    "possibly": "doubt",
+    "bounds": "doubt",
+}
 
 
 def purchase_cards(tenders: Sequence[Tender], terms: Terms) -> tuple[AnswerCard, ...]:
@@ -106,7 +112,7 @@ def _bar(offer: Offer, tender: Tender) -> BarText:
         kind=_LOOKS.get(mark, "plain"),
         quantity=_quantity(figure),
         value=money(figure) if figure is not None else "",
-        mark={"open": "only bounds"}.get(mark, mark),
+        mark={"bounds": "only bounds"}.get(mark, mark),
     )
 
 

@@ -22,10 +22,10 @@ _ANYTHING_DB = -200
 
 #: What each statistic compares, in words.
 _COMPARED = {
-    "floor": "by the shortest inferences",
-    "typical": "by the typical inference",
-    "median": "by the median inference",
-    "relative": "against the yardstick of both runs",
+    "floor": "the shortest inferences take",
+    "typical": "the typical inference takes",
+    "median": "the median inference takes",
+    "relative": "beside the yardstick of both runs, an inference takes",
 }
 
 
@@ -121,7 +121,7 @@ def latency_warning(result: GateResult) -> str:
 
 def _estimate(contrast: ContrastVerdict) -> str:
     """What was compared, the ratio with its interval, and on how many launches it rests."""
-    compared = _COMPARED.get(contrast.statistic, f"by the {contrast.statistic}")
+    compared = _COMPARED.get(contrast.statistic, f"the {contrast.statistic} is")
     # Stored runs are no launches.
     count = (
         ""
@@ -129,7 +129,7 @@ def _estimate(contrast: ContrastVerdict) -> str:
         else f", {counted(contrast.launches, 'launch', 'es')} of both sides"
     )
     return (
-        f"{interval_text(contrast)} of its time {compared}, margin "
+        f"{compared} {interval_text(contrast)} of the baseline's time, margin "
         f"{format_amount(contrast.margin, 'ratio')}{count}"
     )
 
@@ -222,7 +222,7 @@ def model_note(result: GateResult) -> str:
         return ""
     text = f"model: {MODEL_RELATIONS[result.model_relation]}"
     if result.baseline_digest:
-        text += f" (SHA-256 of the baseline's: {result.baseline_digest[:12]}…)"
+        text += f" (SHA-256 of the baseline's file: {result.baseline_digest[:12]}…)"
     return text
 
 

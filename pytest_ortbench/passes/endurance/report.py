@@ -38,7 +38,8 @@ def _lines(found: Endurance, summary: Summary, case: str) -> Iterator[str]:
         return
     share = ""
     if found.capacity_per_s:
-        share = f", {100 * found.rate_per_s / found.capacity_per_s:.0f} % of what one caller gets"
+        percents = 100 * found.rate_per_s / found.capacity_per_s
+        share = f", {percents:.0f} % of the rate that one caller reaches"
     yield (
         f"{name}: {counted(exchanges.sent, 'request')} in {format_amount(found.seconds, 's')} "
         f"({significant(found.rate_per_s)}/s{share}): {_lost(exchanges)}"
@@ -63,9 +64,10 @@ def _lost(exchanges: Exchanges) -> str:
         return "none was lost"
     kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(exchanges.failed.items()))
     away = format_amount(exchanges.away_s, "s")
-    end = "" if exchanges.came_back else " to the end"
+    end = "" if exchanges.came_back else ", up to the end"
     share = 100 * exchanges.failures / exchanges.sent
-    return f"{exchanges.failures} were lost ({share:.2g} %: {kinds}), away for {away}{end}"
+    lost = f"{exchanges.failures} of them were lost ({share:.2g} %: {kinds})"
+    return f"{lost}; no answer for {away}{end}"
 
 
 def _done(fault: EnduranceFault) -> str:

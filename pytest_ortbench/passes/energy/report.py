@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.placing import Place
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.energy.facts import Energy
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import ShownRun
@@ -50,7 +51,7 @@ def _line(energy: Energy, summary: Summary, case: str) -> str:
         f"{quantities[name]} {label}"
         for name, label in (
             ("energy_per_inference", "an inference"),
-            ("energy_net_per_inference", "net"),
+            ("energy_net_per_inference", "of it above idle power"),
             ("power", "under load"),
             ("idle_power", "idle"),
         )
@@ -67,5 +68,6 @@ def _line(energy: Energy, summary: Summary, case: str) -> str:
     note = f"; {energy.note}" if energy.note else ""
     return (
         f"energy of {case}: {', '.join(parts)} "
-        f"({len(energy.windows)} trials, {window.source} of {window.device}{checked}{note})"
+        f"({counted(len(energy.windows), 'trial')}, {window.source} of {window.device}{checked}"
+        f"{note})"
     )

@@ -115,7 +115,7 @@ def _nearness(check: ExportCheck, model: Model) -> str:
     if value is not None:
         word = "exact" if value >= NEAR_DB and not whole else "agrees"
         parts.insert(0, f"{word} to {ratio_words(value)}")
-    return "; ".join(parts) or "every value that has no ratio is the source's"
+    return "; ".join(parts) or "all values equal those of the source"
 
 
 def _over(choices: Sequence[CheckedSizes]) -> str:

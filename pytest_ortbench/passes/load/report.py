@@ -61,7 +61,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
     remarks = tuple(one_line(text) for load in loads for text in _remarks(load))
     wrong = ", ".join(flag_names(result.flags, "bars"))
     if wrong and any(load.valid for load in loads):
-        remarks += (f"the outputs are {wrong}: only the times of these loads are VALID",)
+        remarks += (f"VALID is said of the times alone: the outputs are {wrong}",)
     tested = [load for load in loads if load.tests]
     if not tested:
         return PassTable(title=one_line(name), remarks=remarks)
@@ -168,23 +168,24 @@ def _about_client(text: str, exchanges: Exchanges) -> str:
         share = 100 * exchanges.failures / exchanges.sent
         sent += f"; {exchanges.failures} requests ({share:.2g} %) failed: {_kinds(exchanges)}"
         away = format_amount(exchanges.away_s, "s")
-        sent += f", away for {away}" if exchanges.came_back else f", away for {away} to the end"
+        sent += f"; no answer for {away}{'' if exchanges.came_back else ', up to the end'}"
     if exchanges.compared:
         sent += (
             f"; {exchanges.compared} answers compared with {_STANDARDS[exchanges.compared_with]}"
         )
     cost = exchanges.cost
     if cost.p50_ns is None or cost.p99_ns is None or cost.most_per_s is None:
-        return f"{sent}; what the client takes by itself is not known: {cost.reason}"
+        return f"{sent}; the client's own share of the times is not known: {cost.reason}"
     delays = [
         f"p{percent} {format_amount(time_ns * 1e-9, 's')}"
         for percent, time_ns in exchanges.send_delay_ns.items()
         if percent != "90"
     ]
     return (
-        f"{sent}; the client takes {format_amount(cost.p50_ns * 1e-9, 's')} of it by itself "
-        f"(p99 {format_amount(cost.p99_ns * 1e-9, 's')}, to a responder that computes nothing), "
-        f"sends {_rate(cost.most_per_s)} at most, and sent {', '.join(delays)} after the arrival"
+        f"{sent}; of each time, {format_amount(cost.p50_ns * 1e-9, 's')} is the client's own "
+        f"(p99 {format_amount(cost.p99_ns * 1e-9, 's')}, measured on a service that computes "
+        f"nothing); it can send {_rate(cost.most_per_s)}, and requests left it "
+        f"{', '.join(delays)} after they were due"
     )
 
 
@@ -200,10 +201,12 @@ def _peak(load: Load) -> str:
     sentence = f"{text}: VALID up to {_rate(load.test.rate_per_s)} (*)"
     if load.beyond_per_s is not None and load.test.rate_per_s:
         apart = load.beyond_per_s / load.test.rate_per_s - 1
-        sentence += f", INVALID from {_rate(load.beyond_per_s)}: known to {100 * apart:.1f} %"
+        sentence += f", INVALID from {_rate(load.beyond_per_s)}, which is {100 * apart:.1f} % more"
     if load.capacity_per_s:
         share = (load.test.rate_per_s or 0.0) / load.capacity_per_s
-        sentence += f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} without waiting"
+        sentence += (
+            f"; {100 * share:.0f} % of the {_rate(load.capacity_per_s)} of callers that never pause"
+        )
     return f"{sentence}; {tests}" + (f"; {load.note}" if load.note else "")
 
 

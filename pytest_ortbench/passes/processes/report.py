@@ -35,7 +35,7 @@ def _table(result: CaseResult, case: str) -> PassTable:
     measured = [point for point in points if not point.reason]
     title = one_line(f"processes of {case}")
     if measured and is_barred(result, judgements_of(result)):
-        title += ": not ranked"
+        title += ": not ranked, as the case itself is not"
     elif measured:
         best = max(measured, key=lambda point: point.rate)
         count = f"{best.processes} process{'es' if best.processes != 1 else ''}"

@@ -120,7 +120,7 @@ def summary_of(profile: OperatorProfile) -> str:
     return (
         f"{format_amount(profile.run_ns * 1e-9, 's')} a run, "
         f"{counted(profile.runs, 'run')}{plain}; "
-        f"{counted(profile.node_count, 'node')}; copies {percent(copies)}{directions}, "
+        f"{counted(profile.node_count, 'node')}; copies take {percent(copies)}{directions}, "
         f"casts {percent(casts)}"
     )
 
@@ -167,17 +167,17 @@ def _reached(peak: Peak) -> str:
     parts = []
     if peak.macs_per_s is not None:
         parts.append(
-            f"{format_count(peak.macs_per_s)}MAC/s (product of {one_line(peak.element)}, "
+            f"{format_count(peak.macs_per_s)}MAC/s (matrix product of {one_line(peak.element)}, "
             f"{one_line(peak.product)})"
         )
     if peak.bytes_per_s is not None:
         size = format_amount(peak.copy_bytes, "bytes")
         parts.append(f"{format_count(peak.bytes_per_s)}B/s ({size} read and written)")
     if peak.reason:
-        parts.append(f"not had: {one_line(peak.reason)}")
+        parts.append(f"not measured: {one_line(peak.reason)}")
     threads = threads_of(peak)
     with_threads = f" with {threads}" if threads else ""
-    return f"peak on {_alias(peak.provider)}{with_threads}: {'; '.join(parts)}"
+    return f"peak of {_alias(peak.provider)}{with_threads}: {'; '.join(parts)}"
 
 
 def threads_of(peak: Peak) -> str:
@@ -264,7 +264,7 @@ def _rates(rate: Rate, timed: OperatorTime | NodeTime) -> tuple[str, ...]:
 
 def _remark(operator: OperatorTime, counted: bool) -> str:
     words = [] if operator.kind == "compute" else [operator.kind]
-    return ", ".join([*words, *(["uncounted"] if counted and operator.macs is None else [])])
+    return ", ".join([*words, *(["MACs unknown"] if counted and operator.macs is None else [])])
 
 
 def _without_empty(

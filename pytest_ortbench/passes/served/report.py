@@ -51,8 +51,8 @@ def _lines(use: ServiceUse, case: str) -> list[str]:
     count = len(use.durations_ns)
     whole_ns = median(use.durations_ns)
     lines = [
-        f"service {use.app} of {case}: {_time(whole_ns)} a request (median of {count}, one after "
-        f"the other){_steps(use, whole_ns)}"
+        f"service {use.app} of {case}: {_time(whole_ns)} a request (median of {count}, sent one "
+        f"after the other){_steps(use, whole_ns)}"
     ]
     cpu_s = use.cpu_ns * 1e-9 / count
     if cpu_s > 0:
@@ -71,7 +71,7 @@ def _lines(use: ServiceUse, case: str) -> list[str]:
 def _steps(use: ServiceUse, whole_ns: float) -> str:
     """Where the time of a request goes, as the service tells it, and what is left for the way."""
     if not use.steps_ns:
-        return "; the service tells none of its steps"
+        return "; the service does not say where the time goes"
     steps = {name: ns for name, ns in use.steps_ns.items() if ns >= _SHOWN_SHARE * whole_ns}
     rest = whole_ns - sum(use.steps_ns.values())
     parts = [f"{name} {_time(ns)}" for name, ns in steps.items()]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.interval import bounds_text
-from pytest_ortbench.core.units import counted, format_amount
+from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.passes.stages.facts import Stages
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 from pytest_ortbench.report.python_profile import profile_tables
 
-HEADINGS = ("stage", "p50", "interval", "p90", "p99")
+HEADINGS = ("stage", "p50", "95 % interval", "p90", "p99")
 
 #: Rows by the name that their metrics start with.
 _ROWS = {
@@ -42,10 +42,10 @@ def _table(stages: Stages, summary: Summary, case: str) -> PassTable:
     if not stages.workers:
         return PassTable(title=f"{name})", remarks=(one_line(stages.reason),))
     frames = sum(worker.frame.count for worker in stages.workers)
-    by = f"{frames} frames by {counted(len(stages.workers), 'worker')}"
-    different = f", {stages.frames} different ones" if stages.frames > 1 else ""
+    different = f" ({stages.frames} different ones)" if stages.frames > 1 else ""
+    by = f"{frames} frames{different} in {counted(len(stages.workers), 'worker process', 'es')}"
     return PassTable(
-        title=f"{name}, {by}{different})",
+        title=f"{name}, {by})",
         headings=HEADINGS,
         rows=tuple(
             (text, *_cells(summary, key)) for key, text in _ROWS.items() if _known(summary, key)
@@ -80,10 +80,10 @@ def _shown(summary: Summary, name: str) -> str:
 def _rates(summary: Summary) -> str:
     in_turn, overlapped = (summary.quantities.get(name) for name in ("frame_rate", "pipeline_rate"))
     assert in_turn is not None
-    text = f"one frame after the other: {format_amount(in_turn.value, '1/s')}"
+    text = f"frames per second: {significant(in_turn.value)} one after the other"
     if overlapped is None:
         return text
     return (
-        f"{text}; a thread for each stage: {format_amount(overlapped.value, '1/s')} "
+        f"{text}; {significant(overlapped.value)} with a thread for each stage "
         f"({overlapped.value / in_turn.value:.2f} times as many)"
     )

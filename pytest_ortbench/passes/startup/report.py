@@ -9,9 +9,17 @@ from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.pass_table import PassTable
 
-_HEADINGS = ("model's files", "processes", "import", "create", "range", "first", "next")
+_HEADINGS = (
+    "model's files",
+    "processes",
+    "import",
+    "create",
+    "range of create",
+    "first inference",
+    "next one",
+)
 #: Of a framework, which builds its model.
-_BUILT = (*_HEADINGS[:3], "build", "create", "range of both", *_HEADINGS[-2:])
+_BUILT = (*_HEADINGS[:3], "build", "create", "range of build + create", *_HEADINGS[-2:])
 _FILES = {"cold": "from disk", "warm": "in the page cache"}
 _ENGINES = {"none": "", "cold": ", engines built", "warm": ", engines cached"}
 
@@ -31,7 +39,8 @@ def _table(start_ups: StartUps, case: str) -> PassTable:
         return PassTable(title=title, remarks=(one_line(start_ups.reason),))
     reasons = dict.fromkeys(trial.reason for trial in start_ups.trials if trial.reason)
     shapes = [
-        f"first inference of {label}: {format_amount(first, 's')}, then {format_amount(again, 's')}"
+        f"{label}: first inference {format_amount(first, 's')}, "
+        f"next one {format_amount(again, 's')}"
         for label, (first, again, _) in shape_times(start_ups).items()
     ]
     failed = {
@@ -49,7 +58,7 @@ def _table(start_ups: StartUps, case: str) -> PassTable:
             one_line(text)
             for text in (
                 *shapes,
-                *(f"first inference of {label}: {reason}" for label, reason in failed.items()),
+                *(f"{label}: no first inference: {reason}" for label, reason in failed.items()),
                 *(f"not from disk: {reason}" for reason in reasons),
             )
         ),

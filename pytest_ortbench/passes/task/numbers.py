@@ -150,13 +150,12 @@ def judge_task(task: TaskAccuracy | None) -> Judgement:
         return good(PASS.judgement)
     enough = _could_show(task)
     if high >= KEPT and not (value < 1 and enough):
-        between = (
-            f"between {100 * low:.4g} % and {100 * high:.4g} % of the reference's score is kept"
+        needed = "" if enough else f"; with equal scores, {_samples_needed(task)} samples would do"
+        return unjudged(
+            PASS.judgement,
+            f"{counted(task.samples, 'sample')} can't show that {100 * KEPT:g} % of the "
+            f"reference's score is kept: it may be {100 * low:.4g} % to {100 * high:.4g} %{needed}",
         )
-        needed = (
-            "" if enough else f"; a case without a change needs {_samples_needed(task)} samples"
-        )
-        return unjudged(PASS.judgement, f"{between}, by {task.samples} samples{needed}")
     assert task.reference_sum is not None
     return bad(
         PASS.judgement,

@@ -255,8 +255,8 @@ def test_sentences_say_who_wins_by_how_much_and_with_what() -> None:
     assert said == [
         "net: recommended: fp16/cpu on b, fastest, ×2.00 [×1.86, ×2.16] faster than a "
         "(native/cpu); its accuracy was not measured",
-        "overall: b is fastest; next a takes ×1.33 [×1.26, ×1.41] as long, latency p50 of the "
-        "one case that every side has",
+        "overall: b is fastest; the next one, a, takes ×1.33 [×1.26, ×1.41] as long, latency p50 "
+        "of the one case that every side has",
         "net b1: fastest b with fp16/cpu, latency p50 2.00 s [1.90, 2.10], ×2.00 [×1.86, ×2.16] "
         "faster than a (native/cpu)",
     ]
@@ -271,8 +271,8 @@ def test_where_the_baseline_is_best_the_next_one_says_by_how_much() -> None:
     layout = lay_out_sides(runs, "machine")
     said = conclusions(by_workload(layout, "latency_p50"), by_case(layout, "latency_p50"))
     assert said[1] == (
-        "overall: a is fastest; next c takes ×1.50 [×1.38, ×1.63] as long, latency p50 of the "
-        "one case that every side has"
+        "overall: a is fastest; the next one, c, takes ×1.50 [×1.38, ×1.63] as long, latency p50 "
+        "of the one case that every side has"
     )
 
 

@@ -35,8 +35,8 @@ def test_each_model_has_a_sentence_with_its_variant_and_where_it_runs() -> None:
         "(native/cpu)",
         "tiny: recommended: native/cpu on a, fastest, ×1.111 [×1.111, ×1.111] faster than b "
         "(native/cpu)",
-        "overall: b is fastest; next a takes ×1.342 [×1.342, ×1.342] as long, geometric mean of "
-        "latency p50 over the 2 cases that every side has; except tiny b1 (a)",
+        "overall: b is fastest; the next one, a, takes ×1.342 [×1.342, ×1.342] as long, geometric "
+        "mean of latency p50 over the 2 cases that every side has; except tiny b1 (a)",
     ]
     assert [text.lead for text in said[:3]] == [True, True, False]
 
@@ -73,7 +73,7 @@ def test_rates_are_highest_and_memory_is_lowest() -> None:
         "a (native/cpu)"
     )
     assert said_of(runs, metric="throughput")[1].startswith(
-        "overall: b has the highest throughput; next a has ×0.500"
+        "overall: b has the highest throughput; the next one, a, has ×0.500"
     )
     assert said_of(runs, metric="peak_rss")[0].startswith(
         "net: recommended: native/cpu on a, lowest peak rss, ×2.000"

@@ -25,9 +25,9 @@ def test_gross_net_power_idle_and_the_check() -> None:
     assert blank == ""
     assert line == (
         f"energy of {result.case.case_id}: 10.5 J [9.09 J, 12.1 J] an inference, 8.50 J [7.11 J, "
-        "10.1 J] net, 210 W [182 W, 242 W] under load, 40.0 W [40.0 W, 40.0 W] idle (2 "
-        "trials, nvml energy counter of GPU-0, +2.4 % compared with integrated power; 2 of 4 "
-        "trials were possible within the time limit)"
+        "10.1 J] of it above idle power, 210 W [182 W, 242 W] under load, 40.0 W [40.0 W, 40.0 W] "
+        "idle (2 trials, nvml energy counter of GPU-0, +2.4 % compared with integrated power; 2 of "
+        "4 trials were possible within the time limit)"
     )
 
 

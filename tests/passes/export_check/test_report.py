@@ -49,7 +49,7 @@ def test_the_word_exact_is_for_what_is_near() -> None:
     assert first(near(105.0)) == "agrees to 105 dB"
     assert first(near(14.0), **lenient) == "agrees to 14.0 dB"
     assert ratio_words(-0.00001) == "0 dB"
-    assert first(SAME) == "every value that has no ratio is the source's"
+    assert first(SAME) == "all values equal those of the source"
 
 
 def test_labels_that_differ_stand_beside_the_ratio() -> None:

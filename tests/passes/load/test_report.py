@@ -126,8 +126,8 @@ def test_a_search_shows_every_test_and_where_it_ended() -> None:
         ("peak:p99:20ms, test 2 *", "VALID", "50.0/s"),
     ]
     assert found.remarks == (
-        "peak:p99:20ms: VALID up to 50.0/s (*), INVALID from 52.0/s: known to 4.0 %; "
-        "62 % of the 80.0/s without waiting; 2 tests",
+        "peak:p99:20ms: VALID up to 50.0/s (*), INVALID from 52.0/s, which is 4.0 % "
+        "more; 62 % of the 80.0/s of callers that never pause; 2 tests",
     )
     noted = table(replace(peak, note="the search ended at the timeout"))
     assert noted.remarks[0].endswith("; 2 tests; the search ended at the timeout")

@@ -42,7 +42,7 @@ PROFILE = OperatorProfile(
 def test_types_rest_gap_nodes_hints_and_trace() -> None:
     assert profile_lines("m/fp32/cpu/b1", PROFILE, top=3) == [
         "m/fp32/cpu/b1: 2.00 ms a run, 50 runs, 1.90 ms without the profiler; 17 nodes; "
-        "copies 0.0 %, casts 15.0 %",
+        "copies take 0.0 %, casts 15.0 %",
         "  by provider: cpu 75.0 %, cuda 15.0 %",
         "  operator         on    nodes  time [µs]   share",
         "  Conv             cpu       9        900  45.0 %",
@@ -87,12 +87,12 @@ def test_rates_stand_beside_the_times() -> None:
     """40 M in 0.9 ms are 44.4 G a second; a cast on another provider has no peak."""
     assert profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[:11] == [
         "m/fp32/cpu/b1: 2.00 ms a run, 50 runs, 1.00 ms without the profiler; 17 nodes; "
-        "copies 0.0 %, casts 15.0 %",
+        "copies take 0.0 %, casts 15.0 %",
         "  by provider: cpu 75.0 %, cuda 15.0 %",
         "  the run: 40.0 MMAC, 10.0 MB moved (4.00 MAC/B); 40.0 GMAC/s, 40 % of the peak; "
         "10.0 GB/s, 50 % of the peak",
-        "  peak on cpu with 1 thread: 100 GMAC/s (product of float, 512 x 512 x 512); 20.0 GB/s "
-        "(67.1 MB read and written)",
+        "  peak of cpu with 1 thread: 100 GMAC/s (matrix product of float, 512 x 512 x 512); "
+        "20.0 GB/s (67.1 MB read and written)",
         "  multiply-accumulates are not known for: Strange",
         "  operator         on    nodes  time [µs]   share  GMAC/s  GB/s  MAC/B  of peak  bound by",
         "  Conv             cpu       9        900  45.0 %    44.4  2.22   20.0     44 %  compute",
@@ -100,7 +100,7 @@ def test_rates_stand_beside_the_times() -> None:
         "  Cast             cuda      1        300  15.0 %          10.0                           "
         " cast",
         "  Strange          cpu       4        100   5.0 %                                         "
-        " uncounted",
+        " MACs unknown",
         "  (between nodes)                     200  10.0 %",
     ]
     nodes = profile_lines("m/fp32/cpu/b1", COUNTED, width=200)[11:13]
@@ -115,7 +115,7 @@ def test_a_missing_peak_has_its_reason_and_a_count_its_source() -> None:
     _, *facts = rate_facts(replace(COUNTED, peak=peak, work_source="file"))
     assert facts[0].endswith("; counted from the file")
     assert "of the peak" not in facts[0]
-    assert facts[1] == ("peak on p: not had: product of bfloat16: numpy has no such type")
+    assert facts[1] == ("peak of p: not measured: product of bfloat16: numpy has no such type")
 
 
 def test_copies_are_told_apart_by_direction() -> None:
@@ -123,7 +123,7 @@ def test_copies_are_told_apart_by_direction() -> None:
     back = OperatorTime(op="MemcpyToHost", provider="C", time_ns=100_000, nodes=1, kind="copy")
     profile = replace(PROFILE, operators=(*PROFILE.operators, there, back))
     assert summary_of(profile).endswith(
-        "copies 15.0 % (10.0 % to the device, 5.0 % to the host), casts 15.0 %"
+        "copies take 15.0 % (10.0 % to the device, 5.0 % to the host), casts 15.0 %"
     )
 
 

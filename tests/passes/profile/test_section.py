@@ -42,7 +42,7 @@ def test_each_case_has_its_tables_hints_and_rates() -> None:
     # The same words as in the terminal: summary, rates, and hints; and every cell of the tables.
     assert one_space(lines[0].partition(": ")[2]) in text
     for line in lines:
-        if line.startswith("  - ") or line.startswith(("  the run: ", "  peak on ")):
+        if line.startswith("  - ") or line.startswith(("  the run: ", "  peak of ")):
             assert one_space(line).removeprefix("- ") in text
     assert '<th scope="row">Conv</th><td>cpu</td><td class="n">53</td>' in html
     for words in ("(2 more types)", "(between nodes)", "of peak", "Slowest nodes"):

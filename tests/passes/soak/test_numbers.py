@@ -165,7 +165,8 @@ def test_too_few_readings_after_a_slow_first_round_allow_no_verdict() -> None:
     # Every shape has come with the 73rd inference, the 73rd reading.
     found = growth(replace(soak, at=slow, inferences=slow[-1], shapes=73))
     assert found == (
-        "28 readings after every shape had come, but 32 are needed: use a longer --ort-soak"
+        "28 readings after the first inference of every shape, but 32 are needed: use a longer "
+        "--ort-soak"
     )
 
 

@@ -90,7 +90,7 @@ def test_no_sample_that_changed_proves_no_more_than_the_rule_of_three() -> None:
     assert found.low == pytest.approx(-(1 - 0.025**0.01))  # 3.6 % of the samples may yet change
     few = judge_task(counted(100, 90, 90))
     assert few.is_unjudged
-    assert "a case without a change needs 409 samples" in few.reason
+    assert "409 samples" in few.reason
     assert judge_task(counted(400, 360, 360)).is_unjudged
     assert judge_task(counted(410, 369, 369)).is_good
 
