@@ -160,11 +160,12 @@ class ProcessLauncher:
             raise WorkerError(refusal)
         # A service that starts is no part of what the case takes.
         began = time.monotonic()
-        self.services.of(case)
+        service = self.services.of(case)
         deadline += time.monotonic() - began
         process = self._ahead.take(case) or self._start_for(case, worker)
         try:
-            questioner = Questioner(process, case.runtime, deadline, case=case)
+            told = None if service is None else service.read_log
+            questioner = Questioner(process, case.runtime, deadline, case=case, service_log=told)
             return ProcessWorker(process, questioner, Open(case=case, engines=self._engines(case)))
         except BaseException:
             process.close()

@@ -40,6 +40,7 @@ class Questioner:
         deadline: Until when the process must be done, of ``time.monotonic()``.
         case: What it is asked about, if that is a case.
         provider: What it is asked about, if that is a provider.
+        service_log: Reads what the service of the case has printed, if the run has started one.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Questioner:
         *,
         case: Case | None = None,
         provider: Provider | None = None,
+        service_log: Callable[[], str] | None = None,
     ) -> None:
         self.deadline = deadline
+        self._service_log = service_log
         self._process = process
         self._case = case
         self._provider = provider if case is None else case.provider
@@ -88,9 +91,16 @@ class Questioner:
 
     def _answer(self, question: Question[A]) -> A:
         self._process.begin(question, self.deadline)
-        return wait_for_answer(
-            self._process, question, self.deadline, case=self._case, provider=self._provider
-        )
+        try:
+            return wait_for_answer(
+                self._process, question, self.deadline, case=self._case, provider=self._provider
+            )
+        except WorkerError as error:
+            if self._service_log is None:
+                raise
+            # The worker was only told that there is no answer; the service says why.
+            log = tail(error.failure.log_tail + self._service_log())
+            raise WorkerError(replace(error.failure, log_tail=log)) from error
 
     def _doubt(self, question: Question[Any], answer: object) -> None:
         doubt = _elsewhere if question.opens_session else _DOUBTS.get(type(question))

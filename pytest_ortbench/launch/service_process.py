@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import psutil
 
 from pytest_ortbench.core import python_profilers
 from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.descendants import MARK, end_marked
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
@@ -115,7 +117,9 @@ class ServiceProcess:
         self._command = tuple(command)
         self._own = OwnFolder("service")
         self._log = self._own.path / "log"
-        self._folder, self._environment = folder, {**os.environ, **(environment or {})}
+        self._mark = uuid.uuid4().hex
+        self._folder = folder
+        self._environment = {**os.environ, **(environment or {}), MARK: self._mark}
         self._start_s = start_s
         self._process = self._started()
         try:
@@ -128,6 +132,16 @@ class ServiceProcess:
     def pid(self) -> int:
         """Process id."""
         return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is gone, whoever ended it."""
+        return self._process.poll() is not None
+
+    def read_log(self) -> str:
+        """Return the end of what it has printed and, of one that is gone, how it ended."""
+        told, code = read_log(self._log), self._process.poll()
+        return told if code is None else f"{told.rstrip()}\nThe service {ending(code)}.\n"
 
     def use(self) -> ProcessUse:
         """Return what it has used so far.
@@ -159,7 +173,7 @@ class ServiceProcess:
         """
         began = time.monotonic()
         if kill:
-            self._kill()
+            self._process.kill()
         self._end()
         self._process = self._started()
         self._wait(self._start_s)
@@ -200,24 +214,21 @@ class ServiceProcess:
             )
 
     def _end(self) -> None:
-        if self._process.poll() is not None:
-            return
-        self._process.terminate()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _kill(self) -> None:
-        try:
-            own = psutil.Process(self.pid)
-            members = [own, *own.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        for member in members:
+        """End it, and what it has started and left behind."""
+        below: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):
+            below = psutil.Process(self.pid).children(recursive=True)
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        for member in below:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
+        end_marked(self._mark)
 
     def _wait(self, start_s: float) -> None:
         until = time.monotonic() + start_s
@@ -299,7 +310,7 @@ class Services:
         port = urlsplit(url).port or 0
         wanted = (url, runtime.label)
         running = self._running.get(port)
-        if running is not None and running[0] == wanted:
+        if running is not None and running[0] == wanted and not running[1].has_ended:
             return running[1]
         if running is not None:
             del self._running[port]

@@ -93,11 +93,23 @@ def test_an_application_is_started_measured_and_ended(
     assert [one for one in listening if one.status == psutil.CONN_LISTEN] == []
 
 
-def test_an_application_that_does_not_start_is_a_failure_with_its_log(
-    pytester: pytest.Pytester,
+#: It starts and describes the model, and fails each request for an inference.
+FAILING = APP.replace("        think()\n", "        raise SystemError('out-of-order')\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "phase"),
+    [
+        ("raise SystemError('out-of-order')", "unavailable", "start"),
+        (FAILING, "error", "first"),
+    ],
+    ids=["start", "request"],
+)
+def test_an_application_that_does_not_work_is_a_failure_with_its_log(
+    pytester: pytest.Pytester, source: str, status: str, phase: str
 ) -> None:
     relu(pytester.path / "net.onnx")
-    (pytester.path / "app.py").write_text("raise SystemError('out-of-order')", encoding="utf-8")
+    (pytester.path / "app.py").write_text(source, encoding="utf-8")
     pytester.runpytest(
         "net.onnx",
         "--ort-serve=app.py:app",
@@ -108,8 +120,8 @@ def test_an_application_that_does_not_start_is_a_failure_with_its_log(
     )
     document = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
     (served,) = document["cases"]
-    assert served["status"] == "unavailable"
-    assert served["failure"]["phase"] == "start"
+    assert served["status"] == status
+    assert served["failure"]["phase"] == phase
     assert "out-of-order" in served["failure"]["log_tail"]
 
 
