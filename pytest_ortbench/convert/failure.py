@@ -68,7 +68,7 @@ def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None
     for name in names:
         if name not in known:
             raise unconverted(
-                f"the recipe excludes the node {name!r}, but the model has no such node",
+                f"nodes_to_exclude names the node {name!r}, but the model has no such node",
                 did_you_mean(name, known),
             )
 

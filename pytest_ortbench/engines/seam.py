@@ -278,4 +278,7 @@ def require_types(task: EngineTask, title: str, types: Container[str]) -> None:
     """
     for item in (*task.inputs, *task.outputs):
         if item.type not in types:
-            raise EngineRefusal(f"{title} does not support {item.type}, the type of {item.name!r}")
+            raise EngineRefusal(
+                f"{title} does not support {item.type}, the type of {item.name!r}",
+                hint="Measure this model without it",
+            )

@@ -218,7 +218,9 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
 def _check_hint(name: str, hint: object, place: str) -> None:
     place = f"{place} inputs.{name}"
     if not isinstance(hint, dict):
-        raise UsageError("the value is not a table", place=place, hint='Write { kind = "normal" }')
+        raise UsageError(
+            "the value is not a table", place=place, hint='Write e.g. { kind = "normal" }'
+        )
     _check_keys(hint, [item.name for item in fields(ValueHint)], place)
     kind = hint.get("kind")
     if kind not in _HINT_KINDS:
@@ -229,7 +231,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             f"kind {kind!r} needs the key 'choices' with its values",
             place=place,
-            hint=f'Write {{ kind = "{kind}", choices = [0, 1] }}',
+            hint=f'Write e.g. {{ kind = "{kind}", choices = [0, 1] }}',
         )
 
 
@@ -265,12 +267,15 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             place=place,
             hint="Run 'sha256sum FILE', and copy what is printed",
         )
-    if any(
-        size < 0 for sizes in (entry.dims, *entry.workloads.values()) for size in sizes.values()
-    ):
-        raise UsageError(
-            "a size in dims or workloads is below 0", place=place, hint="Write 0 or more"
-        )
+    tables = {f"workloads.{name}": sizes for name, sizes in entry.workloads.items()}
+    for key, sizes in {"dims": entry.dims, **tables}.items():
+        for symbol, size in sizes.items():
+            if size < 0:
+                raise UsageError(
+                    f"{key}.{symbol} is {size}, but no size is below 0",
+                    place=place,
+                    hint=f"Write the size of that axis, e.g. {symbol} = 128",
+                )
 
 
 def _is_hexadecimal(text: str) -> bool:

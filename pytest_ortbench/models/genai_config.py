@@ -191,7 +191,7 @@ def _beside(folder: Path) -> str:
     names = sorted(path.name for path in folder.glob("*.onnx"))
     if not names:
         return "Put the file there"
-    return f"Existing files: {', '.join(names)}; each can also be measured as a file"
+    return f"Write the name of a file that is there: {', '.join(names)}"
 
 
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:

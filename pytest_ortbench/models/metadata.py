@@ -32,7 +32,10 @@ def configuration_of(path: Path, name: str) -> dict[str, Any]:
     try:
         read = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"{str(file)!r} can't be read as JSON ({error})") from None
+        raise UsageError(
+            f"{str(file)!r} can't be read as JSON ({error})",
+            hint="Correct the file, or take it away from the model",
+        ) from None
     return read if isinstance(read, dict) else {}
 
 

@@ -60,6 +60,9 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
 )
 
 
+_READABLE = "Make the file readable"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
     """A model file that was read.
@@ -125,7 +128,9 @@ def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:
         return file_digest(path, tuple((item.location, item.path) for item in external))
     except OSError as error:
         place = str(error.filename or path)
-        raise ModelError(f"the file can't be read ({_reason(error)})", place=place) from None
+        raise ModelError(
+            f"the file can't be read ({_reason(error)})", place=place, hint=_READABLE
+        ) from None
 
 
 def regular_size(path: Path) -> int:
@@ -137,9 +142,11 @@ def regular_size(path: Path) -> int:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise ModelError("no such file", place=str(path)) from None
+        raise ModelError("no such file", place=str(path), hint="Correct the path") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"the file can't be opened ({_reason(error)})", place=str(path)) from None
+        raise ModelError(
+            f"the file can't be opened ({_reason(error)})", place=str(path), hint=_READABLE
+        ) from None
     if stat.S_ISDIR(status.st_mode):
         raise ModelError(
             "this is a folder, not a model file",
@@ -147,7 +154,9 @@ def regular_size(path: Path) -> int:
             hint="Name a file inside the folder",
         )
     if not stat.S_ISREG(status.st_mode):
-        raise ModelError("this is not a regular file", place=str(path))
+        raise ModelError(
+            "this is not a regular file", place=str(path), hint="Name the file of the model"
+        )
     if status.st_size == 0:
         raise ModelError(
             "the file is empty (0 bytes)", place=str(path), hint="Fetch or export the model again"
@@ -165,7 +174,9 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         with path.open("rb") as stream:
             head = stream.read(512)
     except OSError as error:
-        raise ModelError(f"the file can't be opened ({_reason(error)})", place=str(path)) from None
+        raise ModelError(
+            f"the file can't be opened ({_reason(error)})", place=str(path), hint=_READABLE
+        ) from None
     _refuse_other_formats(path, head)
     truncated = _truncation(path, size)
     if truncated:
@@ -184,10 +195,14 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         proto = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"the file is not an ONNX model (protobuf: {first_line(error)})", place=str(path)
+            f"the file is not an ONNX model (protobuf: {first_line(error)})",
+            place=str(path),
+            hint="Fetch or export the model again",
         ) from None
     except OSError as error:
-        raise ModelError(f"the file can't be read ({_reason(error)})", place=str(path)) from None
+        raise ModelError(
+            f"the file can't be read ({_reason(error)})", place=str(path), hint=_READABLE
+        ) from None
     if not proto.HasField("graph"):
         raise ModelError(
             "the file contains no graph: it is truncated, or not an ONNX model",
@@ -227,11 +242,15 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         return
     if text.lstrip().lower().startswith(("<!doctype", "<html")):
         raise ModelError(
-            "this is an HTML page, not an ONNX model (a download that failed?)", place=str(path)
+            "this is an HTML page, not an ONNX model",
+            place=str(path),
+            hint="Download the model again. The server sent a page in place of the file",
         )
     shown = " ".join(text.split())[:40]
     raise ModelError(
-        f"this is a text file, not an ONNX model (it begins with {shown!r})", place=str(path)
+        f"this is a text file, not an ONNX model (it begins with {shown!r})",
+        place=str(path),
+        hint="Name a file that an exporter wrote",
     )
 
 

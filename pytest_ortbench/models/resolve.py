@@ -461,6 +461,8 @@ def _read(found: _Found) -> Model | BrokenModel:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         broken = ModelError(
-            f"the file is not a valid graph ({class_and_line(error)})", place=found.path
+            f"the file is not a valid graph ({class_and_line(error)})",
+            place=found.path,
+            hint="Export the model again",
         )
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

@@ -71,10 +71,12 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
     edges = [-1, *cuts, len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(edges)]
     if not all(item and item[0] != "," for item in items):
+        if not text.strip():
+            raise UsageError(
+                "the value is empty", place=place, hint="Write a value, or leave the option out"
+            )
         raise UsageError(
-            f"{text!r} has an empty item" if text.strip() else "the value is empty",
-            place=place,
-            hint="Separate the items with one comma",
+            f"{text!r} has an empty item", place=place, hint="Separate the items with one comma"
         )
     return items
 

@@ -221,7 +221,7 @@ def _engine_refusal(case: Case) -> Failure | None:
         option
         for option, is_asked in (
             ("--ort-io=device", case.io != "end-to-end"),
-            ("--ort-call=async", case.call != "sync"),
+            ("--ort-calls=async", case.call != "sync"),
             ("--ort-custom-ops", bool(session.custom_ops)),
             ("--ort-session-option", not plain and not session.custom_ops),
         )

@@ -176,7 +176,11 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
 
 def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise UsageError(f"the entry is {value!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"the entry is {value!r}, not a table",
+            place=place,
+            hint='Write the entry as a table, e.g. { file = "model.onnx" }',
+        )
     for key in value:
         if key not in known:
             raise UsageError(

@@ -292,7 +292,7 @@ def _spec(
             )
         raise refusal(
             f"the model does not state how many axes input {info.name!r} has",
-            hint="Give the inputs as arrays: --ort-inputs=FILE.npz",
+            hint=f"Give the inputs as arrays: --ort-inputs=FILE.npz, with an array {info.name!r}",
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
     check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)

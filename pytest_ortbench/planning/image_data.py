@@ -186,7 +186,8 @@ class ImageReader:
                 )
         if 0 in std:
             raise UsageError(
-                f"std={':'.join(f'{number:g}' for number in std)} divides by 0",
+                f"std={':'.join(f'{number:g}' for number in std)} has a 0, by which inputs would "
+                "be divided",
                 place=settings.place_of("std"),
                 hint="Write numbers that are not 0",
             )

@@ -32,7 +32,11 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{str(path)!r} can't be read ({error})", place=PLACE) from None
+        raise UsageError(
+            f"{str(path)!r} can't be read ({error})",
+            place=PLACE,
+            hint="Make the file readable, as text in UTF-8",
+        ) from None
     first = text.partition("\n")[0]
     separator = next((sign for sign in "\t;," if sign in first), ",")
     stems: dict[str, list[str]] = {}
@@ -90,7 +94,11 @@ def read_column(path: Path, count: int) -> list[str]:
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{str(path)!r} can't be read ({error})", place=PLACE) from None
+        raise UsageError(
+            f"{str(path)!r} can't be read ({error})",
+            place=PLACE,
+            hint="Make the file readable, as text in UTF-8",
+        ) from None
     labels = [line.strip() for line in lines if line.strip()]
     if len(labels) == count + 1:
         labels = labels[1:]

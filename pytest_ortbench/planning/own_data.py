@@ -283,7 +283,11 @@ def _examples(data: OwnData) -> list[Example]:
         try:
             lines = data.path.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{str(data.path)!r} can't be read ({error})", place=PLACE) from None
+            raise UsageError(
+                f"{str(data.path)!r} can't be read ({error})",
+                place=PLACE,
+                hint="Make the file readable, as text in UTF-8",
+            ) from None
         found: list[Example] = [
             (str(number), line) for number, line in enumerate(lines, 1) if line.strip()
         ]

@@ -232,7 +232,11 @@ def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> No
         return
     if rule == WHOLE:
         if not re.fullmatch(r"-?\d+", value):
-            raise UsageError(f"{alias}.{key}={value!r} is not a whole number", place=place)
+            raise UsageError(
+                f"{alias}.{key}={value!r} is not a whole number",
+                place=place,
+                hint=f"Write e.g. {alias}.{key}=1",
+            )
         return
     known = _SWITCHES if rule == SWITCH else rule
     if value not in known:

@@ -18,6 +18,7 @@ from pytest_ortbench.core.element_types import ELEMENT_TYPES
 from pytest_ortbench.core.errors import UsageError, did_you_mean, first_line
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
+from pytest_ortbench.core.units import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -217,10 +218,10 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
             raise UsageError(
-                f"there are more files than model {model.name!r} has inputs "
-                f"({len(model.inputs)}), e.g. {str(file)!r}",
+                f"{str(file)!r} is one file too many: model {model.name!r} has "
+                f"{counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="Remove the file, or name the folder of this model",
+                hint="Remove the file, or name another folder of inputs",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):
@@ -292,7 +293,11 @@ def _holds(stored: str, wanted: str) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
-    return UsageError(f"{str(path)!r} can't be read ({first_line(error)})", place=PLACE)
+    return UsageError(
+        f"{str(path)!r} can't be read ({first_line(error)})",
+        place=PLACE,
+        hint="Write the file again, e.g. with numpy.save or numpy.savez",
+    )
 
 
 def stored_sets(model: Model, path: Path) -> tuple[tuple[InputSpec, ...], ...]:

@@ -86,7 +86,11 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
             hint="Use letters, digits, '.', '_' and '-'. The names 'current' and 'auto' are taken",
         )
     if not isinstance(table, Mapping):
-        raise UsageError(f"the entry is {table!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"the entry is {table!r}, not a table",
+            place=place,
+            hint='Write the entry as a table, e.g. { command = ["/opt/ort/bin/python"] }',
+        )
     for key in table:
         if key not in _KEYS:
             raise UsageError(

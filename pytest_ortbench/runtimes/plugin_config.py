@@ -50,7 +50,11 @@ def configured_plugins(root: Path) -> tuple[ConfiguredPlugin, ...]:
 def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
     place = table.place(name)
     if not isinstance(entry, Mapping):
-        raise UsageError(f"the entry is {entry!r}, not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"the entry is {entry!r}, not a table",
+            place=place,
+            hint='Write the entry as a table, e.g. { library = "/opt/acme/libacme_ep.so" }',
+        )
     for key in entry:
         if key not in _KEYS:
             raise UsageError(

@@ -206,7 +206,9 @@ def resolve_run(spec: str, root: Path) -> Path:
         raise _no_file(Path(spec))
     known = [run.run_id for run in list_runs(root)]
     hint = (
-        did_you_mean(spec, [*known, LATEST]) if known else (f"{root} contains no run. {_MEASURE}")
+        did_you_mean(spec, [*known, LATEST])
+        if known
+        else f"The folder {root} contains no run. {_MEASURE}"
     )
     raise UsageError(f"the run {spec!r} does not exist", place=str(root), hint=hint)
 
@@ -228,7 +230,9 @@ def _no_file(path: Path) -> UsageError:
             f"the folder {str(folder)!r} of {path.name!r} does not exist", hint="Correct the path"
         )
     beside = [
-        entry.name for entry in folder.iterdir() if entry.suffix in _SUFFIXES or entry.is_dir()
+        entry.name
+        for entry in folder.iterdir()
+        if entry.name != path.name and (entry.suffix in _SUFFIXES or entry.is_dir())
     ]
     near = nearest(path.name, beside)
     kind = "file" if path.suffix in _SUFFIXES else "run"

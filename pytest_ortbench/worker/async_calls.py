@@ -27,9 +27,16 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
         WorkerError: ``unsupported``, with the reason.
     """
     if not hasattr(ort.InferenceSession, "run_async"):
-        raise _unsupported(f"ONNX Runtime {ort.__version__} has no run_async", "Use 1.16 or newer")
+        raise _unsupported(
+            f"ONNX Runtime {ort.__version__} has no run_async",
+            "Use ONNX Runtime 1.16 or newer, or --ort-calls=sync",
+        )
     if io != "end-to-end":
-        raise _unsupported("run_async takes host arrays", "Use --ort-io=end-to-end")
+        raise _unsupported(
+            f"--ort-calls=async can't measure --ort-io={io}, since run_async takes arrays in the "
+            "memory of the host",
+            "Leave one of them out",
+        )
     if threads < 2:
         raise _unsupported(
             "run_async runs on the session's threads, and with 1 intra-op thread there are none",

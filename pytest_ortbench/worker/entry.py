@@ -55,7 +55,10 @@ def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
         return _called(path, function)
     kind = framework_of_file(path)
     if kind is None:
-        raise export_error(f"{path.name} is not a file of a known framework")
+        raise export_error(
+            f"{path.name} is not a file of a known framework",
+            "Name a function that returns the model: --ort-models=FILE.py:FUNCTION",
+        )
     with_place = _with_place(path, "", kind)
     return with_place(import_named(kind.loader), path), kind
 

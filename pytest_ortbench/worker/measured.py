@@ -151,13 +151,12 @@ class MeasuredCase:
 
     def _import(self) -> int:
         """Import what measures, and return the nanoseconds that it took."""
-        ort, import_ns = load()
-        if self.case.call == "async":
-            require_async(ort, threads=self.threads, io=self.case.io)
-        return import_ns
+        return load()[1]
 
     def _initialise(self) -> int | None:
         """Make the provider ready, and return the nanoseconds; ``None`` for none that does."""
+        if self.case.call == "async":
+            require_async(load()[0], threads=self.threads, io=self.case.io)
         require_safe_callers(self.case)
         provider_ns = initialise(self.case.provider, threads=self.threads)
         self._options.try_out(threads=self.threads)

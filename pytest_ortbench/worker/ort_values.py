@@ -119,7 +119,7 @@ class StandInCalls:
         raise case_error(
             "run_async takes and gives arrays of numpy, and numpy lacks a type of this model's "
             "tensors",
-            hint="Use --ort-call=sync",
+            hint="Use --ort-calls=sync",
         )
 
     def _fed(self, name: str, value: object) -> object:

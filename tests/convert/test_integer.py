@@ -113,7 +113,8 @@ class TestInteger:
             ),
             (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),
-                "the recipe excludes the node 'mm9', but the model has no such node. Did you mean",
+                "nodes_to_exclude names the node 'mm9', but the model has no such node. Did you "
+                "mean",
             ),
         ],
         ids=["block_list", "op_types", "nodes_to_exclude"],

@@ -50,7 +50,7 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[plugins]\nacme = 3\n", "the entry is 3, not a table"),
+        ("[plugins]\nacme = 3\n", "not a table. Write the entry as a table, e.g. {"),
         (
             "[plugins.acme]\nlibary = 'x'\n",
             "the key 'libary' is not known. Did you mean 'library'?",

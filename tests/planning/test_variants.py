@@ -348,7 +348,7 @@ class TestFamilies:
     @pytest.mark.parametrize(
         ("text", "says"),
         [
-            ("[tool.ortbench.models]\nx = 1", "the entry is 1, not a table"),
+            ("[tool.ortbench.models]\nx = 1", "not a table. Write the entry as a table, e.g. {"),
             ("[tool.ortbench.models.x]", "the key 'file' is missing"),
             (
                 '[tool.ortbench.models.x]\nfle = "a"',

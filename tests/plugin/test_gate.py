@@ -256,7 +256,7 @@ def test_option_and_provider_sides(
         ("--ort-gate=latency:zzz", "--ort-gate: 'zzz'"),
         ("--ort-gate=latenzy:3%", "Did you mean 'latency'?"),
         ("--ort-gate=latency_p99:3%", "--ort-gate: 'latency_p99' in 'latency_p99:3%'"),
-        ("--ort-gate=latency:0%", "leaves no margin"),
+        ("--ort-gate=latency:0%", "the margin in 'latency:0%' is 0"),
         ("--ort-baseline=gone.json", "'gone.json' does not exist"),
     ],
 )

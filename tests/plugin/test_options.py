@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from pytest_ortbench.passes.stages.planning import StageFile
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.plugin.option_sources import read_options
 from pytest_ortbench.plugin.options import ROWS, Options
+from tests.parsed import product
 
 Read = Callable[..., Options]
 
@@ -64,6 +66,15 @@ def test_every_field_is_one_row_with_a_flag_of_its_own() -> None:
     fields = [field.name for field in dataclasses.fields(Options)]
     assert sorted(fields) == sorted([*(row.field for row in ROWS), "given", "places", "typed"])
     assert len({row.flag for row in ROWS}) == len(ROWS)
+
+
+def test_every_option_that_a_text_names_exists() -> None:
+    named = {
+        (name, place)
+        for place, text in product().items()
+        for name in re.findall(r"--ort-[a-z][a-z-]*[a-z]", text)
+    }
+    assert {entry for entry in named if entry[0] not in {row.flag for row in ROWS}} == set()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.field)
@@ -532,7 +543,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--ort-models=", "the value is empty"),
+        ("--ort-models=", "the value is empty. Write a value"),
         ("--ort-models=a,,b", "'a,,b' has an empty item"),
         ("--ort-providers=CpuExecutionProvider", "Did you mean 'CPUExecutionProvider'?"),
         ("--ort-providers=cdua", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),

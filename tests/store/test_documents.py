@@ -101,6 +101,14 @@ def test_an_unknown_run_gets_the_nearest_name(tmp_path, spec, message):
     assert message in str(error.value)
 
 
+def test_a_link_that_leads_nowhere_is_not_proposed_in_its_own_place(tmp_path):
+    link = tmp_path / "run.json"
+    link.symlink_to(link)
+    with pytest.raises(UsageError) as error:
+        resolve_run(str(link), tmp_path)
+    assert error.value.hint.startswith("Correct the path")
+
+
 def test_a_folder_of_runs_is_not_a_run(tmp_path):
     run = stored(tmp_path, 3)
     with pytest.raises(UsageError, match=f" 1 runs.*{run.run_id}"):

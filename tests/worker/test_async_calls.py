@@ -102,9 +102,10 @@ def test_a_real_session(tmp_path: Path) -> None:
 def test_one_thread_is_refused_with_what_helps(tmp_path: Path) -> None:
     case = case_of(relu(tmp_path / "m.onnx"))
     case = replace(case, session=SessionConfig(intra_op_num_threads=1), call="async")
+    entered: list[str] = []
     with pytest.raises(WorkerError) as caught:
-        MeasuredCase(case, lambda phase: None).open()
-    assert caught.value.failure.kind == "unsupported"
+        MeasuredCase(case, entered.append).open()
+    assert (caught.value.failure.kind, entered[-1]) == ("unsupported", "session")
     assert "1 intra-op thread" in caught.value.failure.message
     assert "--ort-threads=2" in caught.value.failure.hint
 
@@ -113,7 +114,12 @@ def test_one_thread_is_refused_with_what_helps(tmp_path: Path) -> None:
     ("methods", "io", "message"),
     [
         ({}, "end-to-end", "ONNX Runtime 1.15.0 has no run_async"),
-        ({"run_async": None}, "device", "run_async takes host arrays"),
+        (
+            {"run_async": None},
+            "device",
+            "--ort-calls=async can't measure --ort-io=device, since run_async takes arrays in the "
+            "memory of the host",
+        ),
     ],
 )
 def test_where_it_can_not_be_had(methods: dict[str, object], io: str, message: str) -> None:

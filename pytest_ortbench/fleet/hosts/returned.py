@@ -101,6 +101,7 @@ def _refuse_large(path: Path) -> None:
         raise DocumentError(
             f"the file has {size >> 20} MiB, but a run document has at most {MOST_BYTES >> 20} MiB",
             place=str(path),
+            hint="Name the run.json of a run",
         )
 
 
@@ -176,7 +177,7 @@ def _content_of(path: Path) -> bytes:
             raise DocumentError(
                 "a device or a pipe stands where a machine's document should be, and is not read",
                 place=str(path),
-                hint="Look what wrote it on that machine, remove it, and go on with --resume",
+                hint="Remove it on that machine, and go on with --resume",
             )
         _refuse_large(path)
         return stream.read(MOST_BYTES)

@@ -223,9 +223,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     idle, load = numbers["idle_power_w"], numbers["load_power_w"]
     if load == 0:
         raise UsageError(
-            "load_power is 0, but every machine needs power",
+            "load_power is 0 W, but every machine needs power",
             place=place,
-            hint="Write what a meter showed, or leave load_power out",
+            hint="Write the watts that a meter showed, or leave load_power out",
         )
     if idle is not None and load is not None and load < idle:
         raise UsageError(

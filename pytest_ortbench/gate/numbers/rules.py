@@ -276,7 +276,7 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
         )
     if metric == LATENCY and not share:
         raise UsageError(
-            f"{text!r} leaves no margin",
+            f"the margin in {text!r} is 0",
             place=place,
             hint="Write a margin above 0, e.g. 3%. No machine measures two times exactly equal",
         )

@@ -126,7 +126,7 @@ def test_a_rate_of_the_table_may_have_a_unit() -> None:
         ("[machines.a]\nprice = 3\nidle_power = 9\nload_power = 8", "below idle_power"),
         (
             "[machines.a]\nprice = 3\nload_power = 0",
-            "load_power is 0, but every machine needs power",
+            "load_power is 0 W, but every machine needs power",
         ),
         ("[machines.a]\nprice = 3\nhost = 3", "host is 3, not text"),
         ("[machines.a]\nprice = 3\n[machines.b]\nprice = 3\nhost = 'a'", "have the host 'a'"),

@@ -84,7 +84,7 @@ def test_a_pattern_wins_and_else_the_later_one():
         ("latency:", "is not a limit of a gate"),
         ("lattency:3%", "Did you mean 'latency'"),
         ("latency:3ms", "is not a percentage"),
-        ("latency:0%", "leaves no margin"),
+        ("latency:0%", "the margin in 'latency:0%' is 0"),
         ("latency:-3%", "not between 0 and 1000 %"),
         ("latency_p99:5%", "can't be limited by how much worse it gets"),
         ("throughput:5%", "can't be limited by how much worse it gets"),

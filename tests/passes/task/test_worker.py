@@ -282,7 +282,8 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ),
         (
             {"x": X, "labels:scores": LABELS},
-            "'labels:scores' does not name an output of the model. Known: logits",
+            "the array 'labels:scores' does not name an output of the model. Write "
+            "'labels:OUTPUT'. Known: logits",
         ),
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
         (

@@ -140,10 +140,10 @@ def reported(
     requests = round(sum(count.increase for count in counts))
     if requests < LEAST_REQUESTS or seconds <= 0:
         raise UsageError(
-            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, and a "
-            f"rate takes {LEAST_REQUESTS}",
+            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, but a "
+            f"rate needs {LEAST_REQUESTS}",
             place=place,
-            hint="Take a longer time",
+            hint="Record the metrics for longer",
         )
     buckets = [
         entry for entry in series if entry.name == source.buckets and _owner_of(entry) == owner
@@ -171,19 +171,19 @@ def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> flo
     if found.requests < samples_needed(percent):
         reachable = [p for p in _PROPOSED if samples_needed(p) <= found.requests]
         raise UsageError(
-            f"{found.requests} requests do not tell p{percent:g}, which takes "
+            f"{found.requests} requests are too few for p{percent:g}, which needs "
             f"{samples_needed(percent)}",
             place=place,
-            hint=f"Take a longer time, write from:FILE:p{reachable[0]:g}, or a limit of your own: "
-            "from:FILE:50ms",
+            hint="Record the metrics for longer, or write another percentile "
+            f"(from:FILE:p{reachable[0]:g}) or a limit of your own (from:FILE:50ms)",
         )
     rank = nearest_rank(percent, found.requests)
     bound_s = next(bound_s for bound_s, count in found.buckets if count >= rank)
     if math.isinf(bound_s):
         largest_s = max((bound for bound, _ in found.buckets[:-1]), default=0.0)
         raise UsageError(
-            f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, its largest "
-            "bucket, so its bound is not known",
+            f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, the largest "
+            "bucket, so its value is not known",
             place=place,
             hint="Write the limit behind the file, e.g. from:FILE:50ms",
         )
@@ -264,7 +264,9 @@ def _owner(
             raise UsageError(
                 f"the file tells nothing of the model {_shown(model)}",
                 place=place,
-                hint=f"It has {_several(names)}" if names else "It names no model: leave it out",
+                hint=f"It has {_several(names)}"
+                if names
+                else "Leave out model=. The file names no model",
             )
     if len(owners) == 1 and len(models[owners[0]]) <= 1:
         return owners[0]
@@ -311,9 +313,9 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
     for _, value in entry.points:
         if not 0 <= value <= _LARGEST:
             raise UsageError(
-                f"{_shown(entry.name)} is {value:g}, and no count is",
+                f"{_shown(entry.name)} is {value:g}, which no counter can be",
                 place=place,
-                hint="Take another scrape",
+                hint="Save the metrics again",
             )
     times = [time_s for time_s, _ in entry.points if time_s is not None and 0 < time_s <= _LARGEST]
     values = [value for _, value in entry.points]
@@ -336,7 +338,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
         raise UsageError(
             f"{_shown(entry.name)} goes down: the service was started again meanwhile",
             place=place,
-            hint="Take a time without a start",
+            hint="Record the metrics of a time in which the service is not started again",
         )
     if not all(later > earlier for earlier, later in pairwise(times)):
         raise UsageError(
@@ -362,7 +364,7 @@ def _cumulative(
                 f"a bucket of {name} has the bound {_shown(entry.labels.get('le', ''))}, which is "
                 "no time",
                 place=place,
-                hint="Take another scrape",
+                hint="Save the metrics again",
             )
         counts[bound_s] = counts.get(bound_s, 0) + round(_increase(entry, start_s, place).increase)
     ordered = tuple(sorted(counts.items()))

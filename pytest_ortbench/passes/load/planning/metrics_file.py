@@ -172,9 +172,9 @@ def _joined(scrapes: Sequence[Sequence[CounterSeries]], place: str) -> list[Coun
         entries = list(same)
         if len(entries) > len(scrapes):
             raise UsageError(
-                f"{entries[0].name[:40]!r} stands there more than once with the same labels",
+                f"the file has {entries[0].name[:40]!r} more than once with the same labels",
                 place=place,
-                hint="Write one scrape to each file",
+                hint="Save one answer of /metrics in each file",
             )
         points = tuple(point for entry in entries for point in entry.points)
         joined.append(CounterSeries(entries[0].name, entries[0].labels, points))
@@ -210,7 +210,9 @@ def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
         answer = msgspec.json.decode(content, type=_Answer)
         if answer.status != "success":
             raise UsageError(
-                f"the query failed: {answer.error[:200]!r}", place=place, hint="Mend it, ask again"
+                f"the query failed: {answer.error[:200]!r}",
+                place=place,
+                hint="Correct the query, and ask again",
             )
         if answer.data.result_type == "scalar":
             scalar = msgspec.json.decode(answer.data.result, type=tuple[float, str])

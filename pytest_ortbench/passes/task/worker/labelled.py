@@ -363,8 +363,8 @@ class LabelScores:
 
         if self._output and self._output not in outputs:
             raise bad_data(
-                f"'{LABELS}:{self._output}' does not name an output of the model",
-                did_you_mean(self._output, list(outputs)),
+                f"the array '{LABELS}:{self._output}' does not name an output of the model",
+                f"Write '{LABELS}:OUTPUT'. {did_you_mean(self._output, list(outputs))}",
             )
         names = [self._output] if self._output else list(outputs)
         tensors = {name: value for name in names if isinstance(value := outputs[name], np.ndarray)}

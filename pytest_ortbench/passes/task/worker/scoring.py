@@ -270,7 +270,10 @@ def _scores(
     if batch.samples is not None:
         scores = scores[: batch.samples]
     if not scores.size:
-        raise bad_data("the metric returned no score for a batch")
+        raise bad_data(
+            "the metric returned no score for a batch",
+            "Return one score per sample, or one for the whole batch",
+        )
     expected = _count(batch.labels)
     if batch.samples is None and expected is not None and scores.size not in (1, expected):
         raise bad_data(
