@@ -9,9 +9,10 @@ own arrivals, and takes the percentile of its latencies from the scheduled arriv
 tensors of float32 as JSON, and test each rate for 10 s at least, and with as many requests as
 MLPerf's generator wants (68 for p90, 700 for p99). Both searches go on at the same time, and a
 test of the one follows a test of the other, so that a machine whose load changes is the same for
-both; it tells the load average before each round and after it. Prints every test of both, both
-rates and their ratio; with several rounds the ratio of the medians. Exit status 1 where they are
-more than 15 % apart. Whoever runs this starts the service.
+both; a rate is too high where two tests in a row break the bound. It tells the load average before
+each round and after it. Prints every test of both, both rates and their ratio; with several rounds
+the ratio of the medians. Exit status 1 where they are more than 15 % apart. Whoever runs this
+starts the service.
 
 The rules differ in one respect: the generator has to be 99 % sure that the percentile keeps the
 bound, and the sender by hand takes the percentile as it is. With few requests that makes the
@@ -104,10 +105,16 @@ async def latency_by_hand(url: str, request: bytes, rate: float, percent: int) -
 def peak_by_hand(
     url: str, low: float, bound_s: float, percent: int, in_turn: Callable[[], Any]
 ) -> tuple[float, list[tuple[float, bool]]]:
-    """Bisect for the highest rate that keeps the bound, each test within its turn."""
+    """Bisect for the highest rate that keeps the bound, each test within its turn.
+
+    A rate is too high where two tests in a row break the bound: one may be disturbed.
+    """
     request, tests, high = request_by_hand(url), [], 0.0
 
     def keeps(rate: float) -> bool:
+        return keeps_once(rate) or keeps_once(rate)
+
+    def keeps_once(rate: float) -> bool:
         with in_turn():
             latency_s = asyncio.run(latency_by_hand(url, request, rate, percent))
         tests.append((rate, latency_s <= bound_s))

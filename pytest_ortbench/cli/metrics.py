@@ -10,8 +10,8 @@ import click
 
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say
-from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.unusable_address import unusable_address
 from pytest_ortbench.report.entries import ShownRun, shown_run
 from pytest_ortbench.report.prometheus import registry_of
 from pytest_ortbench.store.newest import NewestResults
@@ -80,12 +80,8 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
     registry = registry_of(shown, place="metrics")
     try:
         server, thread = start_http_server(port, host, registry)
-    except OSError as error:
-        raise UsageError(
-            f"the address {host}:{port} can't be used: {error.strerror or error}",
-            place="--port",
-            hint="Choose another port, or 0 for any free one",
-        ) from error
+    except (OSError, UnicodeError) as error:
+        raise unusable_address(host, port, error) from error
     try:
         say(f"http://{host}:{server.server_port}/metrics serves {results}; Ctrl-C ends it")
         thread.join()

@@ -13,7 +13,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.endpoint_address import is_loopback
-from pytest_ortbench.core.errors import UsageError, WorkerError
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, WorkerError, class_and_line
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.planning.axes import parse_dims, split_list
@@ -156,7 +156,18 @@ def command(
     if not is_loopback(host):
         warn(_OPEN.format(host=host))
     make_server = import_named("pytest_ortbench.serving.server:ModelServer")
-    server = make_server(case, named, limits, double=double, watched=not no_metrics, traced=traces)
+    try:
+        server = make_server(
+            case, named, limits, double=double, watched=not no_metrics, traced=traces
+        )
+    except OrtbenchError:
+        raise
+    except Exception as error:  # native errors have no common base class
+        raise UsageError(
+            f"{model!r} can't be served with {provider}: {class_and_line(error)}",
+            place="MODEL, --provider",
+            hint="See what runs here: ortbench providers",
+        ) from error
     for note in server.notes:
         warn(f"note: {note}")
 

@@ -14,6 +14,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.errors import DocumentError, OrtbenchError, UsageError
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.unusable_address import unusable_address
 from pytest_ortbench.report.escape import one_line
 from pytest_ortbench.report.live import LiveRow, live_rows, render_live
 from pytest_ortbench.store.documents import list_runs, load, resolve_run
@@ -21,6 +22,8 @@ from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
 #: Seconds between two looks: a line of a journal is written once a case, which takes seconds.
 EVERY_S = 1.0
+#: Where its page is served.
+_HOST = "127.0.0.1"
 #: Seconds after which a browser asks for the page again.
 PAGE_EVERY_S = 2
 
@@ -68,7 +71,10 @@ def command(run: str, once: bool, port: int | None, results: Path) -> int:
             say(f"{one_line(current.run_id)} is finished: {told} of {current.expected} cases")
             return ExitCode.FINE
         if once:
-            ago = format_amount(_written_s(path), "s")
+            try:
+                ago = format_amount(_written_s(path), "s")
+            except FileNotFoundError:
+                continue  # its document has just taken the journal's place
             say(
                 f"{one_line(current.run_id)}: {told} of {current.expected} cases, the last line "
                 f"was written {ago} ago"
@@ -135,15 +141,11 @@ def _serve(find: Callable[[], Path], port: int) -> int:
     """
     find()
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(find))
+        server = ThreadingHTTPServer((_HOST, port), _handler(find))
     except OSError as error:
-        raise UsageError(
-            f"the port {port} can't be used: {error.strerror or error}",
-            place="--http",
-            hint="Choose another port, or 0 for any free one",
-        ) from error
+        raise unusable_address(_HOST, port, error, port_place="--http") from error
     try:
-        say(f"http://127.0.0.1:{server.server_port}/ shows the run; Ctrl-C ends it")
+        say(f"http://{_HOST}:{server.server_port}/ shows the run; Ctrl-C ends it")
         server.serve_forever()
     except KeyboardInterrupt:
         say("ended")
@@ -158,7 +160,7 @@ def _handler(find: Callable[[], Path]) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             # A page of another site must not reach it by a name that leads to loopback.
-            if self.headers.get("Host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+            if self.headers.get("Host", "").rpartition(":")[0] not in (_HOST, "localhost"):
                 self.send_error(403)
                 return
             if self.path != "/":

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from typing import cast
 
@@ -17,7 +20,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.unusable_address import unusable_address
 from pytest_ortbench.serving.app import make_app
 from pytest_ortbench.serving.metrics import ServiceMetrics, Unobserved
 from pytest_ortbench.serving.served_model import ServedModel
@@ -27,8 +30,33 @@ from pytest_ortbench.serving.service import Service, ServiceLimits
 _SPARE_CONNECTIONS = 1000
 #: Seconds that a connection may be idle between two requests.
 _IDLE_S = 30
+#: A warning that is logged again comes so much later, at least.
+_WARNED_S = 60.0
 #: How often the end looks whether connections are left, in seconds.
 _LOOK_S = 0.02
+
+
+class RareWarnings(logging.Filter):
+    """Lets the same warning through once a minute: clients cause them, as often as they like.
+
+    Args:
+        clock: Seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._last: dict[object, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged; the text of one does not come from clients."""
+        if record.levelno != logging.WARNING:
+            return True
+        now, text = self._clock(), record.msg
+        if now - self._last.get(text, -math.inf) < _WARNED_S:
+            return False
+        self._last[text] = now
+        return True
 
 
 class DrainingServer(uvicorn.Server):
@@ -214,6 +242,7 @@ class ModelServer:
             drain_s=drain_s,
             announce=lambda: announce(listener.getsockname()[1]),
         )
+        logging.getLogger("uvicorn.error").addFilter(RareWarnings())
         asyncio.run(server.serve(sockets=[listener]))
 
 
@@ -241,9 +270,5 @@ def listening(host: str, port: int) -> socket.socket:
         # its head has come, which takes 40 ms.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
-    except OSError as error:
-        raise UsageError(
-            f"the address {host}:{port} can't be used: {error}",
-            place="--port",
-            hint="Choose another port, or 0 for any free one",
-        ) from error
+    except (OSError, UnicodeError) as error:
+        raise unusable_address(host, port, error) from error

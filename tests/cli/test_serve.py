@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.served_apps import path_name, required_name
 from tests.cli.conftest import Ended
+from tests.launch.cases import relu
 
 
 @pytest.mark.parametrize(
@@ -71,3 +73,17 @@ def test_a_name_of_the_user_stands() -> None:
     assert required_name("det-2.1_a", place="--name") == "det-2.1_a"
     with pytest.raises(UsageError):
         required_name("-det", place="--name")
+
+
+def test_what_the_runtime_says_against_a_model_is_an_error_of_the_call(
+    tool: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no such provider here")
+
+    monkeypatch.setattr("pytest_ortbench.serving.server.ModelServer", fails)
+    relu(tmp_path / "net.onnx")
+    ended = tool("serve", tmp_path / "net.onnx", "--port=0")
+    assert ended.code == 2
+    assert isinstance(ended.error, UsageError)
+    assert ended.error.place == "MODEL, --provider"

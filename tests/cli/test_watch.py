@@ -71,6 +71,23 @@ def test_a_torn_line_is_no_case(tool, tmp_path):
     assert heads(tool("watch", "--once").out)[:1] == ["[1/3]"]
 
 
+def test_a_run_that_ends_between_two_looks_is_shown_whole(tool, tmp_path, monkeypatch):
+    folder = begun(tmp_path / "results", 2)
+    read = watch._read
+
+    def ending(path):
+        run = read(path)
+        if run.finished_at is None:
+            folder.append(RUN.cases[2])
+            folder.finish(replace(RUN, expected=3))
+            (folder.path / "journal.jsonl").unlink(missing_ok=True)
+        return run
+
+    monkeypatch.setattr(watch, "_read", ending)
+    ended = tool("watch", "--once")
+    assert (ended.code, heads(ended.out)) == (0, ["[1/3]", "[2/3]", "[3/3]", RUN.run_id])
+
+
 def test_without_a_run_it_says_where_it_looked(tool):
     ended = tool("watch", "--once")
     assert ended.code == 2

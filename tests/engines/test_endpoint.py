@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from pytest_ortbench.core.endpoint_address import address_of
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.engines.endpoint.worker.answer_check import UncheckedTexts
@@ -262,6 +263,7 @@ def test_a_model_that_the_service_does_not_have(service: Service) -> None:
         [{"name": "x", "datatype": "FP16", "shape": [-1, 4]}],
         [{"name": "x", "datatype": "FP32", "shape": [-1, 5]}],
         [{"name": "x", "datatype": "FP32", "shape": [4]}],
+        [{"name": f"x{n}", "datatype": "FP32", "shape": [-1, 4]} for n in range(10_000)],
     ],
 )
 def test_another_model_of_that_name_is_refused_before_it_is_fed(
@@ -271,6 +273,7 @@ def test_another_model_of_that_name_is_refused_before_it_is_fed(
     with pytest.raises(EngineRefusal) as caught:
         asked_once(service.url)
     assert caught.value.kind == "unsupported"
+    assert len(str(caught.value)) < 2000
     assert service.asked == []
 
 
@@ -513,6 +516,12 @@ async def later(feeds):
     await asyncio.sleep(0)
     return by_name(feeds)
 
+class Client:
+    async def __call__(self, feeds):
+        return by_name(feeds)
+
+client = Client()
+
 async def never(feeds):
     await asyncio.sleep(600)
 
@@ -547,7 +556,7 @@ def own(tmp_path: Path) -> str:
     return f"custom:{tmp_path / 'own.py'}"
 
 
-@pytest.mark.parametrize("function", ["by_name", "in_order", "later"])
+@pytest.mark.parametrize("function", ["by_name", "in_order", "later", "client"])
 def test_a_function_of_the_users_sends_and_returns_outputs(own: str, function: str) -> None:
     np.testing.assert_array_equal(asked_once(f"{own}:{function}"), Y)
     found = sent(f"{own}:{function}", 3)
@@ -566,6 +575,14 @@ def test_a_function_that_gives_no_answer_says_so_once(own: str, function: str) -
     with pytest.raises(EngineRefusal) as caught:
         asked_once(f"{own}:{function}")
     assert caught.value.kind == "error"
+
+
+@pytest.mark.parametrize("line", ["1 / 0", "raise SystemExit(3)", "def (", "import nothing_here"])
+def test_a_file_that_does_not_load_fails_the_session(own: str, line: str) -> None:
+    Path(own.removeprefix("custom:")).write_text(line)
+    with pytest.raises(WorkerError) as caught:
+        asked_once(f"{own}:by_name")
+    assert (caught.value.failure.kind, caught.value.failure.phase) == ("error", "session")
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,19 @@ def test_a_name_and_an_end_that_is_ignored_are_asked_for(service: TextService) -
 
 
 @pytest.mark.parametrize(
+    "models", [("a" * 1_000_000,), tuple(f"{number}{'a' * 400}" for number in range(1000)), ()]
+)
+def test_names_that_no_message_could_hold_are_refused(
+    service: TextService, models: tuple[str, ...]
+) -> None:
+    service.models = models
+    with closing(writer(service)) as engine, pytest.raises(EngineRefusal) as caught:
+        engine.open()
+    assert caught.value.kind == "unavailable"
+    assert len(str(caught.value)) < 2000
+
+
+@pytest.mark.parametrize(
     ("fault", "kind"),
     [
         ({"written": NEW - 1}, "invalid"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import random
 import socket
 import threading
@@ -17,9 +18,10 @@ from typing import Any
 import onnx
 import pytest
 
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.serving.metrics import SERVICE_METRICS
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, decode_error, decode_response
-from pytest_ortbench.serving.server import listening
+from pytest_ortbench.serving.server import RareWarnings, listening
 from tests.serving.served import arrays, looked_up, lookup
 from tests.serving.started import Started, started
 
@@ -300,3 +302,23 @@ def test_it_is_not_ready_while_it_ends(model: Path) -> None:
                 response.read()
                 statuses.append(response.status)
         assert statuses[-1] == 503
+
+
+@pytest.mark.parametrize("host", ["a..b", "192.0.2.1"])
+def test_a_host_of_another_machine_is_refused_at_its_option(host: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        listening(host, 0)
+    assert refused.value.place == "--host"
+
+
+def test_a_warning_that_clients_cause_is_logged_once_a_minute() -> None:
+    now = 0.0
+    rare = RareWarnings(clock=lambda: now)
+
+    def passes(text: str, level: int = logging.WARNING) -> bool:
+        return rare.filter(logging.LogRecord("uvicorn.error", level, "", 0, text, (), None))
+
+    assert [passes("limit"), passes("limit"), passes("no HTTP")] == [True, False, True]
+    assert [passes("broken", logging.ERROR), passes("broken", logging.ERROR)] == [True, True]
+    now = 61.0
+    assert [passes("limit"), passes("limit")] == [True, False]

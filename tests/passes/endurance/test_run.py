@@ -113,3 +113,15 @@ def test_the_memory_of_a_service_of_others_is_not_known() -> None:
         pass
     assert memory.readings == []
     assert memory.note
+
+
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1:1/v2/models/relu/infer", "grpc://127.0.0.1:1/relu", ""]
+)
+def test_faults_that_are_not_sent_say_why(url: str) -> None:
+    with Faults(("malformed", "oversized", "slow"), url, None, 1.0, lambda: None) as faults:
+        pass
+    assert {fault.kind for fault in faults.found if fault.reason} == {
+        "malformed", "oversized", "slow",
+    }  # fmt: skip
+    assert all(fault.count == 0 for fault in faults.found)

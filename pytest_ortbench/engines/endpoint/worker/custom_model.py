@@ -6,11 +6,12 @@ import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.endpoint_address import EndpointAddress
+from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
 from pytest_ortbench.engines.seam import NUMPY_TYPES, EngineRefusal, EngineTask
@@ -33,11 +34,15 @@ class CustomModel:
 
     Raises:
         EngineRefusal: if the file has no such function.
+        WorkerError: if it can't be loaded.
     """
 
     def __init__(self, address: EndpointAddress, task: EngineTask) -> None:
         self._path = Path(address.file)
-        function = getattr(load_file(self._path), address.function, None)
+        try:
+            function = getattr(load_file(self._path), address.function, None)
+        except WorkerError as error:
+            raise WorkerError(replace(error.failure, phase="session")) from error
         if not callable(function):
             raise EngineRefusal(
                 f"{address.file} has no function {address.function!r}",
@@ -64,6 +69,8 @@ class CustomModel:
             else:
                 loop = asyncio.get_running_loop()
                 answer = await loop.run_in_executor(self._threads, self._function, feeds)
+            if inspect.isawaitable(answer):  # of an object that is called like a coroutine
+                answer = await answer
         except (Exception, SystemExit) as error:
             told = failed(self._path, self._name, error).failure.message
             raise ExchangeError("raised", told) from error

@@ -158,7 +158,11 @@ class HttpClient:
             raise ExchangeError("refused", f"no connection: {_one_line(error)}") from None
         except aiohttp.ServerDisconnectedError:
             raise ExchangeError("broken", "the connection ended without an answer") from None
-        except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError) as error:
+        except aiohttp.ClientPayloadError:
+            raise ExchangeError(
+                "broken", "the connection ended before the answer was whole"
+            ) from None
+        except aiohttp.ClientConnectionError as error:
             raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
         except aiohttp.ClientResponseError as error:
             raise ExchangeError(

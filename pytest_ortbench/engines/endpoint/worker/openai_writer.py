@@ -16,6 +16,7 @@ from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, ThreadClient
 from pytest_ortbench.engines.endpoint.worker.http_client import Reply
 from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest, token_body
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
+from pytest_ortbench.engines.endpoint.worker.v2_model import some_of
 from pytest_ortbench.engines.seam import EngineRefusal, Inference
 from pytest_ortbench.worker.generation.requests import Prompts, generation_in, nothing
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Ids = npt.NDArray[np.integer[Any]]
+
+
+#: What a service may call a model; documents keep it.
+_LONGEST_NAME = 500
 
 
 class OpenAiEndpoint(Endpoint):
@@ -94,7 +99,7 @@ class OpenAiEndpoint(Endpoint):
         names = _models(exchanged(lambda: clients.run(lambda client: client.get(url))))
         if len(names) == 1:
             return names[0]
-        listed = ", ".join(map(repr, names[:9]))
+        listed = some_of(names)
         raise EngineRefusal(
             f"the endpoint lists several models: {listed}"
             if names
@@ -199,4 +204,4 @@ def _models(reply: Reply) -> list[str]:
     entries = listed.get("data") if isinstance(listed, dict) else None
     entries = entries if isinstance(entries, list) else []
     names = [entry.get("id") for entry in entries if isinstance(entry, dict)]
-    return [name for name in names if isinstance(name, str)]
+    return [name for name in names if isinstance(name, str) and len(name) <= _LONGEST_NAME]

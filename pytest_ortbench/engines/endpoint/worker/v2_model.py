@@ -27,6 +27,8 @@ from pytest_ortbench.serving.tensor_values import DATATYPE_OF, ProtocolError
 
 #: What a service that takes tensors as bytes names among its extensions.
 _BINARY = ("binary_tensor_data", "binary_tensor_data_output")
+#: Names that a message has, and characters of each.
+_MOST_SHOWN, _LONGEST_SHOWN = 9, 100
 
 
 class V2Model:
@@ -129,8 +131,8 @@ def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
     declared = {tensor.name: tensor for tensor in metadata.inputs}
     if declared and set(declared) != {tensor.name for tensor in task.inputs}:
         return (
-            f"the service takes the inputs {', '.join(map(repr, declared))}, not "
-            f"{', '.join(repr(tensor.name) for tensor in task.inputs)}"
+            f"the service takes the inputs {some_of([*declared])}, not "
+            f"{some_of([tensor.name for tensor in task.inputs])}"
         )
     for tensor in task.inputs if declared else ():
         told, fed = declared[tensor.name], tensor.shape or ()
@@ -147,6 +149,13 @@ def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
     outputs = {tensor.name for tensor in metadata.outputs}
     lacking = [tensor.name for tensor in task.outputs if outputs and tensor.name not in outputs]
     return f"the service has no output {lacking[0]!r}" if lacking else ""
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return names for people; a service may have any number of them, of any length."""
+    shown = [repr(name[:_LONGEST_SHOWN]) for name in names[:_MOST_SHOWN]]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
 def _fits(told: DeclaredTensor, fed: Sequence[int]) -> bool:

@@ -54,7 +54,10 @@ class Faults:
         self._answers: dict[str, Counter[str]] = {kind: Counter() for kind in self._found}
         self._over = threading.Event()
         self._threads = [threading.Thread(target=self._end_service, daemon=True)]
-        if parts.scheme == "http":
+        self._unsent = (
+            "" if parts.scheme == "http" else "such requests are sent over plain HTTP only"
+        )
+        if not self._unsent:
             self._threads.append(threading.Thread(target=self._send_wrong, daemon=True))
 
     def __enter__(self) -> Faults:
@@ -82,6 +85,7 @@ class Faults:
                 kind=fault.kind,
                 count=self._answers[fault.kind].total(),
                 answers=dict(self._answers[fault.kind]),
+                reason=self._unsent,
             )
             for fault in self._found.values()
         )

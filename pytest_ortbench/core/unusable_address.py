@@ -1,0 +1,45 @@
+"""Why nobody can listen at an address of this machine, and what to write instead."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+from pytest_ortbench.core.errors import UsageError
+
+#: Errors that a host causes, whatever its port is.
+_OF_HOSTS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+
+
+def unusable_address(
+    host: str, port: int, error: OSError | UnicodeError, *, port_place: str = "--port"
+) -> UsageError:
+    """Return the message for an address that can't be listened at.
+
+    Args:
+        host: As written.
+        port: As written.
+        error: What listening raised; a name that has no form in DNS is a :class:`UnicodeError`.
+        port_place: The option that names the port.
+    """
+    if isinstance(error, UnicodeError):
+        return _of_host(host, "it is no name of a machine")
+    # Python adds the address to what the system says; numbers of names are below 0.
+    number = error.errno or 0
+    why = os.strerror(number) if number > 0 else error.strerror or str(error)
+    if isinstance(error, socket.gaierror) or error.errno in _OF_HOSTS:
+        return _of_host(host, why)
+    return UsageError(
+        f"the port {port} of {host} can't be used: {why}",
+        place=port_place,
+        hint="Choose another port, or 0 for any free one",
+    )
+
+
+def _of_host(host: str, why: str) -> UsageError:
+    return UsageError(
+        f"nobody can listen at {host!r}: {why}",
+        place="--host",
+        hint="Write an address of this machine, e.g. 127.0.0.1",
+    )
