@@ -56,7 +56,7 @@ def _compare(sides: Sequence[str], costs: Mapping[str, Any]) -> None:
 
 def _row(outcome: HostOutcome, host: Host) -> list[str]:
     cases = f"{outcome.cases} of {outcome.expected}" if outcome.run_id else ""
-    remarks = [short_reason(" ".join(outcome.reason.split()), _LONGEST_REASON)]
+    remarks = [short_reason(outcome.reason, _LONGEST_REASON)]
     if outcome.clock_s is not None and abs(outcome.clock_s) > _CLOCK_S:
         ahead = "ahead" if outcome.clock_s > 0 else "behind"
         remarks.append(f"its clock is {abs(outcome.clock_s):.0f} s {ahead}")

@@ -32,7 +32,10 @@ import pytest
 def test_placement(ortbench):
     assert ortbench.placement().ratio == 1.0
 """
-QUICK = ("--ort-workers=1", "--ort-time=0.1", "--ort-yardstick=off")
+QUICK = (
+    *("--ort-workers=1", "--ort-time=0.05", "--ort-yardstick=off"),
+    *("-p", "no:benchmark", "-p", "no:cov", "-p", "no:xdist"),
+)
 
 
 @pytest.fixture
@@ -179,7 +182,7 @@ case "$*" in
 *"host.py status"*)
     mkdir -p "$results"
     mkfifo "$results/journal.jsonl"
-    echo '{{"ok": true, "state": "ended", "journal": "'"$results/journal.jsonl"'",' \\
+    echo '{{"ok": true, "state": "ended", "journal": "'"{journal}"'",' \\
         '"cases": "{template}", "expected": 1}}' ;;
 *"host.py collect"*)
     {makes}
@@ -212,11 +215,10 @@ def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folde
     secret = machines / "secret.json"
     secret.write_text("{}")
     monkeypatch.setattr(returned, "MOST_BYTES", 1 << 20)
-    # What each answers as its document, and how it makes that.
+    # What each answers as its journal, and as its document, and how it makes that.
     own = "$results/run.json"
+    journals = {"large": "$results/" + "../" * 10 + "etc/passwd", "script": str(secret)}
     documents = {
-        "climbing": ("$results/../../../../../../../../../../etc/passwd", ":"),
-        "outside": (str(secret), ":"),
         "template": (template, ":"),
         "script": (own, f'echo "touch {mark}" > "{own}"; chmod 700 "{own}"'),
         "large": (own, f'truncate -s 2M "{own}"'),
@@ -233,6 +235,7 @@ def test_hosts_that_answer_what_they_want_start_nothing_and_write_in_their_folde
                 missing=asks if name == "asking" else NOTHING_MISSES,
                 document=document,
                 makes=makes,
+                journal=journals.get(name, "$results/journal.jsonl"),
                 template=template,
                 folder=machines,
                 lies="" if name == "lying" else "false &&",
@@ -309,7 +312,8 @@ def test_an_interrupted_run_leaves_no_process_on_its_machines(
             assert time.monotonic() < ends
             time.sleep(0.1)
         pid = json.loads(records[0].read_text())["pid"]
-        process.send_signal(signal.SIGTERM)
+        # As where a terminal closes; what it does is what SIGTERM and Ctrl-C do.
+        process.send_signal(signal.SIGHUP)
         assert process.wait(timeout=300) == 130
     finally:
         process.kill()

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_ortbench.store.documents import load
+from tests.cli.test_fleet import QUICK
 from tests.cli.test_fleet_shard import processes_of
 from tests.fleet.dask_workers import dask_workers
 from tests.fleet.product_models import save_product
+from tests.inner_runs import CONFTEST
 
 pytestmark = [pytest.mark.heavy, pytest.mark.needs("openssl")]
 
@@ -62,7 +64,7 @@ def test_every_case_stands_once_in_one_document(
     for number in range(MODELS):
         save_product(tmp_path / f"m{number}.onnx", seed=number)
     (tmp_path / "test_suite.py").write_text(SUITE)
-    (tmp_path / "conftest.py").write_text(KILLER)
+    (tmp_path / "conftest.py").write_text(CONFTEST + KILLER)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     cert, key = certificate(machine)
     agreed = machine / "agreed"
@@ -73,7 +75,7 @@ def test_every_case_stands_once_in_one_document(
         ended = tool(
             *("fleet", "shard", f"--scheduler={cluster.address}", f"--folder={agreed}"),
             *(f"--tls-ca={cert}", f"--tls-cert={cert}", f"--tls-key={key}"),
-            *("--", "test_suite.py", "--ort-workers=1", "--ort-time=0.02", "--ort-yardstick=off"),
+            *("--", "test_suite.py", *QUICK),
         )
         dead = [name for name, process in cluster.workers.items() if process.poll() is not None]
     print(ended.out, ended.err)

@@ -15,6 +15,8 @@ Stage = Literal[
 ]
 #: ``measured``: its document is there; ``partial``: a journal is; ``failed``: neither.
 State = Literal["measured", "partial", "failed"]
+#: No time of a machine is later: datetime has no year 10000.
+LATEST_S = 2.5e11
 #: What is kept of a machine's run.
 KeptFile = Literal["run.json", "journal.jsonl"]
 

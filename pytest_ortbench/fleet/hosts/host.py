@@ -92,7 +92,9 @@ def look_around(place: AgreedFolder, source: str) -> dict[str, Any]:
     for folder in (place.run, place.blobs, place.folder / "tmp"):
         folder.mkdir(parents=True, exist_ok=True)
     place.folder.chmod(0o700)
-    (place.folder / "host.py").write_text(source + _ENDING, "utf-8")
+    part = place.run / "host.py"  # whole at once: another host's call may read it
+    part.write_text(source + _ENDING, "utf-8")
+    part.replace(place.folder / "host.py")
     return {
         "folder": str(place.folder),
         "free_bytes": shutil.disk_usage(place.folder).free,

@@ -14,18 +14,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
+from pytest_ortbench.core.stop_signals import leave_terminal
 from pytest_ortbench.fleet.hosts import returned
-from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome, Stage
+from pytest_ortbench.fleet.hosts.facts import LATEST_S, FleetRun, Host, HostOutcome, Stage
 from pytest_ortbench.fleet.hosts.inventory import program
 from pytest_ortbench.fleet.hosts.parcel import Parcel
 from pytest_ortbench.fleet.hosts.play import STAGE_OF, PlayStep, write_clean, write_play, write_stop
 from pytest_ortbench.fleet.hosts.records import write_record
 from pytest_ortbench.fleet.hosts.returned import (
-    LONGEST_REASON,
     fail_shared,
     outcome_of,
     short_reason,
@@ -38,6 +39,8 @@ _SSH = (
     "-o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 )
 
+#: Of processes on Windows; others have smaller ones.
+_LARGEST_CODE = 1 << 32
 #: Told what a machine has come to: its name and a line about it.
 Tell = Callable[[str, str], None]
 
@@ -159,7 +162,7 @@ class Fleet:
             lines = [line.strip() for line in output.read().splitlines() if line.strip()]
         code = "" if runner.rc is None else f", exit status {runner.rc}"
         status = f"Ansible ended ({runner.status}{code})"
-        reason = ": ".join([status, " ".join(lines[-3:])])[:LONGEST_REASON]
+        reason = ": ".join([status, " ".join(lines[-3:])])
         self._reasons.update(dict.fromkeys(unheard, reason))
 
     def _on_event(self, event: Mapping[str, Any]) -> bool:
@@ -186,7 +189,7 @@ class Fleet:
     def _on_answer(self, name: str, step: PlayStep, answer: Mapping[str, Any]) -> None:
         if step is PlayStep.LOOK:
             clock = answer.get("clock")
-            if isinstance(clock, int | float):
+            if isinstance(clock, int | float) and abs(clock) < LATEST_S:
                 self._clocks[name] = float(clock) - time.time()
         elif step is PlayStep.STATUS:
             self._show(name, _progress(answer))
@@ -198,7 +201,7 @@ class Fleet:
         elif step is PlayStep.CLEAN:
             self._collected[name] = answer
             if answer.get("left"):
-                self._reasons[name] = f"what is not ours stays: {answer['left']}"[:LONGEST_REASON]
+                self._reasons[name] = short_reason(f"what is not ours stays: {answer['left']}")
         if step in _SHOWN:
             self._show(name, _SHOWN[step])
 
@@ -207,6 +210,7 @@ class Fleet:
         self._show(name, f"ends at the stage {self._reached[name]}: {self._reasons[name]}")
 
     def _show(self, name: str, text: str) -> None:
+        text = short_reason(text)
         if self._shown.get(name) != text:
             self._shown[name] = text
             self._tell(name, text)
@@ -219,13 +223,12 @@ class Fleet:
 
     def _outcome(self, name: str) -> HostOutcome:
         """Say what became of a machine, by what is in its folder."""
-        code = self._collected.get(name, {}).get("code")
         failed = HostOutcome(
             host=name,
             state="failed",
             stage=self._reached.get(name, "connect"),
-            reason=self._reasons.get(name, ""),
-            code=code if isinstance(code, int) else None,
+            reason=short_reason(self._reasons.get(name, "")),
+            code=_code(self._collected.get(name, {})),
             clock_s=self._clocks.get(name),
         )
         outcome = outcome_of(self.folder / name, failed)
@@ -270,17 +273,23 @@ def _variables(parcel: Parcel, hosts: Mapping[str, Host], private: Path) -> dict
 
 def _ending(answer: Mapping[str, Any]) -> str:
     """Say how a run ended that left no document."""
-    code, output = answer.get("code"), short_reason(str(answer.get("output")))
-    if isinstance(code, int) and code < 0:
+    code, output = _code(answer), answer.get("output")
+    if code is not None and code < 0:
         return f"pytest was killed by signal {-code}; before, it printed: {output}"
     return f"pytest ended with exit status {code}: {output}"
+
+
+def _code(answer: Mapping[str, Any]) -> int | None:
+    """Return the exit status in an answer, ``None`` if that holds no number that is one."""
+    code = answer.get("code")
+    return code if isinstance(code, int) and abs(code) <= _LARGEST_CODE else None
 
 
 def _progress(answer: Mapping[str, Any]) -> str:
     """Say how many cases are done; before the first one, what pytest prints."""
     if answer.get("expected"):
         return f"{answer.get('cases')} of {answer.get('expected')} cases"
-    return f"says: {str(answer.get('output') or 'nothing yet')[:LONGEST_REASON]}"
+    return f"says: {answer.get('output') or 'nothing yet'}"
 
 
 def _answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -288,7 +297,8 @@ def _answer(result: Mapping[str, Any]) -> Mapping[str, Any]:
     lines = str(result.get("stdout", "")).strip().splitlines()
     try:
         answer = json.loads(lines[-1]) if lines else {}
-    except ValueError:
+        json.dumps(answer, ensure_ascii=False).encode("utf-8")  # half a character is no text
+    except (ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}
 
@@ -299,7 +309,7 @@ def _reason(result: Mapping[str, Any]) -> str:
     for text in (own, result.get("stderr"), result.get("module_stderr"), result.get("msg")):
         lines = [line.strip() for line in str(text or "").splitlines() if line.strip()]
         if lines:
-            return short_reason(" ".join(lines))
+            return " ".join(lines)
     return "Ansible gave no reason"
 
 
@@ -339,10 +349,19 @@ def _searched_first(folder: str) -> Iterator[None]:
         os.environ["PATH"] = before
 
 
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    """Handle a terminal that closes as ansible-runner handles SIGTERM."""
+    leave_terminal()
+    signal.raise_signal(signal.SIGTERM)
+
+
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Put back the handlers of signals that ansible-runner replaces."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """Put back the handlers of signals that ansible-runner replaces, and let SIGHUP be one."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    if handlers[signal.SIGHUP] is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _terminated)
     try:
         yield
     finally:

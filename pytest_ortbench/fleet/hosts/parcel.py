@@ -11,6 +11,7 @@ import importlib.metadata
 import io
 import json
 import os
+import re
 import subprocess
 import tarfile
 import zipfile
@@ -33,6 +34,7 @@ LARGE_BYTES = 256 << 10
 ROOM_BYTES = 400_000_000
 
 _DISTRIBUTION = "pytest-ortbench"
+_OWN_WHEEL = re.compile(r"pytest_ortbench-[^/]*[.]whl\Z")
 #: Of an installed distribution, what says how it was installed here.
 _NOT_OF_A_WHEEL = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 #: Folders that are of no project: environments, caches, results.
@@ -125,7 +127,7 @@ class Parcel:
     def instructions(self, host: Host) -> str:
         """Return what one machine is told, as JSON."""
         extra = f"[{host.extra}]" if host.extra and not host.runtime else ""
-        own = next(name for name in self.wheels if name.startswith("pytest_ortbench-"))
+        own = next(name for name in self.wheels if _OWN_WHEEL.match(name))
         requirements = [
             f"{_DISTRIBUTION}{extra} @ file://{{wheels}}/{own}",
             *([host.runtime] if host.runtime else []),
@@ -212,8 +214,14 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
         folder: Where a wheel may be made.
 
     Raises:
-        UsageError: if a wheelhouse holds none.
+        UsageError: if a wheelhouse holds none, or the wheel is of another package.
     """
+    if wheel is not None and not _OWN_WHEEL.match(wheel.name):
+        raise UsageError(
+            f"{str(wheel)!r} is not a wheel of {_DISTRIBUTION}",
+            place="--wheel",
+            hint="Leave it out: what is installed here is packed into a wheel then",
+        )
     paths = [wheel or own_wheel(folder)]
     if wheelhouse is not None:
         housed = sorted(wheelhouse.glob("*.whl"))
@@ -223,7 +231,7 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
                 place="--wheelhouse",
                 hint=f"Run: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
             )
-        paths += [path for path in housed if not path.name.startswith("pytest_ortbench-")]
+        paths += [path for path in housed if not _OWN_WHEEL.match(path.name)]
     return {path.name: sent_file(path, "") for path in paths}
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, UsageError
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
 
@@ -18,10 +18,21 @@ RECORDS: dict[type, str] = {FleetRun: "fleet.json", ShardedRun: "shards.json"}
 
 
 def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
-    """Write the record of a run."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the record of a run.
+
+    Raises:
+        UsageError: if it can't be written.
+    """
     path = folder / RECORDS[type(run)]
-    replace_file(path, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(path, msgspec.json.format(msgspec.json.encode(run), indent=1))
+    except OSError as error:
+        raise UsageError(
+            f"the record of the run can't be written: {error.strerror}",
+            place=str(path),
+            hint="Make room there, or name another folder with --results",
+        ) from error
 
 
 def read_record(folder: Path, kind: type[_Kept]) -> _Kept:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.secrets import masked_text
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome, KeptFile
 from pytest_ortbench.store.documents import read
@@ -28,7 +29,11 @@ _DEEPEST = 3
 
 
 def short_reason(text: str, most: int = LONGEST_REASON) -> str:
-    """Return a reason of limited length: of a longer one, how it begins and how it ends."""
+    """Return a reason as it may be kept: in one line, without secrets, and of limited length.
+
+    Of a longer one, its beginning and its end stay.
+    """
+    text = " ".join(masked_text(text).encode("utf-8", "replace").decode("utf-8").split())
     half = (most - 3) // 2
     return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
 
@@ -49,7 +54,7 @@ def outcome_of(folder: Path, failed: HostOutcome) -> HostOutcome:
             _refuse_large(path)
             run = read(path).run
         except DocumentError as error:
-            failed = replace(failed, stage="read", reason=str(error)[:LONGEST_REASON])
+            failed = replace(failed, stage="read", reason=short_reason(str(error)))
             best = replace(best, stage=failed.stage, reason=failed.reason)
             continue
         ended = file == DOCUMENT and run.finished_at is not None
@@ -131,6 +136,8 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
             name, source = entry.name, _newest_below(path)
+        elif entry.is_dir():
+            name, source = entry.name, path  # a link, which can't be opened
         else:
             name, source = path.stem, path if path.suffix in _SUFFIXES else None
         if source is None or name in run.outcomes:
@@ -158,7 +165,7 @@ def _taken(name: str, source: Path, destination: Path) -> HostOutcome:
     try:
         content = _content_of(source)
     except (OSError, DocumentError) as error:
-        return replace(failed, reason=str(error)[:LONGEST_REASON])
+        return replace(failed, reason=short_reason(str(error)))
     (destination / name).mkdir(parents=True, exist_ok=True)
     replace_file(destination / name / kind, content)
     return outcome_of(destination / name, failed)

@@ -16,17 +16,15 @@ from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.cluster import Began, Cluster, Ended
-from pytest_ortbench.fleet.hosts.facts import ShardedRun
+from pytest_ortbench.fleet.hosts.facts import LATEST_S, ShardedRun
 from pytest_ortbench.fleet.hosts.parcel import Parcel, SentFile, sent_file
 from pytest_ortbench.fleet.hosts.records import write_record
-from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON
+from pytest_ortbench.fleet.hosts.returned import LONGEST_REASON, short_reason
 from pytest_ortbench.store.documents import read
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 from pytest_ortbench.store.merge import merge_shards, mergeable_kinds
 
 _SHARDS = "shards"
-#: No time of a worker is later; datetime has no year 10000.
-_LATEST_S = 2.5e11
 
 
 @dataclass
@@ -86,7 +84,7 @@ class Sharding:
         if not plan.models:
             raise UsageError(
                 "pytest found no case on a worker, and printed: "
-                f"{plan.output[:LONGEST_REASON].rstrip('.')}",
+                f"{short_reason(plan.output).rstrip('.')}",
                 place="fleet shard",
                 hint="Run pytest here with the arguments after -- to see why",
             )
@@ -112,7 +110,7 @@ class Sharding:
                 state="failed",
                 worker="",
                 models=(model,),
-                reason=ending[:LONGEST_REASON],
+                reason=short_reason(ending),
             )
         codes = {**self.run.codes, ending.attempt: ending.code}
         self.run = replace(self.run, codes=codes)
@@ -122,7 +120,7 @@ class Sharding:
             state="failed",
             worker=ending.name[:LONGEST_REASON],
             models=(model,),
-            reason=output[:LONGEST_REASON],
+            reason=short_reason(output),
         )
         if not ending.document:
             return failed
@@ -134,7 +132,7 @@ class Sharding:
             replace_file(path, ending.document)
             run = _of_model(read(path).run, model, str(path))
         except DocumentError as error:
-            return replace(failed, reason=str(error)[:LONGEST_REASON])
+            return replace(failed, reason=short_reason(str(error)))
         complete = len(run.cases) >= self.run.models.get(model, 0) and run.finished_at is not None
         return replace(
             failed,
@@ -292,6 +290,6 @@ def _of_model(run: Run, model: str, place: str) -> Run:
 
 
 def _time(seconds: float) -> str:
-    if not 0 <= seconds <= _LATEST_S:
+    if not 0 <= seconds <= LATEST_S:
         return ""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")

@@ -61,6 +61,13 @@ def test_look_makes_the_folder_for_its_user_alone_and_keeps_the_program(
     assert (place.folder / "host.py").read_text().startswith("the_text\n")
 
 
+def test_a_call_that_reads_the_program_gets_all_of_it(place: host.AgreedFolder) -> None:
+    with (place.folder / "host.py").open() as reads:
+        host.look_around(place, "another_text")
+        assert reads.readline() == "the_text\n"
+    assert (place.folder / "host.py").read_text().startswith("another_text\n")
+
+
 def test_only_what_is_not_there_is_asked_for(place: host.AgreedFolder) -> None:
     small, large, kept = b"s", b"l" * 101, b"k" * 102
     _send(place, {"a.py": small, "m.onnx": large, "n.onnx": kept})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, UsageError
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
 from pytest_ortbench.fleet.hosts.measuring import Fleet
@@ -102,11 +102,42 @@ def test_the_clock_of_a_machine_is_compared_with_ours(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    "stdout", ["", "[]", "null", "{", '{"clock": "soon"}', '{"clock": null}', "\x00"]
+    "stdout",
+    [
+        *("", "[]", "null", "{", '{"clock": "soon"}', '{"clock": null}', "\x00"),
+        *('{"clock": 1e999}', '{"clock": NaN}', f'{{"clock": 1{"0" * 400}}}', "[" * 100_000),
+    ],
 )
 def test_an_answer_that_is_none_says_nothing(watched: Watched, stdout: str) -> None:
     watched.say("runner_on_ok", "look", {"stdout": stdout})
     assert watched.outcome().clock_s is None
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"code": "0"}', '{"code": 1e3}', f'{{"code": 1{"0" * 30}}}', '{"code": "\\ud800"}']
+)
+def test_an_exit_status_that_is_none_is_unknown(watched: Watched, answer: str) -> None:
+    _keep(watched, make_run())
+    watched.say("runner_on_ok", "collect", {"stdout": answer})
+    outcome = watched.outcome()
+    assert (outcome.state, outcome.code) == ("partial", None)
+
+
+@pytest.mark.parametrize("text", ["a\nrack measures", "\udcff", "x" * 100_000])
+def test_what_a_machine_says_is_one_line_of_text(watched: Watched, text: str) -> None:
+    watched.say("runner_on_unreachable", "look", {"msg": text})
+    line = json.dumps({"cases": text, "expected": 3})
+    watched.say("runner_retry", "status", {"stdout": line})
+    for told in (*watched.lines, watched.outcome().reason):
+        assert told.encode("utf-8")
+        assert ("\n" in told, len(told) <= 600) == (False, True)
+
+
+def test_secrets_in_what_a_machine_says_are_not_kept(watched: Watched) -> None:
+    message = "can't reach https://me:hunter2@index.example/simple"
+    watched.say("runner_on_failed", "environment", {"msg": message})
+    reason = watched.outcome().reason
+    assert ("index.example" in reason, "hunter2" in reason) == (True, False)
 
 
 def test_progress_is_told_when_it_changes(watched: Watched) -> None:
@@ -161,6 +192,13 @@ def test_events_of_other_machines_and_tasks_decide_nothing(watched: Watched) -> 
     for data in ({}, {"host": "other", "task": "look"}, {"host": "lab-1"}, {"host": ["x"]}):
         watched.fleet._on_event({"event": "runner_on_failed", "event_data": data})
     assert watched.outcome().reason == ""
+
+
+def test_a_record_that_cant_be_written_is_an_error_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("")
+    with pytest.raises(UsageError) as refused:
+        write_record(FleetRun(tag="T1", arguments=("a",)), tmp_path / "results" / "T1")
+    assert refused.value.place == str(tmp_path / "results" / "T1" / "fleet.json")
 
 
 def test_a_damaged_record_is_refused(tmp_path: Path) -> None:

@@ -166,6 +166,14 @@ def test_our_wheel_is_the_same_each_time_and_has_what_an_installer_needs(tmp_pat
     assert not [name for name in members if "direct_url" in name or name.endswith(".pyc")]
 
 
+@pytest.mark.parametrize("name", ["numpy-2.4.6-py3-none-any.whl", "pytest_ortbench-1.tar.gz"])
+def test_a_wheel_of_another_package_is_refused(tmp_path: Path, name: str) -> None:
+    _write(tmp_path, name)
+    with pytest.raises(UsageError) as refused:
+        wheels_of(tmp_path / name, None, tmp_path)
+    assert refused.value.place == "--wheel"
+
+
 def test_a_wheelhouse_without_wheels_is_refused(tmp_path: Path) -> None:
     house = tmp_path / "house"
     house.mkdir()

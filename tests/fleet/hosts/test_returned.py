@@ -127,6 +127,7 @@ def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
     put(folder / "..." / "run.json")
     put(folder / "fleet.json" / "run.json")
     put(folder / "large.json", b"[" * (2 << 20))
+    put(folder / "deep.json", b"[" * 100_000)
     put(folder / "good.json")
     outcomes = collected(folder)
     assert {name for name, outcome in outcomes.items() if outcome.state == "measured"} == {"good"}
@@ -137,12 +138,12 @@ def test_what_is_no_document_is_a_row_and_writes_nothing_elsewhere(
     )
     assert outcomes.keys() == {
         *("link", "inside", "pipe", "script", "pickle", "odd\nname", "...", "large", "good"),
-        "fleet.json",
+        *("linked", "deep", "fleet.json"),
     }
     kept = folder.parent / "kept"
     assert {path.name for path in folder.parent.iterdir()} == {"jobs", "kept", "secret.json"}
     # What could be read stays as evidence; nothing of a link, a pipe or a large file is there.
-    assert {path.name for path in kept.iterdir()} == {"good", "script", "pickle"}
+    assert {path.name for path in kept.iterdir()} == {"good", "script", "pickle", "deep"}
 
 
 @pytest.mark.parametrize("name", ["", "absent"])
