@@ -1,0 +1,56 @@
+"""Which run of several machines is gone on with, and with which arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_ortbench.cli.fleet_folder import FOLDER, new_or_earlier
+from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.fleet.hosts.facts import FleetRun
+from pytest_ortbench.fleet.hosts.records import write_record
+
+SENT, COLLECTED = "20260101T000000Z-a", "20260102T000000Z-b"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """Results with a run of machines, and documents that were collected out of a folder later."""
+    for tag, arguments in ((SENT, ("x",)), (COLLECTED, ())):
+        write_record(FleetRun(tag=tag, arguments=arguments), tmp_path / FOLDER / tag)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("resume", "arguments"), [("latest", ()), ("latest", ("x",)), (SENT, ())])
+def test_the_run_that_sent_something_is_gone_on_with(
+    results: Path, resume: str, arguments: tuple[str, ...]
+) -> None:
+    run = new_or_earlier(FleetRun, resume, arguments, results, place="fleet run")
+    assert (run.tag, run.arguments) == (SENT, ("x",))
+
+
+@pytest.mark.parametrize(
+    ("resume", "arguments", "place"),
+    [
+        (None, (), "fleet run"),
+        (None, ("x", "--ort-results=elsewhere"), "fleet run"),
+        (None, ("--ort-results", "elsewhere"), "fleet run"),
+        (None, ("x", "--ort-resume"), "fleet run"),
+        (COLLECTED, (), "--resume"),
+        ("latest", ("y",), "--resume"),
+        ("../../etc", (), "--resume"),
+    ],
+)
+def test_what_can_not_be_gone_on_with_is_refused(
+    results: Path, resume: str | None, arguments: tuple[str, ...], place: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        new_or_earlier(FleetRun, resume, arguments, results, place="fleet run")
+    assert (refused.value.place, bool(refused.value.hint)) == (place, True)
+
+
+def test_without_an_earlier_run_none_is_gone_on_with(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        new_or_earlier(FleetRun, "latest", (), tmp_path, place="fleet run")
+    assert refused.value.place == "--resume"
