@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.units import parse_amount
 
 _LONGEST_S = 7 * 86400.0
@@ -105,7 +106,7 @@ def read_path(text: str, written: OptionText) -> Path:
             place=written.place,
             hint="Write the path of a file or folder",
         )
-    return written.base / Path(text.strip()).expanduser()
+    return written.base / in_home(text.strip())
 
 
 def read_one_path(written: OptionText) -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pytest_ortbench.core.home_folder import in_home
+
 #: Environment variable that names another cache folder.
 CACHE_VARIABLE = "ORTBENCH_CACHE"
 
@@ -16,7 +18,7 @@ def cache_folder() -> Path:
     """
     chosen = os.environ.get(CACHE_VARIABLE, "").strip()
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return in_home(chosen).absolute()
     import platformdirs  # not needed by a project that merely has the plugin installed
 
     return Path(platformdirs.user_cache_path("ortbench"))

@@ -18,6 +18,7 @@ from pytest_ortbench.core.errors import (
     did_you_mean,
     nearest,
 )
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.model import Model, ValueHint
 from pytest_ortbench.core.model_spec import (
     GENAI_CONFIG,
@@ -201,7 +202,7 @@ class _Resolver:
             )
 
     def _by_path(self, spec: str) -> Iterator[_Found]:
-        path = self._root / Path(spec).expanduser()
+        path = self._root / in_home(spec)
         exists = _exists(path)
         source = source_at(path) if exists else names_function(path)
         if source is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import PYTHON, function_file, is_model_file
 from pytest_ortbench.core.source import KeptExport, Source
@@ -112,7 +113,7 @@ def named_source(spec: str, root: Path) -> SourceSpec | None:
         spec: As written.
         root: Folder that relative paths start at.
     """
-    path = Path(os.path.abspath(root / Path(spec).expanduser()))  # noqa: PTH100  # follows no link
+    path = Path(os.path.abspath(root / in_home(spec)))  # noqa: PTH100  # follows no link
     return source_at(path) if path.exists() else names_function(path)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.errors import ModelError, NoModelError, UsageError, WorkerError
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.outcome import Failure
@@ -153,7 +154,7 @@ class Planner:
         """
         source = named_source(spec, self._root)
         if source is None:
-            path = self._root / Path(spec).expanduser()
+            path = self._root / in_home(spec)
             if not path.exists():
                 raise NoModelError(
                     f"there is no {spec!r}", spec=spec, place=place, hint=advice_on(spec, path, {})

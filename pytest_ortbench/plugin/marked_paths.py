@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.errors import NoModelError
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.model_spec import SCHEMES, function_file
 from pytest_ortbench.core.option_text import exists
 
@@ -53,7 +54,7 @@ def placed_specs(specs: Iterable[str], folders: Sequence[Path]) -> tuple[str, ..
 
 
 def _placed(spec: str, folders: Sequence[Path]) -> str:
-    path = Path(spec).expanduser()
+    path = in_home(spec)
     if not spec.strip() or spec.startswith(SCHEMES) or path.is_absolute():
         return spec
     for folder in folders:

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
@@ -382,7 +383,7 @@ def pythons_to_try(here: Sequence[Interpreter], wish: str) -> Sequence[Interpret
         return here
     if re.fullmatch(r"[\d.]+", wish):
         return [python for python in here if f"{python.text}.".startswith(f"{wish}.")]
-    python = identify(Path(wish).expanduser())
+    python = identify(in_home(wish))
     return [python] if python is not None else []
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, near_and_known
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.python_profile import PYTHON_PROFILERS
@@ -176,7 +177,7 @@ def _pieces(text: str, base: Path) -> list[str]:
 
 def _read(text: str, base: Path, place: str) -> StageFile:
     pattern, _, name = text.rpartition("@")
-    path = base / Path(name).expanduser()
+    path = base / in_home(name)
     if not name or not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_EXAMPLE)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
 _FORMS = (
@@ -45,7 +46,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if boxed is not None:
         return _boxed(boxed["file"], boxed["how"] or "", base, place)
     file, function = _split(text)
-    path = base / Path(file).expanduser()
+    path = base / in_home(file)
     suffix = path.suffix.lower()
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
@@ -71,7 +72,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
 
 
 def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
-    path = base / Path(file).expanduser()
+    path = base / in_home(file)
     if not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if find_spec("faster_coco_eval") is None:
@@ -83,7 +84,7 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
     adapter, function = _split(how)
     boxes = Boxes(form=how)
     if function:
-        code = base / Path(adapter).expanduser()
+        code = base / in_home(adapter)
         if not code.is_file():
             raise UsageError(f"the file {str(code)!r} does not exist", place=place, hint=_FORMS)
         _check_function(code, function, place)

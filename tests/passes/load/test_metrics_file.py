@@ -295,6 +295,7 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
     "text",
     [
         "from:", "from:missing.prom", "from:.", "from:a+b", "from:a\0b", "from:+",
+        "from:~no-such-user/m.prom",
         "from:http://127.0.0.1:8000/metrics", "server:2:100ms:p99@m.prom:0123456789abcdef",
     ],
 )  # fmt: skip

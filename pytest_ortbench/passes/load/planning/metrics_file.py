@@ -14,6 +14,7 @@ import msgspec
 
 from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.extras import refuse_without
+from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.load.facts import LoadOrigin
@@ -108,9 +109,9 @@ def _asked(text: str, place: str) -> _Asked:
 
 def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
     """Return the file, or the two that a plus joins."""
-    paths = [base / Path(file).expanduser()]
+    paths = [base / in_home(file)]
     if not exists(paths[0]) and file.count("+") == 1 and not file.startswith("+"):
-        paths = [base / Path(part).expanduser() for part in file.split("+")]
+        paths = [base / in_home(part) for part in file.split("+")]
     for path in paths:
         if "\0" in file or not path.is_file():
             raise UsageError(
@@ -148,7 +149,7 @@ def _of_text(content: bytes, place: str) -> list[CounterSeries]:
     try:
         families = list(text_string_to_metric_families(content.decode("utf-8")))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(error, place) from None
+        raise _unreadable(error, "text", place) from None
     samples = [sample for family in families for sample in family.samples]
     scraped_s = next((sample.value for sample in samples if sample.name == _SCRAPE_TIME), None)
     return [
@@ -220,7 +221,7 @@ def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
         entries = msgspec.json.decode(answer.data.result, type=list[_Entry])
         return [_series(entry) for entry in entries]
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _unreadable(error, place) from None
+        raise _unreadable(error, "JSON", place) from None
 
 
 def _series(entry: _Entry) -> CounterSeries:
@@ -233,10 +234,10 @@ def _points(points: Iterable[tuple[float, str]]) -> tuple[tuple[float, float], .
     return tuple((time_s, float(value)) for time_s, value in points)
 
 
-def _unreadable(error: BaseException, place: str) -> UsageError:
+def _unreadable(error: BaseException, kind: str, place: str) -> UsageError:
     return UsageError(
         "the file holds neither Prometheus' text format nor the JSON answer of a query "
-        f"(as JSON: {first_line(error)[:200]})",
+        f"(as {kind}: {first_line(error)[:200]})",
         place=place,
         hint="Save the answer of /metrics or of /api/v1/query in the file",
     )
