@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pytest_ortbench.cli.files import note_read
 from pytest_ortbench.cli.terminal import warn
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.run import Run
@@ -32,6 +33,16 @@ output_option = click.option(
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file instead of the terminal.",
+)
+
+#: Also by the name that hints of pytest's runs give it.
+custom_ops_option = click.option(
+    "--custom-ops",
+    "--ort-custom-ops",
+    "custom_ops",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    multiple=True,
+    help="A library of custom operators, as for --ort-custom-ops; repeatable.",
 )
 
 filter_option = click.option(
@@ -89,6 +100,7 @@ def load_run(spec: str, results: Path) -> Run:
     """
     with _uncollected():
         loaded = read_run(spec, results)
+    note_read(loaded.path)
     for note in loaded.notes:
         warn(f"note: {note}")
     if loaded.run.finished_at is None:

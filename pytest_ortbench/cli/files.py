@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.whole_file import replace_file
+from pytest_ortbench.store.writable import refuse_to_replace
+
+#: The option that names what most commands write.
+OUTPUT = "--output"
+#: Where the command that runs notes what it reads.
+_READ = f"{__name__}.read"
 
 
 @contextmanager
@@ -32,11 +40,25 @@ def writing(place: Path | None, *, option: str, what: str = "") -> Iterator[None
         ) from error
 
 
+def note_read(path: Path) -> None:
+    """Note that the command that runs reads a file, so that it does not write over it.
+
+    Args:
+        path: Of the file.
+    """
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta.setdefault(_READ, []).append(path)
+
+
 def save(content: str | bytes, path: Path) -> None:
     """Write bytes, or a text as UTF-8; folders that are missing are made.
 
     Raises:
         DocumentError: if it can't be written.
+        UsageError: if the command has read the file.
     """
-    with writing(path, option="--output"):
+    context = click.get_current_context(silent=True)
+    refuse_to_replace(path, context.meta.get(_READ, ()) if context is not None else (), OUTPUT)
+    with writing(path, option=OUTPUT):
         replace_file(path, content.encode() if isinstance(content, str) else content)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.arguments import custom_ops_option, epilog
 from pytest_ortbench.cli.readiness import OPS_CONFIG, try_providers, write_operators
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.errors import ModelError, OrtbenchError
@@ -24,7 +24,7 @@ from pytest_ortbench.planning.sizes import RefusedCombination
 from pytest_ortbench.report.arithmetic import counted_operators, work_facts
 from pytest_ortbench.report.weights import weight_notes, zeros_text
 from pytest_ortbench.session import Session
-from pytest_ortbench.store.writable import require_writable_file
+from pytest_ortbench.store.writable import refuse_to_replace, require_writable_file
 
 #: So many operator types are listed before the rest is counted.
 _OPERATORS = 12
@@ -91,7 +91,6 @@ def fetch(names: tuple[str, ...]) -> int:
 @click.option(
     "--providers",
     metavar="LIST",
-    default="",
     help="Try a session on each of these, as for --ort-providers, and say which nodes it leaves.",
 )
 @click.option(
@@ -101,6 +100,7 @@ def fetch(names: tuple[str, ...]) -> int:
     default=("current",),
     help="Where to try them, as for --ort-runtimes; repeatable. [default: current]",
 )
+@custom_ops_option
 @click.option(
     OPS_CONFIG,
     type=click.Path(path_type=Path, dir_okay=False),
@@ -108,7 +108,11 @@ def fetch(names: tuple[str, ...]) -> int:
     "models to this file.",
 )
 def inspect_models(
-    names: tuple[str, ...], providers: str, runtimes: tuple[str, ...], ops_config: Path | None
+    names: tuple[str, ...],
+    providers: str | None,
+    runtimes: tuple[str, ...],
+    custom_ops: tuple[Path, ...],
+    ops_config: Path | None,
 ) -> int:
     """Say what a model takes, what it holds, and what it would be fed by default.
 
@@ -121,10 +125,11 @@ def inspect_models(
     """
     if ops_config is not None:
         require_writable_file(ops_config, OPS_CONFIG)
+    libraries = tuple(str(path.absolute()) for path in custom_ops)
     codes: list[int] = []
     inspected: list[Model] = []
     for index, resolved in enumerate(_resolve(names)):
-        model = None if resolved is None else _with_interface(resolved)
+        model = None if resolved is None else _with_interface(resolved, libraries)
         if model is None:
             codes.append(ExitCode.WRONG_CALL)
             continue
@@ -133,12 +138,16 @@ def inspect_models(
         say(model.name)
         say(table([list(row) for row in _facts(model)], indent=2))
         inspected.append(model)
+    if ops_config is not None:
+        read = [file for model in inspected for file in model.files]
+        refuse_to_replace(ops_config, read, OPS_CONFIG)
     if ops_config is not None and codes:
         warn(f"ortbench: {ops_config} is not written: it would lack the operators of a model")
     elif ops_config is not None:
-        codes.append(write_operators(inspected, ops_config, runtimes))
-    if providers and inspected:
-        codes.append(try_providers([_full_name(name) for name in names], providers, runtimes))
+        codes.append(write_operators(inspected, ops_config, runtimes, libraries))
+    if providers is not None and inspected:
+        specs = [_full_name(name) for name in names]
+        codes.append(try_providers(specs, providers, runtimes, libraries))
     return max(codes, default=ExitCode.FINE)
 
 
@@ -203,12 +212,11 @@ def _resolve(names: tuple[str, ...]) -> Iterator[Model | None]:
             yield None
 
 
-def _with_interface(model: Model) -> Model | None:
+def _with_interface(model: Model, libraries: tuple[str, ...]) -> Model | None:
     """The model as a session describes it, if nothing else can; ``None``, and a line, if not."""
-
     try:
         with Session(Path.cwd(), notify=warn) as session:
-            return described(model, session.launcher)
+            return described(model, session.launcher, libraries)
     except ModelError as error:
         warn(f"ortbench: {' '.join(str(error).split())}")
         return None

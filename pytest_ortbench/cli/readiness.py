@@ -33,13 +33,16 @@ _CODES = {
 }
 
 
-def try_providers(models: Sequence[str], providers: str, runtimes: Sequence[str]) -> int:
+def try_providers(
+    models: Sequence[str], providers: str, runtimes: Sequence[str], custom_ops: tuple[str, ...] = ()
+) -> int:
     """Try each model on each provider, and say what is not taken.
 
     Args:
         models: Their specifications.
         providers: As written.
         runtimes: Where to try them.
+        custom_ops: Custom operator libraries that they need.
 
     Raises:
         UsageError: if the request can't be understood.
@@ -47,7 +50,9 @@ def try_providers(models: Sequence[str], providers: str, runtimes: Sequence[str]
     specs = split_specs(providers, place=PROVIDERS)
     code = ExitCode.FINE
     with Session(Path.cwd(), runtimes=runtimes, notify=warn) as session:
-        request = PlanRequest(models=tuple(models), providers=specs, generate="off")
+        request = PlanRequest(
+            models=tuple(models), providers=specs, custom_ops=custom_ops, generate="off"
+        )
         with naming_providers():
             plan = session.plan(request)
         for skip in plan.skips:
@@ -84,13 +89,19 @@ def _row(entry: NotTaken) -> Iterator[str]:
     yield f"{CAUSES[entry.cause]}{f' ({entry.detail})' if entry.detail else ''}"
 
 
-def write_operators(models: Sequence[Model], target: Path, runtimes: Sequence[str]) -> int:
+def write_operators(
+    models: Sequence[Model],
+    target: Path,
+    runtimes: Sequence[str],
+    custom_ops: tuple[str, ...] = (),
+) -> int:
     """Write the operators of models as the configuration of a reduced build.
 
     Args:
         models: As they were read.
         target: The file.
         runtimes: Where ONNX Runtime lists them: the first of these.
+        custom_ops: Custom operator libraries that they need.
 
     Raises:
         UsageError: if the file can't be written.
@@ -105,7 +116,9 @@ def write_operators(models: Sequence[Model], target: Path, runtimes: Sequence[st
         if failure is not None:
             warn(f"ortbench: {failure.message}. {failure.hint}".rstrip())
             return ExitCode.WRONG_CALL
-        question = ListOperators(paths=tuple(model.path for model in models), folder=str(folder))
+        question = ListOperators(
+            paths=tuple(model.path for model in models), folder=str(folder), custom_ops=custom_ops
+        )
         try:
             found = session.launcher.ask(
                 question, deadline=time.monotonic() + _LISTING_S, runtime=runtime

@@ -19,7 +19,7 @@ from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.secrets import masked
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.launch.machine import fingerprint
-from pytest_ortbench.planning.providers import ALL, split_specs
+from pytest_ortbench.planning.providers import split_specs
 from pytest_ortbench.planning.request import PlanRequest
 from pytest_ortbench.report.certificates import certificate_title, check_line, counts
 from pytest_ortbench.selfcheck.bench import SessionBench
@@ -143,7 +143,7 @@ def _targets(
         providers: As written.
         idle: Takes those that do not run.
     """
-    specs = split_specs(providers, place=PROVIDERS) if providers.strip() else (ALL,)
+    specs = split_specs(providers, place=PROVIDERS)
     with naming_providers():
         plan = session.plan(PlanRequest(models=(_MODEL,), providers=specs))
     for skip in plan.skips:

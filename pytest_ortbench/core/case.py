@@ -32,6 +32,8 @@ WORKLOAD_KNOBS = ("workload", "prompt", "new", "depth", "concurrency", "sessions
 
 #: Knob of whether sessions are told the sizes of open dimensions.
 FIX_DIMS = "fix-dims"
+#: Knobs of the level of graph optimisation, and of whether threads spin while they wait.
+GRAPH_OPT, SPIN = "opt", "spin"
 
 
 #: What the name of an array starts with that belongs to a further input set.

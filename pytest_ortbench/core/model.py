@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pytest_ortbench.core.compilation import Compilation, CompiledPart
 from pytest_ortbench.core.extent import Extent
@@ -338,6 +339,12 @@ class Model:
     first_step: FirstStepFile | None = None
     exported_from: Source | None = None
     compiled: tuple[CompiledPart, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Paths of the file and of its external data."""
+        path = Path(self.path)
+        return (path, *(path.parent / name for name in self.external_files))
 
     @property
     def hears(self) -> tuple[str, ...]:

@@ -6,7 +6,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from pytest_ortbench.core.case import Case, Provider, Runtime, SessionConfig
+from pytest_ortbench.core.case import (
+    GRAPH_OPT,
+    SPIN,
+    Case,
+    Provider,
+    Runtime,
+    SessionConfig,
+)
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import (
     FILE_ENGINES,
@@ -20,6 +27,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
+from pytest_ortbench.core.session_entries import NO_COMPILE, SPINNING
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.models.attention import GROUPED
 from pytest_ortbench.planning.endpoints import endpoint_refusal, writes_texts
@@ -215,15 +223,20 @@ def _engine_refusal(case: Case) -> Failure | None:
     unfit = None if refusal is None else refusal(case)
     if unfit is not None:
         return unfit
-    title, session = case.provider.name, case.session
-    plain = replace(session, intra_op_num_threads=None) == SessionConfig()
+    title, session, plain = case.provider.name, case.session, SessionConfig()
+    level = session.graph_optimization_level
+    by_level = GRAPH_OPT in case.knobs and level != plain.graph_optimization_level
     asked = [
         option
         for option, is_asked in (
             ("--ort-io=device", case.io != "end-to-end"),
             ("--ort-calls=async", case.call != "sync"),
+            ("--ort-graph-opt", by_level),
+            ("--ort-spinning", SPIN in case.knobs),
+            ("--ort-fix-dims=on", bool(session.fixed_dims)),
+            ("--ort-compiled=on", case.compiled),
             ("--ort-custom-ops", bool(session.custom_ops)),
-            ("--ort-session-option", not plain and not session.custom_ops),
+            ("--ort-session-option", _without_own_options(case) != plain),
         )
         if is_asked
     ]
@@ -232,6 +245,21 @@ def _engine_refusal(case: Case) -> Failure | None:
     return case_failure(
         f"{title} does not run in a session of ONNX Runtime, so it has no {' and no '.join(asked)}",
         f"Measure {case.provider.alias} in a run without {asked[0]}",
+    )
+
+
+def _without_own_options(case: Case) -> SessionConfig:
+    """The session without what has an option of its own."""
+    session, plain = case.session, SessionConfig()
+    own = {SPINNING: SPIN in case.knobs, NO_COMPILE: case.compiled}
+    level = plain if GRAPH_OPT in case.knobs else session
+    return replace(
+        session,
+        intra_op_num_threads=None,
+        graph_optimization_level=level.graph_optimization_level,
+        entries={key: value for key, value in session.entries.items() if not own.get(key)},
+        custom_ops=(),
+        fixed_dims={},
     )
 
 

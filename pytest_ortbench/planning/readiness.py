@@ -46,7 +46,11 @@ def readiness(planned: Planned, launcher: Launcher) -> Readiness:
     case = planned.case
     start = Readiness(provider=case.provider.label, runtime=case.runtime.label, state="not tried")
     if not case.provider.is_execution_provider:
-        return replace(start, reason=f"{case.provider.name} is no provider of ONNX Runtime")
+        return replace(
+            start,
+            reason=f"{case.provider.name} is no provider of ONNX Runtime, whose sessions are tried",
+            hint=f"Measure the model there: pytest MODEL --ort-providers={case.provider.label}",
+        )
     if planned.refusal is not None:
         return _failed(start, planned.refusal)
     try:
@@ -190,7 +194,12 @@ def _causes(
             for number, group in enumerate(groups[:_OPERATORS])
         ]
         names = tuple(name for group in files for name, _ in group)
-        question = TryNodes(provider=case.provider, folder=str(folder), names=names)
+        question = TryNodes(
+            provider=case.provider,
+            folder=str(folder),
+            names=names,
+            custom_ops=case.session.custom_ops,
+        )
         try:
             trials = launcher.ask(question, deadline=_deadline(case), runtime=case.runtime)
         except WorkerError:

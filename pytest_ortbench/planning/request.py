@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.case import FIX_DIMS, Sampling, SessionConfig
+from pytest_ortbench.core.case import FIX_DIMS, GRAPH_OPT, SPIN, Sampling, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.option import OptionRow
 from pytest_ortbench.planning.session_options import (
@@ -195,14 +195,14 @@ def combinations_of(request: PlanRequest) -> Iterator[Combination]:
             knobs["threads"] = str(thread)
         if level is not None:
             session = replace(session, graph_optimization_level=level)
-            knobs["opt"] = level
+            knobs[GRAPH_OPT] = level
         if concurrent is not None:
             knobs["concurrency"] = str(concurrent)
         if several is not None:
             knobs["sessions"] = str(several)
         if spin is not None:
             session = with_spinning(session, spin)
-            knobs["spin"] = spin
+            knobs[SPIN] = spin
         if fixed is not None:
             knobs[FIX_DIMS] = fixed
         if call != "sync":

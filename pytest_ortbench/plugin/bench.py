@@ -188,7 +188,10 @@ class Bench:
         # Now, since what can't be written is better known before the measuring.
         _ = self._header
         _ = self.folder
-        refuse_unwritable(self.options)
+        cases = [planned.case for planned in self.planned.values()]
+        read = {file for case in cases for file in case.model.files}
+        read |= {Path(name) for case in cases for name in case.further_files()}
+        refuse_unwritable(self.options, read)
         begin_summary(self.options)
         for entry in PASSES:
             if entry.announce:

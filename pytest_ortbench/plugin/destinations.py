@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -10,6 +11,7 @@ from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.plugin.options import ROWS, Options
 from pytest_ortbench.report.ci.summary import unfinished_summary
 from pytest_ortbench.store.writable import (
+    refuse_to_replace,
     require_writable_below,
     require_writable_file,
     unwritable,
@@ -18,8 +20,12 @@ from pytest_ortbench.store.writable import (
 _FOLDER = "Name a writable folder"
 
 
-def refuse_unwritable(options: Options) -> None:
+def refuse_unwritable(options: Options, read: Collection[Path]) -> None:
     """Refuse files and folders of the user's choice that nothing can be written to.
+
+    Args:
+        options: As they were read.
+        read: Files that the run reads: none of them may be written over.
 
     Raises:
         UsageError: with option, path and reason.
@@ -31,6 +37,7 @@ def refuse_unwritable(options: Options) -> None:
         path, place = Path(value), options.place_of(row.field)
         if row.writes == "file":
             require_writable_file(path, place)
+            refuse_to_replace(path, read, place)
         elif row.writes == "folder":
             require_writable_below(path, path, place, _FOLDER)
         else:

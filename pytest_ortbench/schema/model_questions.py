@@ -84,11 +84,13 @@ class TryNodes(Question[NodeTrials]):
         provider: Where.
         folder: Where the files are.
         names: Their names in it.
+        custom_ops: Custom operator libraries that they need.
     """
 
     provider: Provider
     folder: str
     names: tuple[str, ...]
+    custom_ops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
         "CountProfile": "pytest_ortbench.selfcheck.worker.looks:count_profile",
         "TakeMemory": "pytest_ortbench.selfcheck.worker.looks:take_memory",
         "Evaluate": "pytest_ortbench.selfcheck.worker.looks:evaluate_values",
+        "Replay": "pytest_ortbench.selfcheck.worker.loops:replay_graph",
         "SeeDevice": "pytest_ortbench.selfcheck.worker.looks:see_device",
         "WatchClocks": "pytest_ortbench.selfcheck.worker.looks:watch_clocks",
     },

@@ -106,6 +106,17 @@ class Evaluated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What a recorded graph answered to values that were put in place of those it was recorded with.
+
+    Attributes:
+        answers: The first output, flat.
+    """
+
+    answers: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenDevice:
     """Which device everybody means.
 

@@ -11,6 +11,7 @@ from pytest_ortbench.selfcheck.facts import (
     LoopTimes,
     MeteredMemory,
     ProfiledNodes,
+    Replayed,
     SeenClocks,
     SeenDevice,
     WaitTimes,
@@ -67,6 +68,19 @@ class Evaluate(CaseQuestion[Evaluated]):
     """Feed values to the only input, and return the first output."""
 
     values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay(CaseQuestion[Replayed]):
+    """Record a graph on a session of its own, put other values in place, and replay it.
+
+    Attributes:
+        recorded: Values of the only input while the graph is recorded.
+        given: Those that are put in place of them.
+    """
+
+    recorded: tuple[float, ...]
+    given: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_ortbench.core.errors import DocumentError, UsageError
@@ -28,6 +29,28 @@ def require_writable_file(path: Path, place: str) -> None:
     except (OSError, RuntimeError) as error:  # not to be entered; links in a circle
         raise unwritable(path, error, place) from error
     require_writable_below(path, target.parent, place, _FILE)
+
+
+def refuse_to_replace(path: Path, read: Iterable[Path], place: str) -> None:
+    """Refuse a file that is read in the same run: to write to it would lose it.
+
+    Args:
+        path: As the user named it.
+        read: What is read.
+        place: What named it.
+
+    Raises:
+        UsageError: with option, path and reason.
+    """
+    if any(_is_same_file(path, source) for source in read):
+        raise _refused(path, "the file is read here, and would be lost", place, "Name another file")
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except (OSError, RuntimeError, ValueError):  # one of them is not there, or no path
+        return False
 
 
 def require_writable_below(path: Path, folder: Path, place: str, hint: str) -> None:

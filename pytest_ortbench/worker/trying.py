@@ -36,12 +36,13 @@ def try_nodes(question: TryNodes, state: WorkerState) -> NodeTrials:
     """Make a session of each file, and say whether the provider took its node."""
     state.import_runtime()
     state.enter("session")
+    config = SessionConfig(custom_ops=question.custom_ops)
     taken: dict[str, bool] = {}
     refused: dict[str, str] = {}
     for name in question.names:
         path = str(Path(question.folder) / name)
         try:
-            trial = _trial(path, question.provider, SessionConfig(), {})
+            trial = _trial(path, question.provider, config, {})
         except (ProviderMissing, FellBack):
             raise
         except Exception as error:  # noqa: BLE001 - native errors have no common base class

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +86,26 @@ def test_a_file_that_can_not_be_written_is_told(tool, store, tmp_path):
     ended = tool("export", store(RUN), "-o", tmp_path / "file" / "rows.csv")
     assert ended.code == 2
     assert ended.error.place.endswith("rows.csv")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "--format=csv"),
+        ("export", "--format=run", "--redact"),
+        ("report",),
+        ("compare", "--format=md"),
+        ("badge", "mobilenet_v2", "--format=json"),
+    ],
+)
+def test_a_run_is_not_written_over_by_what_is_made_of_it(tool, store, command):
+    path, other = store(RUN), store(replace(RUN, run_id="20260304T050600Z-lab-1-0a1c"))
+    before = path.read_bytes()
+    name, *options = command
+    runs = [path, other] if name == "compare" else [path]
+    ended = tool(name, *runs, *options, f"--output={path}")
+    assert (ended.code, ended.error.place) == (2, "--output")
+    assert path.read_bytes() == before
 
 
 def test_nothing_to_export_still_gives_the_columns(tool, store):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 from onnxruntime.tools.reduced_build_config_parser import parse_config
 
@@ -20,7 +21,7 @@ def test_a_provider_that_is_not_here_can_not_be_tried(tool, tmp_path):
     assert tool("models", "inspect", path, "--providers=cpu,qnn:htp").code == 2
 
 
-@pytest.mark.parametrize("provider", ["qmm", "~cpu", "cpu~cpu", "nonsense", "cpu~nonsense"])
+@pytest.mark.parametrize("provider", ["qmm", "", "~cpu", "cpu~cpu", "nonsense", "cpu~nonsense"])
 @pytest.mark.parametrize("command", ["models inspect", "selfcheck", "profile"])
 def test_a_provider_that_can_not_be_is_told_of_the_option_of_the_command(
     tool, tmp_path, command, provider
@@ -50,6 +51,23 @@ def test_the_operators_of_a_build_parse_by_the_format_s_own_parser(tool, tmp_pat
     assert str(tmp_path) not in target.read_text()
 
 
+@pytest.mark.parametrize(
+    ("asked", "option", "code"),
+    [
+        ("--providers=cpu", "--custom-ops", 1),
+        ("--providers=cpu", "--ort-custom-ops", 1),
+        ("--ops-config=ops.config", "--custom-ops", 2),
+    ],
+)
+def test_a_library_of_operators_is_loaded(tool, tmp_path, asked, option, code):
+    (tmp_path / "ops.so").write_bytes(b"no library")
+    path = save(tmp_path / "m.onnx")
+    assert tool("models", "inspect", path, asked).code == 0
+    (tmp_path / "ops.config").unlink(missing_ok=True)
+    assert tool("models", "inspect", path, asked, f"{option}=ops.so").code == code
+    assert not (tmp_path / "ops.config").exists()
+
+
 def test_models_share_one_list(tool, tmp_path):
     target = tmp_path / "ops.config"
     names = [save(tmp_path / "m.onnx"), relu(tmp_path / "r.onnx")]
@@ -66,6 +84,18 @@ def test_a_list_that_would_lack_a_model_is_not_written(tool, tmp_path):
     names = [save(tmp_path / "m.onnx"), broken]
     assert tool("models", "inspect", *names, f"--ops-config={target}").code == 2
     assert not target.exists()
+
+
+@pytest.mark.parametrize("target", ["m.onnx", "link.config", "w.bin"])
+def test_a_list_is_not_written_over_what_was_inspected(tool, tmp_path, target):
+    path = save(tmp_path / "m.onnx")
+    model = onnx.load(path)
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "link.config").symlink_to(path)
+    before = {name: (tmp_path / name).read_bytes() for name in ("m.onnx", "w.bin")}
+    ended = tool("models", "inspect", path, f"--ops-config={tmp_path / target}")
+    assert (ended.code, ended.error.place) == (2, "--ops-config")
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
 def test_a_file_that_can_not_be_written_is_wrong_usage(tool, tmp_path):

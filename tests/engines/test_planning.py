@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,49 @@ def test_what_only_a_session_has_is_refused(changes: dict[str, Any], is_refused:
     assert (refusal is not None) == is_refused
     if refusal is not None:
         assert refusal.kind == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"call": "async"}, "--ort-calls=async"),
+        (
+            {
+                "knobs": {"opt": "basic"},
+                "session": SessionConfig(graph_optimization_level="basic"),
+            },
+            "--ort-graph-opt",
+        ),
+        (
+            {
+                "knobs": {"spin": "off"},
+                "session": SessionConfig(entries={"session.intra_op.allow_spinning": "0"}),
+            },
+            "--ort-spinning",
+        ),
+        (
+            {"knobs": {"fix-dims": "on"}, "session": SessionConfig(fixed_dims={"N": 1})},
+            "--ort-fix-dims=on",
+        ),
+        (
+            {
+                "compiled": True,
+                "knobs": {"compiled": "on"},
+                "session": SessionConfig(entries={"session.disable_model_compile": "1"}),
+            },
+            "--ort-compiled=on",
+        ),
+        (
+            {"session": SessionConfig(entries={"session.disable_prepacking": "1"})},
+            "--ort-session-option",
+        ),
+    ],
+)
+def test_a_refusal_names_the_option_that_was_set(changes: dict[str, Any], told: str) -> None:
+    refusal = provider_refusal(replace(case_of(), **changes))
+    assert refusal is not None
+    assert refusal.hint.split()[-1] == told
+    assert re.findall(r"--ort-[\w=-]+", refusal.message) == [told]
 
 
 @pytest.mark.parametrize(

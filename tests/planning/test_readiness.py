@@ -138,7 +138,9 @@ def test_a_refusal_of_the_plan_and_an_engine_are_not_tried() -> None:
     refused = replace(case_on(), refusal=case_failure("gone", kind="unavailable", phase="import"))
     assert found(never, refused).state == "not tried"
     engine = case_on(Provider(alias="tract", name="tract", role="engine"))
-    assert found(never, engine).state == "not tried"
+    tried = found(never, engine)
+    assert tried.state == "not tried"
+    assert tried.hint.endswith("--ort-providers=tract")
 
 
 def lone(change: str, detail: str = "") -> LoneNode:

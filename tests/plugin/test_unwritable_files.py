@@ -53,6 +53,17 @@ def test_a_file_that_nothing_can_write_is_refused_before_measuring(
     assert not (pytester.path / "results").exists()
 
 
+def test_a_model_is_not_written_over_by_what_is_made_of_it(
+    pytester: pytest.Pytester, model_file: ModelFile
+) -> None:
+    model = model_file()
+    before = model.read_bytes()
+    for option in ("--ort-json", "--ort-summary"):
+        result = pytester.runpytest("mlp.onnx", f"{option}=mlp.onnx", "-k", "latency", *QUICK)
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert model.read_bytes() == before
+
+
 def test_a_file_below_a_file_is_refused_before_measuring(
     pytester: pytest.Pytester, model_file: ModelFile
 ) -> None:

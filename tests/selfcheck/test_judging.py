@@ -20,7 +20,7 @@ from pytest_ortbench.selfcheck.check import LineFinding
 from pytest_ortbench.selfcheck.checks.callers import _Busy
 from pytest_ortbench.selfcheck.checks.fp16 import _Halves
 from pytest_ortbench.selfcheck.checks.fp32 import _Products
-from pytest_ortbench.selfcheck.checks.graphs import _Graphs
+from pytest_ortbench.selfcheck.checks.graphs import _GIVEN, _RECORDED, _Graphs
 from pytest_ortbench.selfcheck.checks.memory import TAKEN_BYTES, _Memories
 from pytest_ortbench.selfcheck.checks.placement import _Placed
 from pytest_ortbench.selfcheck.facts import (
@@ -29,6 +29,7 @@ from pytest_ortbench.selfcheck.facts import (
     LoopTimes,
     MeteredMemory,
     ProfiledNodes,
+    Replayed,
     SeenClocks,
     SeenDevice,
     WaitTimes,
@@ -347,13 +348,27 @@ def graphs(in_force: dict[str, str], sqnr_db: float = 120.0, switch: str = "1") 
         measurements=[measurement],
         accuracy=make_accuracy(sqnr_db=sqnr_db),
     )
-    return _Graphs(recorded=recorded, plain=make_result(case=make_case(provider="cuda")))
+    return _Graphs(
+        recorded=recorded,
+        plain=make_result(case=make_case(provider="cuda")),
+        replayed=Replayed(answers=_GIVEN),
+    )
 
 
 def test_graphs() -> None:
     on = {"enable_cuda_graph": "1"}
     assert verdict("graphs", graphs(on), CUDA) == ("pass", "replayed")
-    # A replay reads the inputs that were recorded, and answers others wrongly.
+    for answers, cause in (
+        # A replay reads the inputs that were recorded, whatever it is given.
+        (_RECORDED, "stale"),
+        ((0.0,) * len(_GIVEN), "wrong replay"),
+        ((math.nan,) * len(_GIVEN), "wrong replay"),
+        ((), "wrong replay"),
+    ):
+        replayed = replace(graphs(on), replayed=Replayed(answers=answers))
+        assert verdict("graphs", replayed, CUDA) == ("fail", cause)
+    nothing = replace(graphs(on), replayed=None)
+    assert verdict("graphs", nothing, CUDA) == ("unchecked", "not replayed")
     assert verdict("graphs", graphs(on, sqnr_db=2.0), CUDA) == ("fail", "inaccurate")
     assert verdict("graphs", graphs({}), CUDA) == ("unchecked", "not recorded")
     assert verdict("graphs", graphs(on, switch="0"), CUDA) == ("unchecked", "not recorded")
@@ -592,3 +607,43 @@ def served(**changes: Any) -> _Served:
 )
 def test_load(facts: _Served, expected: tuple[str, str]) -> None:
     assert verdict("load", facts) == expected
+
+
+# -- every line ------------------------------------------------------------------------------------
+
+#: What each line fails for: facts in which something is wrong, on a provider, and the cause.
+FAULTS: dict[str, tuple[Any, Provider, str]] = {
+    "loop": (loops(1_100_000, 1_000_000), CPU, "differs"),
+    "events": (events(30_000, 1_000_000), CUDA, "too fast"),
+    "synchronisation": (waits(19_000_000, 500_000, 19_500_000), CUDA, "not synchronised"),
+    "placement": (
+        _Placed(result=make_result(status="fallback"), counted=None),
+        CUDA,
+        "fallback",
+    ),
+    "accuracy": (make_result(accuracy=make_accuracy(sqnr_db=20.0)), CPU, "inaccurate"),
+    "fp32": (_Products(default=products(7)), OPENVINO, "lowered"),
+    "fp16": (halves("float32", 1.0), CUDA, "emulated"),
+    "int8": (
+        make_result(placement=make_placement(precision_executed="float32")),
+        CPU,
+        "emulated",
+    ),
+    "graphs": (
+        replace(graphs({"enable_cuda_graph": "1"}), replayed=Replayed(answers=_RECORDED)),
+        CUDA,
+        "stale",
+    ),
+    "callers": (busy(1_000_000, 25_000_000), CPU, "too much"),
+    "memory": (memories(host=TAKEN_BYTES // 2), CPU, "meter off"),
+    "device": (replace(SEEN, computing="cd34"), CUDA, "another device"),
+    "energy": (metered(integral_j=3000.0), CUDA, "disagrees"),
+    "clocks": (on_device(throttled=("thermal",)), CUDA, "held back"),
+    "load": (served(percentiles_ns={"50": 100_000}), CPU, "too fast"),
+}
+
+
+def test_every_line_fails_for_a_reason_of_its_own() -> None:
+    assert {
+        name: verdict(name, facts, provider) for name, (facts, provider, _) in FAULTS.items()
+    } == {name: ("fail", FAULTS[name][2]) for name in CHECKS}

@@ -106,6 +106,34 @@ def test_all_of_a_gpu(tmp_path: Path, libraries: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.needs("cc")
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        ("STAND_IN_NEVER_WAITS", {"events": "too fast", "synchronisation": "not synchronised"}),
+        ("STAND_IN_COARSE", {"accuracy": "inaccurate", "fp32": "lowered"}),
+        ("STAND_IN_STALE", {"graphs": "stale"}),
+        ("STAND_IN_FORGETS", {"memory": "meter off"}),
+    ],
+)
+def test_a_fault_fails_its_lines(
+    tmp_path: Path, libraries: Path, fault: str, lines: dict[str, str]
+) -> None:
+    checked = check_gpu(tmp_path, libraries, "--short", f"--only={','.join(lines)}", **{fault: "1"})
+    assert checked.lines == {name: ("fail", cause) for name, cause in lines.items()}
+    assert checked.code == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_a_device_that_its_heat_holds_back_is_found(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(
+        tmp_path, libraries, "--only=energy,clocks", STAND_IN_LOAD="yes", STAND_IN_HOT="1"
+    )
+    assert checked.lines == {"energy": ("pass", "agrees"), "clocks": ("fail", "held back")}
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
 def test_a_wrong_reading_of_power_is_found(tmp_path: Path, libraries: Path) -> None:
     checked = check_gpu(tmp_path, libraries, "--only=energy,clocks", STAND_IN_LOAD="half")
     assert checked.lines == {"energy": ("fail", "disagrees"), "clocks": ("pass", "steady")}

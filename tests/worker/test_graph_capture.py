@@ -28,6 +28,8 @@ from pytest_ortbench.schema.case_questions import (
     ProfilePlacement,
     TimeBlock,
 )
+from pytest_ortbench.selfcheck.questions import Replay
+from pytest_ortbench.selfcheck.worker import loops
 from pytest_ortbench.worker import measured, profiling, session
 from pytest_ortbench.worker.accuracy import compare, write_reference
 from pytest_ortbench.worker.measured import MeasuredCase
@@ -77,7 +79,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[Replaying]:
         replaying.append(Replaying(made))
         return replaying[-1], took_ns
 
-    for module in (measured, profiling, operator_profile):
+    for module in (measured, profiling, operator_profile, loops):
         monkeypatch.setattr(module, "create", create)
     return replaying
 
@@ -155,6 +157,34 @@ def test_labelled_samples_are_not_the_one_that_was_recorded(
     assert (found.samples, found.reason) == (4, "")
     assert found.score_sum == 3.0
     assert len(recorded) == 1
+
+
+def answers_to_other_values(path: Path) -> tuple[float, ...]:
+    """What a replay answers to 0 … 7 where its graph was recorded with ones."""
+    measured = MeasuredCase(captured(relu(path)), lambda _: None)
+    measured.open()
+    question = Replay(recorded=(1.0,) * 8, given=tuple(map(float, range(8))))
+    return ask(measured, question).answers
+
+
+def test_a_replay_answers_the_values_that_lie_where_it_was_recorded(
+    tmp_path: Path, recorded: list[Replaying]
+) -> None:
+    assert answers_to_other_values(tmp_path / "m.onnx") == tuple(range(8))
+    assert len(recorded) == 2
+
+
+def test_a_replay_that_computes_nothing_answers_the_recorded_values(
+    tmp_path: Path, recorded: list[Replaying], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Replaying.run_with_iobinding
+
+    def only_once(replaying: Replaying, binding: Any) -> None:
+        if replaying._recorded is None:
+            run(replaying, binding)
+
+    monkeypatch.setattr(Replaying, "run_with_iobinding", only_once)
+    assert answers_to_other_values(tmp_path / "m.onnx") == (1.0,) * 8
 
 
 def test_a_start_says_that_further_shapes_would_not_be_run(

@@ -11,6 +11,7 @@ from pytest_ortbench.cli.arguments import (
     PROVIDERS,
     epilog,
     load_run,
+    custom_ops_option,
     naming_providers,
     results_option,
 )
@@ -87,12 +88,7 @@ if TYPE_CHECKING:
 @click.option(
     "--provider-option", "provider_options", metavar="A.K=V", multiple=True, help="As for pytest."
 )
-@click.option(
-    "--custom-ops",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    multiple=True,
-    help="A library of custom operators.",
-)
+@custom_ops_option
 @results_option
 def command(
     what: str,

@@ -16,6 +16,7 @@ from pytest_ortbench.passes.together.facts import WAYS
 from pytest_ortbench.planning.request import PlanRequest
 
 PLACE = "--ort-together"
+_BESIDE_ITSELF = "Use --ort-sessions or --ort-processes to run a model beside itself"
 
 
 def is_called(model: Model, spec: str) -> bool:
@@ -120,13 +121,13 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
                 raise UsageError(
                     f"{earlier!r} and {spec!r} are the same model",
                     place=PLACE,
-                    hint="Use --ort-sessions or --ort-processes to run a model beside itself",
+                    hint=_BESIDE_ITSELF,
                 )
     if len(specs) < 2:
         raise UsageError(
             f"{specs[0]!r} is named alone, so nothing would run beside it",
             place=PLACE,
-            hint=f"Name two models, e.g. {PLACE}=det.onnx,rec.onnx",
+            hint=f"Name two models, e.g. {PLACE}=det.onnx,rec.onnx. {_BESIDE_ITSELF}",
         )
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.provider_kinds import NVIDIA
-from pytest_ortbench.selfcheck.facts import EventTimes, LoopTimes, WaitTimes
-from pytest_ortbench.selfcheck.questions import LeaveOutWaiting, TimeBare, TimeByEvents
+from pytest_ortbench.selfcheck.facts import EventTimes, LoopTimes, Replayed, WaitTimes
+from pytest_ortbench.selfcheck.questions import LeaveOutWaiting, Replay, TimeBare, TimeByEvents
 from pytest_ortbench.selfcheck.worker.cuda_driver import CudaDriver, NoCudaDriver
 from pytest_ortbench.worker.binding import bind, device_of, output_device_of
 from pytest_ortbench.worker.calling import Loop, single_loop
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _NO_WAITING = ("disable_synchronize_execution_providers", "1")
 #: The option by which a session computes on a stream that it is given.
 _STREAM = "user_compute_stream"
+#: Runs after which a graph is recorded: providers record the first one or one soon after it.
+_UNTIL_RECORDED = 4
 
 
 def time_bare(question: TimeBare, measured: MeasuredCase) -> LoopTimes:
@@ -121,6 +123,35 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
         ]
         device.append(sum(timed) // len(timed))
     return EventTimes(ours_ns=tuple(ours), device_ns=tuple(device))
+
+
+def replay_graph(question: Replay, measured: MeasuredCase) -> Replayed:
+    """Bind values once, run until the graph is recorded, change the values where they lie, replay."""
+    measured.enter("measure")
+    ort, _ = load()
+    import numpy as np  # comes with ONNX Runtime
+
+    case = measured.case
+    options = session_options(case.session, threads=measured.threads)
+    session, _ = create(case.variant.path, case.provider, options)
+    [(name, drawn)] = measured.feeds.items()
+    assert isinstance(drawn, np.ndarray)
+    recorded, given = (
+        np.asarray(values, dtype=drawn.dtype).reshape(drawn.shape)
+        for values in (question.recorded, question.given)
+    )
+    value = ort.OrtValue.ortvalue_from_numpy(recorded, *device_of(case.provider))
+    binding = session.io_binding()
+    binding.bind_ortvalue_input(name, value)
+    for output in session.get_outputs():
+        binding.bind_output(output.name, *output_device_of(case.provider))
+    for _ in range(_UNTIL_RECORDED):
+        session.run_with_iobinding(binding)
+    value.update_inplace(given)
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    answers = np.asarray(binding.copy_outputs_to_cpu()[0]).astype(np.float64).ravel()
+    return Replayed(answers=tuple(float(answer) for answer in answers))
 
 
 def _without_waiting() -> Any:
