@@ -176,6 +176,13 @@ class Bench:
             self.needs[key] = max(least, self.needs.get(key, 0))
         self.passes.setdefault(key, set()).update(passes_of(item, planned, limits, self.options))
 
+    @property
+    def read_files(self) -> set[Path]:
+        """Files that the cases read: nothing may be written over them."""
+        cases = [planned.case for planned in self.planned.values()]
+        models = {file for case in cases for file in case.model.files}
+        return models | {Path(name) for case in cases for name in case.further_files()}
+
     def prepare(self) -> None:
         """Refuse what can't be written to, and say what passes will take.
 
@@ -188,10 +195,7 @@ class Bench:
         # Now, since what can't be written is better known before the measuring.
         _ = self._header
         _ = self.folder
-        cases = [planned.case for planned in self.planned.values()]
-        read = {file for case in cases for file in case.model.files}
-        read |= {Path(name) for case in cases for name in case.further_files()}
-        refuse_unwritable(self.options, read)
+        refuse_unwritable(self.options, self.read_files)
         begin_summary(self.options)
         for entry in PASSES:
             if entry.announce:

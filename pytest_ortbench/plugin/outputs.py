@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.plugin import ci_files
 from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
 from pytest_ortbench.plugin.expected_time import canary_takes_s, figures_take_s
 from pytest_ortbench.plugin.terminal import relative_to
+from pytest_ortbench.store.writable import is_read
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.run import Canary, Run
@@ -218,10 +220,15 @@ def _outputs_of_nothing(bench: Bench) -> list[_Output]:
     if bench.config.option.collectonly:
         return []
     summary = bench.options.summary
-    told = _code_quality(bench)
-    if summary is not None:
+    told = _code_quality(bench) if _is_free(bench, bench.options.code_quality) else []
+    if summary is not None and _is_free(bench, summary):
         told.append(_Output("--ort-summary", lambda: ci_files.write_without_cases(bench, summary)))
     return told
+
+
+def _is_free(bench: Bench, path: Path | None) -> bool:
+    """Whether a refused run may write to a path: it leads to no model, planned or not."""
+    return path is None or not (is_onnx_file(path) or is_read(path, bench.read_files))
 
 
 def _code_quality(bench: Bench) -> list[_Output]:

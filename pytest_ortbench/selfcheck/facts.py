@@ -107,7 +107,7 @@ class Evaluated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """What a recorded graph answered to values that were put in place of those it was recorded with.
+    """What a recorded graph answered to values other than those it was recorded with.
 
     Attributes:
         answers: The first output, flat.

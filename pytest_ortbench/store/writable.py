@@ -42,8 +42,18 @@ def refuse_to_replace(path: Path, read: Iterable[Path], place: str) -> None:
     Raises:
         UsageError: with option, path and reason.
     """
-    if any(_is_same_file(path, source) for source in read):
+    if is_read(path, read):
         raise _refused(path, "the file is read here, and would be lost", place, "Name another file")
+
+
+def is_read(path: Path, read: Iterable[Path]) -> bool:
+    """Whether a path leads to one of the files that are read.
+
+    Args:
+        path: Any.
+        read: What is read.
+    """
+    return any(_is_same_file(path, source) for source in read)
 
 
 def _is_same_file(path: Path, other: Path) -> bool:

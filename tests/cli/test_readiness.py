@@ -8,6 +8,7 @@ from onnxruntime.tools.reduced_build_config_parser import parse_config
 
 from tests.cli.test_models import save
 from tests.launch.cases import relu
+from tests.providers.cases import mlp
 
 pytestmark = pytest.mark.live
 
@@ -88,9 +89,8 @@ def test_a_list_that_would_lack_a_model_is_not_written(tool, tmp_path):
 
 @pytest.mark.parametrize("target", ["m.onnx", "link.config", "w.bin"])
 def test_a_list_is_not_written_over_what_was_inspected(tool, tmp_path, target):
-    path = save(tmp_path / "m.onnx")
-    model = onnx.load(path)
-    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    path = mlp(tmp_path / "m.onnx")
+    onnx.save(onnx.load(path), path, save_as_external_data=True, location="w.bin", size_threshold=0)
     (tmp_path / "link.config").symlink_to(path)
     before = {name: (tmp_path / name).read_bytes() for name in ("m.onnx", "w.bin")}
     ended = tool("models", "inspect", path, f"--ops-config={tmp_path / target}")

@@ -58,8 +58,14 @@ def test_a_model_is_not_written_over_by_what_is_made_of_it(
 ) -> None:
     model = model_file()
     before = model.read_bytes()
-    for option in ("--ort-json", "--ort-summary"):
-        result = pytester.runpytest("mlp.onnx", f"{option}=mlp.onnx", "-k", "latency", *QUICK)
+    for named in (
+        ["--ort-json=mlp.onnx"],
+        ["--ort-summary=mlp.onnx"],
+        ["--ort-code-quality=mlp.onnx"],
+        # Refused before there are cases.
+        ["--ort-summary=mlp.onnx", "--ort-dims=no:4"],
+    ):
+        result = pytester.runpytest("mlp.onnx", *named, "-k", "latency", *QUICK)
         assert result.ret == pytest.ExitCode.USAGE_ERROR
         assert model.read_bytes() == before
 

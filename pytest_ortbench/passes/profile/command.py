@@ -9,9 +9,9 @@ import click
 
 from pytest_ortbench.cli.arguments import (
     PROVIDERS,
+    custom_ops_option,
     epilog,
     load_run,
-    custom_ops_option,
     naming_providers,
     results_option,
 )

@@ -126,7 +126,7 @@ def time_by_events(question: TimeByEvents, measured: MeasuredCase) -> EventTimes
 
 
 def replay_graph(question: Replay, measured: MeasuredCase) -> Replayed:
-    """Bind values once, run until the graph is recorded, change the values where they lie, replay."""
+    """Bind values once, record the graph, change the values where they lie, and replay it."""
     measured.enter("measure")
     ort, _ = load()
     import numpy as np  # comes with ONNX Runtime
