@@ -7,6 +7,7 @@ Folders that other users may write to are not used.
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -43,6 +44,10 @@ class FileRecord(Protocol):
 R = TypeVar("R", bound=FileRecord)
 
 
+#: What a file system says that has no room.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFolders(Generic[R]):
     """Folders with files of one kind.
@@ -77,7 +82,9 @@ class KeptFolders(Generic[R]):
         """Return what a file system that does not do as asked comes to."""
         return case_failure(
             f"the cache {self.root} can't be used ({error.strerror or error})",
-            "Free space there, or name another folder in ORTBENCH_CACHE",
+            "Free space there, or name another folder in ORTBENCH_CACHE"
+            if error.errno in _FULL
+            else "Name a folder that takes files in the environment variable ORTBENCH_CACHE",
             kind="error",
             phase=self.phase,
         )

@@ -295,7 +295,7 @@ def _truncation(path: Path, size: int) -> str:
             if position > size:
                 if tag >> 3 > 100:
                     return ""  # no field of a model; likewise
-                return f"field {tag >> 3} ends at byte {position:,} of {size:,}"
+                return f"it has {size:,} bytes, but its content needs {position:,} or more"
             stream.seek(position)
     return ""
 

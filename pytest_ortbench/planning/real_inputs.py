@@ -167,12 +167,18 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
     return {names.get(file.stem, file.stem): _read_npy(file) for file in files}
 
 
+#: Inputs whose files are named.
+_NAMED = 6
+
+
 def _single(model: Model, path: Path) -> dict[str, StoredInput]:
     if len(model.inputs) != 1:
         raise UsageError(
             f"{str(path)!r} is one array, but model {model.name!r} has {len(model.inputs)} inputs",
             place=PLACE,
-            hint="Name a folder with one NAME.npy per input",
+            hint="Name a folder with an array for each input: "
+            f"{', '.join(f'{info.name}.npy' for info in model.inputs[:_NAMED])}"
+            f"{', …' if len(model.inputs) > _NAMED else ''}",
         )
     return {model.inputs[0].name: _read_npy(path)}
 

@@ -54,7 +54,8 @@ def refuse_without_service(*, value: float, place: str, serve: str, endpoint: st
         raise UsageError(
             "the option needs a service, and none is named",
             place=place,
-            hint="Add --ort-serve=APP or --ort-endpoint=URL",
+            hint="Add a service that the run starts, e.g. --ort-serve=app.py:app, or one that "
+            "runs, e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
         )
 
 
