@@ -7,7 +7,7 @@ driver and NVML are the stand-ins of ``tests/worker/stand_in``.
 ``STAND_IN_NEVER_WAITS``: neither a run nor ``synchronize_outputs`` waits for what was started.
 ``STAND_IN_FALLS_BACK``: the profile of a model file tells that everything ran on the CPU.
 ``STAND_IN_STALE``: a recorded graph answers what it answered when it was recorded.
-``STAND_IN_COARSE``: answers keep seven bits of their mantissa, whatever the options say.
+``STAND_IN_COARSE``: answers keep four bits of their mantissa, whatever the options say.
 """
 
 from __future__ import annotations
@@ -174,10 +174,10 @@ def change(ort: Any) -> None:
 
 
 def _coarse(answer: Any) -> Any:
-    """An answer whose values keep seven bits of their mantissa; what is no float32 stays."""
+    """An answer whose values keep four bits of their mantissa; what is no float32 stays."""
     if getattr(answer, "dtype", None) != "float32":
         return answer
-    return (answer.view("uint32") & 0xFFFF0000).view("float32")
+    return (answer.view("uint32") & 0xFFF80000).view("float32")
 
 
 class Loader(importlib.abc.Loader):
