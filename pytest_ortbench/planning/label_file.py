@@ -27,8 +27,15 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         The label of each file that has one, in the order of ``names``.
 
     Raises:
-        UsageError: for a name that is no file, one that stands twice, and a line without a label.
+        UsageError: for a name that is no file, one that stands twice, a line without a label, and
+            for JSON.
     """
+    if path.suffix == ".json":
+        raise UsageError(
+            f"{path.name} is a JSON file, but labels are a CSV file",
+            place=PLACE,
+            hint=f"Boxes in the format of COCO are given by --ort-dataset=coco:{path.name}",
+        )
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -22,6 +22,7 @@ from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.cache import CACHE_VARIABLE
 from pytest_ortbench.planning import data_archive
 from pytest_ortbench.planning.feeds import resolve_inputs
+from pytest_ortbench.planning.label_file import read_labels
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
 from pytest_ortbench.planning.own_data import Prepared, own_data, prepare
 from pytest_ortbench.planning.real_inputs import stored_sets
@@ -323,6 +324,13 @@ class TestLabels:
             self.labelled(tmp_path, text, classes)
         assert caught.value.message.startswith(message)
         assert caught.value.place == "--ort-labels"
+
+
+def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text("{}")
+    with pytest.raises(UsageError) as caught:
+        read_labels(tmp_path / "labels.json", ["a.jpg"])
+    assert "--ort-dataset=coco:labels.json" in caught.value.hint
 
 
 class TestAudio:
