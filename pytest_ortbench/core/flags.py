@@ -75,7 +75,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "OTHER-RUN",
         "blurs",
         "another run of pytest-ortbench measured on this machine at the same time",
-        "Leave out --ort-no-lock, so that one run waits for the other.",
+        "Measure again when the other run is over. Runs without --ort-no-lock wait for each other.",
     ),
     flag_kind(
         "THROTTLED",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 
@@ -88,6 +89,50 @@ def test_without_a_rival_the_page_says_so_and_names_no_winner() -> None:
     page = decision(SHOWN["alone"](), view().runs)
     assert page.title.startswith("Only m0")
     assert page.bills[0].sureness is Sureness.ALONE
+
+
+def test_numbers_of_a_busy_machine_are_less_certain_on_the_page_too() -> None:
+    wide: Span = (0.01, 0.01, 0.01)
+    spans = {"latency_p50": wide, "latency_mean": wide, "throughput": (100.0, 100.0, 100.0)}
+    runs = [
+        run("m0", case(spans, blurred_by=("CPU-SHARE",), service_s=[0.01] * 20)),
+        run("m1", case(spans, service_s=[0.01] * 20)),
+    ]
+    machines = tuple(PricedMachine(name=name, host=name, price=1000) for name in ("m0", "m1"))
+    terms = Terms(currency="EUR", machines=machines, rate_per_s=50, p99_s=0.5)
+    page = decision(procure(runs, terms), view().runs)
+    first = page.not_proven[0]
+    assert ("CPU-SHARE" in first, "m0" in first, "m1" in first) == (True, True, False)
+
+
+def test_prices_are_told_where_no_machine_could_be_priced() -> None:
+    terms = Terms(
+        currency="EUR",
+        machines=(PricedMachine(name="m0", host="m0", price=1000),),
+        rate_per_s=50,
+        p99_s=0.5,
+    )
+    page = decision(procure([run("m0", case(None, reason="UNJUDGED"))], terms), view().runs)
+    assert [text.partition(":")[0] for text in page.prices] == ["m0"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_cells_of_a_bill_are_whole_and_apart(name: str) -> None:
+    shown = SHOWN[name]()
+    page = decision(shown, view().runs)
+    drawn = draw_purchase(page, shown)
+    rows: dict[float, list[tuple[float, float]]] = {}
+    texts = drawn.axes[0].texts
+    for bill in page.bills:
+        for row in bill.rows:
+            assert {text for text in row if text} <= {text.get_text() for text in texts}
+    for text in texts:
+        if text.get_text() and text.get_fontsize() <= 7.5:
+            box = text.get_window_extent()
+            rows.setdefault(round(box.y1), []).append((box.x0, box.x1))
+    for cells in rows.values():
+        for (_, right), (left, _) in pairwise(sorted(cells)):
+            assert left > right
 
 
 def test_what_has_no_room_is_counted() -> None:

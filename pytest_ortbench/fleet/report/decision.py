@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import variant_label
@@ -114,7 +115,7 @@ def decision(shown: Procurement, runs: Sequence[RunFacts]) -> Decision:
         prices=tuple(
             one_line(_price(machine, terms))
             for machine in terms.machines
-            if machine.name in shown.priced
+            if machine.name in shown.priced or not shown.priced
         )[:MACHINES],
         not_proven=tuple(map(one_line, _not_proven(shown))),
         source=one_line(f"Measured {when} on {hosts} with pytest-ortbench {VERSION}."),
@@ -225,11 +226,25 @@ def _row(offer: Offer, tender: Tender, terms: Terms) -> tuple[str, ...]:
     )
 
 
+def _less_certain(tenders: Sequence[Tender]) -> list[str]:
+    """Name the flags of the priced numbers, and the machines that they were measured on."""
+    machines: dict[str, dict[str, None]] = {}
+    for tender in tenders:
+        for offer in award_of(tender).priced:
+            for flag in offer.economics.case.blurred_by:
+                machines.setdefault(flag, {})[offer.economics.machine.name] = None
+    return [
+        f"The numbers of {first_names(list(names), 6)} are less certain ({flag}): "
+        f"{FLAGS[flag].meaning}. {FLAGS[flag].advice}"
+        for flag, names in machines.items()
+    ]
+
+
 def _not_proven(shown: Procurement) -> list[str]:
     """Say what would change the answer, the most important first."""
     terms = shown.terms
     several = len(shown.tenders) > 1
-    texts: list[str] = []
+    texts = _less_certain(shown.tenders[:WORKLOADS])
     for tender in shown.tenders[:WORKLOADS]:
         head = f"{tender.model}: " if several else ""
         texts += [f"{head}{text}." for text in to_settle(tender, terms)]

@@ -37,12 +37,9 @@ _ROW, _BAR, _AROUND = 13.0, (14.0, 40.0), 44.0
 _LEAST_NOTES = 5
 #: Blank between parts, and at most where the page has room left.
 _GAP, _MOST_GAP = 10.0, 34.0
-#: Where the first columns of a bill begin and the others end, as shares of the width, by how many
-#: columns there are; and how many characters each has room for.
-_COLUMNS = {
-    7: ((0, 0.095, 0.21), (0.52, 0.7, 0.835, 1.0), (9, 12, 25, 16, 24, 20, 24)),
-    5: ((0, 0.1, 0.25), (0.75, 1.0), (9, 16, 40, 30, 30)),
-}
+#: Most characters of a cell: in the columns that hold names, which come first, and in those that
+#: hold numbers; and blank between two columns, in characters.
+_NAMES, _MOST, _BETWEEN = (9, 14, 40), 30, 3
 _COLOURS = {Sureness.CLEAR: COLOURS[2], Sureness.PROBABLE: COLOURS[2]}
 
 
@@ -200,8 +197,9 @@ def _lines(text: str, size: float, *, bold: bool = False) -> list[str]:
 
 def _table(axes: Axes, top: float, bill: Bill) -> float:
     """Write a bill, and return where the next part begins."""
+    columns = _Columns(bill)
     for column, heading in enumerate(bill.headings):
-        _cell(axes, bill, column, top, heading, colour=FAINT)
+        columns.write(axes, column, top, heading, colour=FAINT)
     axes.plot(
         [_MARGIN, _MARGIN + _INNER], [top + _ROW - 2] * 2, color=GRID, linewidth=0.8, zorder=1
     )
@@ -210,32 +208,50 @@ def _table(axes: Axes, top: float, bill: Bill) -> float:
         for column, text in enumerate(row):
             # Numbers in bold would need more room than there is.
             bold = row[0] in ("best", "probably") and column < 2
-            _cell(axes, bill, column, top, text, bold=bold)
+            columns.write(axes, column, top, text, bold=bold)
     return top + 1.3 * _ROW
 
 
-def _cell(
-    axes: Axes,
-    bill: Bill,
-    column: int,
-    top: float,
-    text: str,
-    *,
-    bold: bool = False,
-    colour: str = INK,
-) -> None:
-    starts, ends, rooms = _COLUMNS[len(bill.headings)]
-    is_name = column < len(starts)
-    share = starts[column] if is_name else ends[column - len(starts)]
-    axes.text(
-        _MARGIN + share * _INNER,
-        top,
-        drawable(text, rooms[column]),
-        va="top",
-        ha="left" if is_name else "right",
-        color=colour,
-        fontproperties=font(_SMALL, bold=bold),
-    )
+class _Columns:
+    """The columns of a bill: as wide as their longest cell, in letters that all have room with."""
+
+    def __init__(self, bill: Bill) -> None:
+        most = (*_NAMES, *(_MOST for _ in bill.headings[len(_NAMES) :]))
+        columns = zip(bill.headings, *bill.rows, strict=True)
+        self._widths = [
+            min(room, max(map(len, cells))) for room, cells in zip(most, columns, strict=True)
+        ]
+        needed = sum(self._widths) + _BETWEEN * (len(self._widths) - 1)
+        self._size = min(_SMALL, _CHARACTERS / needed)
+        character = _INNER / (_CHARACTERS / self._size)
+        spare = (_INNER - needed * character) / max(1, len(self._widths) - 1)
+        self._edges = []
+        left = _MARGIN
+        for column, width in enumerate(self._widths):
+            right = left + width * character
+            self._edges.append(left if column < len(_NAMES) else right)
+            left = right + _BETWEEN * character + spare
+
+    def write(
+        self,
+        axes: Axes,
+        column: int,
+        top: float,
+        text: str,
+        *,
+        bold: bool = False,
+        colour: str = INK,
+    ) -> None:
+        """Write one cell: names from the left, numbers to the right."""
+        axes.text(
+            self._edges[column],
+            top,
+            drawable(text, self._widths[column]),
+            va="top",
+            ha="left" if column < len(_NAMES) else "right",
+            color=colour,
+            fontproperties=font(self._size, bold=bold),
+        )
 
 
 def _write(
