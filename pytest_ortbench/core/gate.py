@@ -19,6 +19,9 @@ VERDICTS: dict[str, str] = {
     "unjudged": "the outputs of the two sides could not be compared",
 }
 
+#: Cause of a case whose tests did not reach their end.
+UNREACHED = "unreached"
+
 #: Why there is no verdict on the latency of a case.
 CAUSES: dict[str, str] = {
     "inputs": "the two sides have different inputs",
@@ -29,6 +32,7 @@ CAUSES: dict[str, str] = {
     "shared": "times of two runs can't be compared on a shared machine",
     "yardstick": "the two runs have no yardstick in common, or its turns do not compare",
     "canary": "the machine itself changed, or may have changed",
+    UNREACHED: "no test of the case reached its end",
     "limits": "there is no baseline, so only absolute limits were checked",
     "removed": "the case is no longer planned",
     "time": "the time limit of the case was reached",

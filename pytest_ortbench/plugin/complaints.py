@@ -111,9 +111,16 @@ class Complaints:
             )
         ]
 
-    def of_run(self, problems: Iterable[str]) -> None:
-        """Note what fails the run though no test does."""
-        self._of_run += [Complaint(kind=RUN, text=text) for text in problems]
+    def of_run(self, problems: Iterable[str], *, are_unreached: bool = False) -> None:
+        """Note what fails the run though no test does.
+
+        Args:
+            problems: A text each.
+            are_unreached: Whether they say only that no test of a case reached its end.
+        """
+        self._of_run += [
+            Complaint(kind=RUN, text=text, is_unreached=are_unreached) for text in problems
+        ]
 
     def told(self, failed: Collection[str]) -> list[Complaint]:
         """Return everything that is wrong beside the verdicts of a gate.

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.core.gate import GateFinding, GateResult
+from pytest_ortbench.core.gate import UNREACHED, GateFinding, GateResult
 from pytest_ortbench.core.judgement import unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.resolution import check_margins
@@ -333,6 +333,11 @@ class Gating:
         judged = GateResult.undecided(case, baseline=baseline)
         return replace(judged, reason=reason, failures=failures)
 
+    def _unreached(self, case: Case, text: str, baseline: str) -> GateResult:
+        """The verdict on a case that no test carried."""
+        judged = self._without_verdict(case, text, baseline, (text,))
+        return replace(judged, cause=UNREACHED)
+
     def _with_acceptances(self, result: GateResult) -> GateResult:
         """The verdict with what the project accepts of it."""
         return self._acceptances.applied(
@@ -382,7 +387,7 @@ class Gating:
         text = f"not judged: {why}"
         against = self._against is not None and self._against.has(key)
         if against:
-            self._note(key, self._without_verdict(case, text, self._options.against, (text,)))
+            self._note(key, self._unreached(case, text, self._options.against))
         known = self._bench.known(planned)
         if known is not None and known.failure is None:
             results = self._judge_by(planned, [self._stored] if self._stored else [])
@@ -390,7 +395,7 @@ class Gating:
                 self._note(key, result)
             return None if against else self._verdict(results)
         if self._stored is not None and self._stored.result(key) is not None:
-            self._note(key, self._without_verdict(case, text, self._options.baseline, (text,)))
+            self._note(key, self._unreached(case, text, self._options.baseline))
         return None
 
     def problems(self) -> list[str]:

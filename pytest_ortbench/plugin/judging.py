@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
 
+#: Kind of what was not judged since no test carried it.
+_UNREACHED = "unreached"
+
 #: The test that carries what its case is held to while it is still to come; else any.
 _PREFERRED = "test_latency"
 
@@ -224,8 +227,12 @@ class Judging:
         return [*found[:_LISTED], f"{rest} more"] if rest > 0 else found
 
     def problems_beside_gate(self) -> list[str]:
-        """Those that no verdict of the gate tells."""
-        return [text for kind, text in self._unreported() if kind != GATE]
+        """Those that no verdict of the gate tells, of cases that a test carried."""
+        return [text for kind, text in self._unreported() if kind not in (GATE, _UNREACHED)]
+
+    def unreached(self) -> list[str]:
+        """What cases are held to that no test carried."""
+        return [text for kind, text in self._unreported() if kind == _UNREACHED]
 
     def _unreported(self) -> Iterator[tuple[str, str]]:
         """Yield the kind and text of what fails the run though no test of it failed."""
@@ -240,7 +247,7 @@ class Judging:
             for judge, settled in self._settled.get(key, ()):
                 if settled is None:
                     owed = ", ".join(judge.owes(case.planned))
-                    yield "", f"not judged: {owed} of {name}: {self._why(case)}"
+                    yield _UNREACHED, f"not judged: {owed} of {name}: {self._why(case)}"
                 elif settled.problems:
                     yield settled.kind, f"{name}: {settled.text}"
 

@@ -310,6 +310,7 @@ def settle(bench: Bench, judges: Judges) -> bool:
     if bench.collection.left_out and not (judges.gating and judges.gating.items):
         problems.append(f"no case was measured: {bench.why_no_case}")
     bench.complaints.of_run([*judges.judging.problems_beside_gate(), *problems])
+    bench.complaints.of_run(judges.judging.unreached(), are_unreached=True)
     problems = [*judges.judging.problems(), *problems]
     bench.errors += problems
     bench.remarks += [*judges.judging.remarks(), *judges.asked_limits.remarks()]

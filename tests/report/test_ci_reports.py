@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from pytest_ortbench.analysis.answers import ALL_PROVIDERS
 from pytest_ortbench.core.complaint import GATE, LIMIT, OUTPUTS, RUN, TEST, Complaint
-from pytest_ortbench.core.gate import Acceptance, GateFinding, GateResult
+from pytest_ortbench.core.gate import UNREACHED, Acceptance, GateFinding, GateResult
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.ci.annotations import MOST, annotation_lines
@@ -67,6 +67,7 @@ def run_of(*gate: GateResult, **facts: object) -> Run:
 
 
 CRASHED = make_result(status="crash")
+NOT_RUN = gated("incomparable", cause=UNREACHED, failures=("no test of it came to its end",))
 LIMITED = Complaint(kind=LIMIT, case=CASE, about="latency_p50", text="3 ms, the limit is 1 ms")
 
 
@@ -85,6 +86,9 @@ LIMITED = Complaint(kind=LIMIT, case=CASE, about="latency_p50", text="3 ms, the 
         (run_of(), [replace(LIMITED, fails=False)], "measured"),
         (run_of(finished_at=None), [], "interrupted"),
         (run_of(finished_at=None), [LIMITED], "failed"),
+        (run_of(NOT_RUN, finished_at=None), None, "interrupted"),
+        (run_of(NOT_RUN), None, "failed"),
+        (run_of(NOT_RUN, SLOWER, finished_at=None), None, "failed"),
         (run_of(cases=(make_result(), CRASHED)), [], "partly"),
         (run_of(cases=(CRASHED,)), [], "nothing"),
     ],
@@ -110,6 +114,13 @@ def test_what_fails_is_counted_by_kind_and_case() -> None:
         "ONNX models failed: 1 case at the gate, 1 case beyond a limit, 1 case with other outputs "
         "than expected, tests of 1 case, 1 other reason"
     )
+
+
+def test_what_was_not_judged_can_not_be_accepted() -> None:
+    run = run_of(NOT_RUN, finished_at=None)
+    assert "accept" not in run_summary(shown_run(run), gate_complaints(run))
+    run = run_of(SLOWER)
+    assert "accept" in run_summary(shown_run(run), gate_complaints(run))
 
 
 def test_an_interrupted_run_says_how_far_it_came() -> None:

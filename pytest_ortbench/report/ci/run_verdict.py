@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_ortbench.core.complaint import GATE, LIMIT, OUTPUTS, PLACEMENT, RUN, TEST, Complaint
-from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.gate import UNREACHED, GateResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.undecided import undecided
@@ -43,10 +43,15 @@ def verdict_of(run: Run, complaints: Sequence[Complaint]) -> RunVerdict:
         run: A run that is over; one that was interrupted has no end.
         complaints: What is wrong with it.
     """
-    failing = [complaint for complaint in complaints if complaint.fails]
     measured = sum(result.status == "measured" for result in run.cases)
     planned = max(run.expected, len(run.cases))
     interrupted = run.finished_at is None
+    # What an interruption left without a verdict is no finding.
+    failing = [
+        complaint
+        for complaint in complaints
+        if complaint.fails and not (interrupted and complaint.is_unreached)
+    ]
     after = f"interrupted after {len(run.cases)} of {counted(planned, 'case')}"
     if failing:
         end = f", {after}" if interrupted else ""
@@ -100,6 +105,7 @@ def gate_complaints(
             case=name(result),
             path=path_of((result.case_id, result.runtime)),
             fails=fails,
+            is_unreached=result.cause == UNREACHED,
         )
         for result in run.gate
         for texts, fails in ((result.failures, True), (result.warnings, strict))

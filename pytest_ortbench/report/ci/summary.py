@@ -171,7 +171,10 @@ def _complaint_lines(complaints: Sequence[Complaint]) -> tuple[str, ...]:
             lines.append(f"{start} {told[0]}")
         else:
             lines += [start, *(f"  - {text}" for text in told)]
-    if any(complaint.kind == GATE and complaint.fails for complaint in complaints):
+    if any(
+        complaint.kind == GATE and complaint.fails and not complaint.is_unreached
+        for complaint in complaints
+    ):
         lines += ["", "If it is meant: `ortbench accept CASE --reason=TEXT`, and commit the file."]
     return tuple(lines)
 
