@@ -85,11 +85,12 @@ def test_what_stored_runs_say_of_the_runs_and_where_a_trend_steps(trials: Module
     runs = [line(trials, seed, slower=1 + 0.2 * (seed % 2)) for seed in range(24)]
     text = trials.verdicts(runs)
     by_nearest = [row.split() for row in text.splitlines() if row.startswith("nearest runs")]
-    # Slower, inconclusive, same, faster, incomparable, for +0, +10 and +20 %.
-    assert [sum(map(int, row[4:9])) for row in by_nearest] == [24] * 3
+    # Slower, inconclusive, same, faster, flagged, incomparable, for +0, +10 and +20 %.
+    assert [sum(map(int, row[4:10])) for row in by_nearest] == [24] * 3
     assert [int(row[4]) for row in by_nearest] == [0, 24, 24]
-    trend = text.splitlines()[-1]
-    assert trend.endswith("24 runs: steps at []; with +10 % from run 16 on at [16]")
+    *_, trend, changed = text.splitlines()
+    assert trend.split()[-1] == "none"
+    assert changed.split()[-4:] == ["+10.0", "%", "at", "15"]
 
 
 def test_runs_beside_a_busy_process_are_judged_by_the_others_and_in_no_table(

@@ -285,7 +285,9 @@ def _fetched(
             "src": f"{{{{ {path} }}}}",
             "dest": f"{destination}/{{{{ inventory_hostname }}}}/{name}",
             "flat": True,
-            "validate_checksum": True,
+            # A journal grows while it is fetched, and is gone once the run has its document.
+            "validate_checksum": required,
+            "fail_on_missing": required,
         },
         "timeout": _ANSWER_S,
         "when": [is_named, *fitting],
