@@ -64,6 +64,7 @@ _CAUSES = {
     "yardstick": "Measure again where the field that the reason names is the same, or compare both "
     "sides in one run (`--ort-against`); see [stored baselines](../guides/stored-baseline.md).",
     "canary": "Compare both sides in one run (`--ort-against`).",
+    "unreached": "Run again, without what ended the run early or deselected the tests of the case.",
     "limits": "Record a run on the main branch first ([how](../guides/stored-baseline.md)).",
     "removed": "[Accept the removal](../guides/accepting.md), or bring the case back.",
     "time": "Raise `--ort-timeout`.",

@@ -29,7 +29,7 @@ class Complaint:
         path: File that it is shown at, relative to the repository, with slashes; empty for none.
         line: Line of that file, from 1; 0 for the file as a whole.
         fails: Whether it fails the run; if not, it is a warning.
-        is_unreached: Whether it says only that no test of a case reached its end: nothing was found.
+        is_unreached: Whether it says only that no test of a case reached its end.
     """
 
     kind: str

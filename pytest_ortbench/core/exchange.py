@@ -67,8 +67,9 @@ class Exchanges:
         came_back: Whether an answer came after the last request that failed.
         round_trip_ns: From sending to the last byte of the answer, by percentile, of requests that
             were answered.
-        send_delay_ns: From the arrival of a request at the client to its sending, by percentile; of
-            those that had to wait for a connection, too.
+        send_delay_ns: From the arrival of a request at the client to when it had written it, by
+            percentile, with what it waited for a connection; of a request that failed to when it
+            had a connection.
         cost: What the client takes by itself.
         compared: Requests whose answer was compared by its values.
         compared_with: What with, a key of :data:`COMPARED_WITH`.

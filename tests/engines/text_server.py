@@ -35,8 +35,8 @@ class Written:
     Attributes:
         came_ns: When the first bytes of the request were there, by the kernel where it tells.
         read_ns: When the service had read them.
-        first_ns: When it began to write the first token.
-        last_ns: When it began to write the last one.
+        first_ns: When it had written the first token.
+        last_ns: When it had written the last one.
     """
 
     came_ns: int
@@ -154,8 +154,8 @@ class TextHandler(BaseHTTPRequestHandler):
             part = _data({"choices": [{"text": text, "index": 0}], "usage": None})
             left_s = due_s - (time.perf_counter_ns() - self.came_ns) * 1e-9
             time.sleep(max(0.0, left_s))
-            times_ns.append(time.perf_counter_ns())
             self._chunk(part)
+            times_ns.append(time.perf_counter_ns())
         service.written_at.append(Written(self.came_ns, self.read_ns, times_ns[0], times_ns[-1]))
         if service.tells_usage and asked["stream_options"]["include_usage"]:
             written = count if service.written is None else service.written

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ class Reply:
         headers: Its headers.
         outputs: What a function of the user's returned; ``None`` where HTTP brought the bytes.
         tokens: Tokens that the answer consists of; 0 where it is none of a language model.
-        first_ns: From sending to the first of them.
+        first_ns: From when the request was written to the first of them.
         later_ns: From the first one to the last.
+        written_ns: When the request was written, by ``time.perf_counter_ns``; 0 if unknown.
     """
 
     body: bytes
@@ -47,6 +49,7 @@ class Reply:
     tokens: int = 0
     first_ns: int = 0
     later_ns: int = 0
+    written_ns: int = 0
 
     @property
     def told(self) -> str:
@@ -93,12 +96,15 @@ class HttpClient:
 
         if self._session is None:
             authorization = os.environ.get(AUTHORIZATION, "")
+            traced = aiohttp.TraceConfig()
+            traced.on_request_chunk_sent.append(_note_written)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=MOST_CONNECTIONS, keepalive_timeout=_KEPT_S),
                 timeout=aiohttp.ClientTimeout(total=self.timeout_s),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
                 trust_env=False,
+                trace_configs=[traced],
                 headers={
                     "Accept-Encoding": "identity",
                     **({"Authorization": authorization} if authorization else {}),
@@ -108,13 +114,17 @@ class HttpClient:
 
     async def post_lines(
         self, url: str, body: bytes, headers: Mapping[str, str], on_line: Callable[[bytes], None]
-    ) -> None:
+    ) -> int:
         """Send a body, and hand over each line of the answer as it comes.
+
+        Returns:
+            When the body was written, by ``time.perf_counter_ns``.
 
         Raises:
             ExchangeError: if no answer came that counts.
         """
-        async with self._answer("POST", url, body, headers) as response:
+        sending = _Sending()
+        async with self._answer("POST", url, body, headers, sending) as response:
             if response.status != 200:
                 raise _refused(response.status, await _read(response, MOST_BYTES))
             _require_plain(response)
@@ -123,6 +133,7 @@ class HttpClient:
                 size += len(line)
                 _require_size(response, size, MOST_BYTES)
                 on_line(line)
+        return sending.written_ns
 
     async def _exchange(
         self,
@@ -132,16 +143,22 @@ class HttpClient:
         headers: Mapping[str, str],
         most_bytes: int,
     ) -> Reply:
-        async with self._answer(method, url, body, headers) as response:
+        sending = _Sending()
+        async with self._answer(method, url, body, headers, sending) as response:
             read = await _read(response, most_bytes)
             if response.status != 200:
                 raise _refused(response.status, read)
             _require_plain(response)
-            return Reply(read, response.headers)
+            return Reply(read, response.headers, written_ns=sending.written_ns)
 
     @asynccontextmanager
     async def _answer(
-        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        sending: _Sending,
     ) -> AsyncIterator[Any]:
         """Send, and give the answer while it is read; what goes wrong with either has its kind."""
         import aiohttp  # as above
@@ -149,7 +166,12 @@ class HttpClient:
         session = self._open()
         try:
             async with session.request(
-                method, url, data=body, headers=headers, allow_redirects=False
+                method,
+                url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                trace_request_ctx=sending,
             ) as response:
                 yield response
         except (TimeoutError, asyncio.TimeoutError):
@@ -170,6 +192,19 @@ class HttpClient:
             ) from None
         except (aiohttp.ClientError, ValueError) as error:
             raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
+
+
+class _Sending:
+    """When the body of a request was written; at first the time at which it was asked for."""
+
+    def __init__(self) -> None:
+        self.written_ns = time.perf_counter_ns()
+
+
+async def _note_written(session: Any, context: Any, sent: Any) -> None:
+    """Note that a part of a body is written, the last of which counts."""
+    del session, sent
+    context.trace_request_ctx.written_ns = time.perf_counter_ns()
 
 
 def _require_plain(response: Any) -> None:

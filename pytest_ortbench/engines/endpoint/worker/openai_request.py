@@ -66,9 +66,8 @@ class TokenRequest:
             ExchangeError: if no answer came that counts, or one of another number of tokens.
         """
         parts = _StreamedParts(at_first)
-        started = time.perf_counter_ns()
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
-        await client.post_lines(self.url, self.body, headers, parts.take)
+        written_ns = await client.post_lines(self.url, self.body, headers, parts.take)
         first_ns, last_ns = parts.first_ns, parts.last_ns
         if not parts.is_whole:
             raise ExchangeError("broken", "the answer broke off before the service marked the end")
@@ -84,8 +83,10 @@ class TokenRequest:
             b"",
             {},
             tokens=parts.tokens,
-            first_ns=first_ns - started,
+            # What the client takes to write a request is not of the service.
+            first_ns=first_ns - written_ns,
             later_ns=last_ns - first_ns,
+            written_ns=written_ns,
         )
 
 

@@ -173,16 +173,16 @@ class EndpointSender(Sender):
     ) -> None:
         self._sent += 1
         kind, message = "invalid", ""
-        started = time.perf_counter_ns()
+        started, sent_ns = time.perf_counter_ns(), 0
         # A request may wait for its connection, and only one that has one has the client's timeout.
         timer = self._timer_of(arrived_ns)
         try:
             async with self._free:
-                started = time.perf_counter_ns()
-                self._send_delay_ns.append(started - arrived_ns)
+                started = sent_ns = time.perf_counter_ns()
                 request = self._ready.popleft() if self._ready else self._next()
                 reply = await request.after(self._first).send(self._client, at_first)
                 ended = time.perf_counter_ns()
+            sent_ns = reply.written_ns or started
             self._look_at(reply)
         except ExchangeError as error:
             kind, message = error.kind, str(error)
@@ -197,6 +197,8 @@ class EndpointSender(Sender):
             return
         finally:
             timer.cancel()
+            if sent_ns:
+                self._send_delay_ns.append(sent_ns - arrived_ns)
         self._away.failed(started)
         self._failed[kind] = self._failed.get(kind, 0) + 1
         self._first_failure = self._first_failure or message
