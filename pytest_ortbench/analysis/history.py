@@ -51,6 +51,9 @@ SMALLEST_STEP = 0.02
 #: another state then, which moves ratios by some percent.
 ACROSS_STATES = 0.05
 
+#: So many runs on either side of a step are held against each other, the nearest ones.
+_MOST_PAIRED = 50
+
 #: Flags that leave one run without a verdict, and say nothing against one among others in a series.
 _OF_ONE_RUN = ("BIMODAL", "MEMORY-BUSY")
 
@@ -254,7 +257,9 @@ def of_the_code(
     bounds = [0, *(step.index for step in steps), len(ratios)]
     kept = []
     for step, first, end in zip(steps, bounds, bounds[2:], strict=False):
-        pairs = list(product(range(first, step.index), range(step.index, end)))
+        before_it = range(max(first, step.index - _MOST_PAIRED), step.index)
+        after_it = range(step.index, min(end, step.index + _MOST_PAIRED))
+        pairs = list(product(before_it, after_it))
         mismatches = [mismatch(scales[before], scales[after]) for before, after in pairs]
         alike = [
             ratios[after] / ratios[before] - 1

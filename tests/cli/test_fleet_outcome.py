@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.cli.fleet_outcome import show_outcomes
+from pytest_ortbench.cli.fleet import show_outcomes
 from pytest_ortbench.cli.terminal import ExitCode
 from pytest_ortbench.fleet.hosts.facts import FleetRun, Host, HostOutcome
 from pytest_ortbench.store.folder import DOCUMENT, write_document
