@@ -117,6 +117,7 @@ def peak_by_hand(
     def keeps_once(rate: float) -> bool:
         with in_turn():
             latency_s = asyncio.run(latency_by_hand(url, request, rate, percent))
+        print(f"  by hand {rate:.1f}/s: p{percent} {1e3 * latency_s:.1f} ms", flush=True)
         tests.append((rate, latency_s <= bound_s))
         return tests[-1][1]
 

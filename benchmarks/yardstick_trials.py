@@ -1,18 +1,19 @@
 """How much two runs of one case differ, by what is made of them, over hours and days.
 
-    python benchmarks/yardstick_trials.py --resume [--runs 40] [--seconds 3] [--file FILE]
+    python benchmarks/yardstick_trials.py --resume [--runs 40] [--seconds 3] [--workers 3]
+        [--file FILE]
     python benchmarks/yardstick_trials.py --resume --busy [--runs 10]
     python benchmarks/yardstick_trials.py --table
     python benchmarks/yardstick_trials.py --verdicts
 
-A run is one case by the standard pass: three fresh processes whose blocks take turns with a
-yardstick. Three models at one thread and at two come in random order, again and again, and each run
-is one more line of the file: raw blocks, flags, load, p50 with its interval. It may be interrupted
-at any time; ``--resume`` goes on, and what is more than half an hour apart counts as another
-occasion. Printed are the differences of all pairs of runs (larger ÷ smaller − 1): their median, and
-what 95 % of them stay below; how many runs carry a flag; how often an interval covers the median of
-all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others. With
-``--busy`` another process computes all the time; such runs are in no table.
+A run is one case by the standard pass: fresh processes, three by itself, whose blocks take turns
+with a yardstick. Three models at one thread and at two come in random order, again and again, and
+each run is one more line of the file: raw blocks, flags, load, p50 with its interval. It may be
+interrupted at any time; ``--resume`` goes on, and what is more than half an hour apart counts as
+another occasion. Printed are the differences of all pairs of runs (larger ÷ smaller − 1): their
+median, and what 95 % of them stay below; how many runs carry a flag; how often an interval covers
+the median of all runs. Only runs without a flag are compared, unless ``--flagged`` adds the others.
+With ``--busy`` another process computes all the time; such runs are in no table.
 
 ``--verdicts`` counts what stored runs say of each run, as ``ortbench gate --self-test --stored``
 does, and what those without a busy process say of those beside one; and what ``ortbench trend``
@@ -112,7 +113,8 @@ def main() -> int:
     parser.add_argument("--busy", action="store_true", help="beside a process that computes")
     parser.add_argument("--minutes", type=float, help="stop after so long")
     parser.add_argument("--runs", type=int, default=40, help="of each case, on this occasion")
-    parser.add_argument("--seconds", type=float, default=3.0, help="timed, over three processes")
+    parser.add_argument("--seconds", type=float, default=3.0, help="timed, over all processes")
+    parser.add_argument("--workers", type=int, default=3, help="processes of a run")
     parser.add_argument("--yardstick", default="auto", choices=YARDSTICK_CHOICES)
     parser.add_argument("--file", type=Path, default=FILE)
     args = parser.parse_args()
@@ -151,7 +153,11 @@ def measure(args: argparse.Namespace) -> None:
     file, until = args.file, time.monotonic() + 60 * (args.minutes or math.inf)
     file.parent.mkdir(parents=True, exist_ok=True)
     drop_torn_line(file)
-    sampled = {"time_s": args.seconds, "yardstick": args.yardstick}
+    sampled = {
+        "time_s": args.seconds,
+        "workers": args.workers,
+        "yardstick": args.yardstick,
+    }
     with bench(MODELS, *THREADS) as ready:
         cases = [replace(case, sampling=replace(case.sampling, **sampled)) for case in ready.cases]
         for index in range(args.runs):

@@ -75,7 +75,7 @@ _MEGABYTE = 2**20
 @click.option(
     "--queue",
     type=click.IntRange(1, 100_000),
-    default=64,
+    default=512,
     show_default=True,
     help="Requests that may wait; one more is answered with 429.",
 )

@@ -42,6 +42,8 @@ class ServiceLimits:
     Attributes:
         waiting: Requests that may wait for an inference; one more is answered with 429.
         body_bytes: Of a request; a larger one is answered with 413.
+        held_bytes: Of the bodies of all requests that are inside; what goes beyond is answered with
+            429. At least ``body_bytes``.
         timeout_s: From the head of a request to its response; then it is answered with 408 where
             its body did not come, else with 504.
         most_rows: Rows of a batch; 1 makes none.
@@ -49,8 +51,9 @@ class ServiceLimits:
         callers: Inferences at a time.
     """
 
-    waiting: int = 64
+    waiting: int = 512
     body_bytes: int = 64 * 2**20
+    held_bytes: int = 2**30
     timeout_s: float = 30.0
     most_rows: int = 1
     wait_s: float = 0.002
@@ -98,6 +101,8 @@ class Service:
         self._runner = Runner(model, self._queue, callers=limits.callers)
         self._inside = 0
         self._most_inside = limits.waiting + limits.callers * joins
+        self._held_bytes = 0
+        self._most_bytes = max(limits.held_bytes, limits.body_bytes)
 
     @property
     def not_ready(self) -> str:
@@ -162,6 +167,7 @@ class Service:
             raise
         finally:
             self._inside -= 1
+            self._held_bytes -= steps.body_bytes
             steps.ended = time.monotonic()
             self._observer.went(steps.status, steps.ended - steps.began)
 
@@ -187,7 +193,7 @@ class Service:
     async def _answer(
         self, steps: Steps, header_length: str | None, body: AsyncIterator[bytes]
     ) -> tuple[WireMessage, dict[str, str]]:
-        content = await self._read(body)
+        content = await self._read(body, steps)
         read = time.monotonic()
         steps.add("read", steps.began, read)
         try:
@@ -213,15 +219,24 @@ class Service:
         steps.add("write", encoding, time.monotonic())
         return message, {**message.headers, "Server-Timing": steps.header}
 
-    async def _read(self, body: AsyncIterator[bytes]) -> bytes:
-        """The whole body, within the bounds of size and time."""
+    async def _read(self, body: AsyncIterator[bytes], steps: Steps) -> bytes:
+        """Return the whole body, within the bounds of size and time."""
 
         async def all_parts() -> bytes:
-            parts, size = [], 0
+            parts = []
             async for part in body:
-                size += len(part)
-                if size > self.limits.body_bytes:
+                steps.body_bytes += len(part)
+                self._held_bytes += len(part)
+                if steps.body_bytes > self.limits.body_bytes:
                     raise too_large(self.limits)
+                if self._held_bytes > self._most_bytes:
+                    raise RequestRefused(
+                        429,
+                        f"the bodies of all requests have more than {self._most_bytes} bytes "
+                        "together, the most allowed",
+                        place="body",
+                        hint="Send the request again later",
+                    )
                 parts.append(part)
             return parts[0] if len(parts) == 1 else b"".join(parts)
 

@@ -20,6 +20,7 @@ class Steps:
         status: Status code of its response.
         made: Name, beginning and end of each step, in their order.
         rows: Rows of the inference that it took part in; 0 where there was none.
+        body_bytes: What has come of its body.
     """
 
     began: float = 0.0
@@ -27,6 +28,7 @@ class Steps:
     status: int = 500
     made: list[tuple[str, float, float]] = field(default_factory=list)
     rows: int = 0
+    body_bytes: int = 0
 
     def add(self, name: str, began: float, ended: float) -> None:
         """Add a step."""

@@ -312,6 +312,38 @@ def test_bodies_that_do_not_come_are_not_taken_without_end(model: ServedModel) -
     assert asyncio.run(all_of_it()) == 429
 
 
+def test_bodies_of_all_requests_together_are_bounded(model: ServedModel) -> None:
+    """Three requests of which two fit; what is held is given back with each answer."""
+    body = lookup([1])
+    service = service_of(model, body_bytes=len(body), held_bytes=2 * len(body))
+
+    async def all_of_it() -> list[object]:
+        waiting = [asyncio.create_task(asked(service, body)) for _ in range(2)]
+        await until(lambda: service.waiting == 2)
+        with pytest.raises(RequestRefused) as refused:
+            await asked(service, body)
+        service.start()
+        answers = await asyncio.gather(*waiting)
+        later = await asyncio.gather(*(asked(service, body) for _ in range(2)))
+        await service.end()
+        return [refused.value.status, refused.value.place, len(answers), len(later)]
+
+    assert asyncio.run(all_of_it()) == [429, "body", 2, 2]
+
+
+def test_one_body_may_be_as_large_as_the_bound_of_a_body(model: ServedModel) -> None:
+    body = lookup([1])
+    service = service_of(model, body_bytes=len(body), held_bytes=1)
+    service.start()
+
+    async def all_of_it() -> int:
+        answer = await asked(service, body)
+        await service.end()
+        return len(answer.outputs)
+
+    assert asyncio.run(all_of_it()) == 2
+
+
 def test_a_request_whose_time_is_over_is_told_so(model: ServedModel) -> None:
     service = service_of(model, timeout_s=0.05)
 
