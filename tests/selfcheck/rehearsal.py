@@ -57,11 +57,13 @@ def check(folder: Path, *arguments: str, **settings: str) -> Checked:
     return Checked(done.returncode, done.stdout, done.stderr, lines, certificates)
 
 
-def check_gpu(folder: Path, libraries: Path, *arguments: str, **settings: str) -> Checked:
+def check_gpu(
+    folder: Path, libraries: Path, *arguments: str, provider: str = "cuda", **settings: str
+) -> Checked:
     """Run it for CUDA on the stand-ins for its driver, its runtime and NVML."""
     return check(
         folder,
-        "--providers=cuda",
+        f"--providers={provider}",
         *arguments,
         PYTHONPATH=os.pathsep.join((str(GPU), str(ROOT))),
         LD_LIBRARY_PATH=str(libraries),

@@ -153,3 +153,45 @@ def test_slices_and_a_driver_that_refuses_prove_nothing(tmp_path: Path, librarie
         ("events", "memory", "device", "energy"), "unchecked"
     )
     assert checked.code == 3
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_a_device_that_is_wrong_in_int8_alone_is_found(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(
+        tmp_path, libraries, "--short", "--only=accuracy,int8", STAND_IN_LOST_SCALE="1"
+    )
+    assert checked.lines == {"accuracy": ("pass", "accurate"), "int8": ("fail", "inaccurate")}
+    assert checked.code == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+@pytest.mark.parametrize(
+    ("provider", "line"),
+    [
+        # The CPU has kernels in int8, and leaves them out: a row in int8 is none.
+        ("cpu", ("fail", "emulated")),
+        # CUDA has none, so that nothing is wrong with it.
+        ("cuda", ("unchecked", "no int8")),
+    ],
+)
+def test_int8_that_runs_in_float_is_found(
+    tmp_path: Path, libraries: Path, provider: str, line: tuple[str, str]
+) -> None:
+    checked = check_gpu(
+        tmp_path,
+        libraries,
+        "--short",
+        "--only=int8",
+        provider=provider,
+        STAND_IN_NO_INT8="1",
+    )
+    assert checked.lines == {"int8": line}
+
+
+@pytest.mark.heavy
+@pytest.mark.needs("cc")
+def test_a_load_that_does_not_reach_the_device_is_found(tmp_path: Path, libraries: Path) -> None:
+    checked = check_gpu(tmp_path, libraries, "--only=load", STAND_IN_DROPS="1")
+    assert (checked.lines, checked.code) == ({"load": ("fail", "too fast")}, 1)

@@ -8,6 +8,10 @@ driver and NVML are the stand-ins of ``tests/worker/stand_in``.
 ``STAND_IN_FALLS_BACK``: the profile of a model file tells that everything ran on the CPU.
 ``STAND_IN_STALE``: a recorded graph answers what it answered when it was recorded.
 ``STAND_IN_COARSE``: answers keep four bits of their mantissa, whatever the options say.
+``STAND_IN_LOST_SCALE``: a quantised model answers twice what it should.
+``STAND_IN_NO_INT8``: every provider, the CPU's as well, computes a quantised model in float32.
+``STAND_IN_DROPS``: an inference takes 10 ms, and what a thread beside the main one asks for is
+answered with the last answer, without the device.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import importlib.machinery
 import os
 import sys
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +32,8 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 _OPTIONS = {"device_id": "0", "use_tf32": "1", "enable_cuda_graph": "0", "user_compute_stream": "0"}
 #: Inferences that the queue of the device holds.
 _QUEUE = 32
+#: What an inference takes where some are dropped: more than to hand one over to a busy thread.
+_SLOW_S = 0.01
 _NO_WAITING = "disable_synchronize_execution_providers"
 
 
@@ -36,23 +43,23 @@ class Device:
     def __init__(self) -> None:
         self._worker = ThreadPoolExecutor(max_workers=1)
         self._driver = ctypes.CDLL("libcuda.so.1")
-        self._pending = ctypes.c_int64.in_dll(self._driver, "stand_in_pending")
-        self._lock = threading.Lock()
         self._last: Future[Any] | None = None
         self._room = threading.Semaphore(_QUEUE)
 
-    def start(self, work: Any) -> Future[Any]:
-        """Start some work behind all other; a full queue takes no more until it has room."""
+    def start(self, work: Any, stream: str) -> Future[Any]:
+        """Start some work behind all other; a full queue takes no more until it has room.
+
+        Events on the stream that the work is put on get the time at which it ends.
+        """
+        on = ctypes.c_void_p(int(stream))
         self._room.acquire()
-        with self._lock:
-            self._pending.value += 1
+        self._driver.stand_in_begin(on)
 
         def done() -> Any:
             try:
                 return work()
             finally:
-                with self._lock:
-                    self._pending.value -= 1
+                self._driver.stand_in_end(on, ctypes.c_int64(time.monotonic_ns()))
                 self._room.release()
 
         self._last = self._worker.submit(done)
@@ -73,6 +80,8 @@ def change(ort: Any) -> None:
     never_waits = "STAND_IN_NEVER_WAITS" in os.environ
     falls_back = "STAND_IN_FALLS_BACK" in os.environ
     stale, coarse = "STAND_IN_STALE" in os.environ, "STAND_IN_COARSE" in os.environ
+    loses_scale, drops = "STAND_IN_LOST_SCALE" in os.environ, "STAND_IN_DROPS" in os.environ
+    without_int8 = "STAND_IN_NO_INT8" in os.environ
     device = Device()
     plain: Any = ort.InferenceSession
 
@@ -87,11 +96,19 @@ def change(ort: Any) -> None:
                 for entry in providers or [CPU]
             }
             self.as_cuda = given.get(CUDA)
+            if without_int8 and sess_options is not None:
+                sess_options.add_session_config_entry("session.disable_quant_qdq", "1")
             super().__init__(model, sess_options, providers=[CPU], **rest)
             # What a provider is tried with is no file, and runs where it was asked to.
             self.falls_back = falls_back and isinstance(model, str)
             self.replays = stale and (self.as_cuda or {}).get("enable_cuda_graph") == "1"
             self.recorded = False
+            self.is_quantised = (
+                loses_scale
+                and isinstance(model, str)
+                and b"QuantizeLinear" in Path(model).read_bytes()
+            )
+            self.answered: Any = None
             if self.as_cuda is not None and isinstance(model, str):
                 device.hold(Path(model).stat().st_size)
 
@@ -105,9 +122,19 @@ def change(ort: Any) -> None:
             )
 
         def run(self, names: Any, feeds: Any, options: Any = None) -> Any:
+            if self.as_cuda is None:
+                return super().run(names, feeds, options)
+            if drops:
+                if threading.current_thread() is not threading.main_thread():
+                    return self.answered
+                time.sleep(_SLOW_S)
             answers = super().run(names, feeds, options)
-            is_coarse = coarse and self.as_cuda is not None
-            return [_coarse(answer) for answer in answers] if is_coarse else answers
+            if coarse:
+                answers = [_coarse(answer) for answer in answers]
+            if loses_scale and self.is_quantised:
+                answers = [2 * answer for answer in answers]
+            self.answered = answers
+            return answers
 
         def run_with_iobinding(self, binding: Any, options: Any = None) -> None:
             if self.as_cuda is None:
@@ -117,7 +144,9 @@ def change(ort: Any) -> None:
                 return
             self.recorded = True
             run = super().run_with_iobinding
-            started = device.start(lambda: run(binding))
+            started = device.start(
+                lambda: run(binding), self.as_cuda.get("user_compute_stream", "0")
+            )
             try:
                 waits = options is None or options.get_run_config_entry(_NO_WAITING) != "1"
             except RuntimeError:

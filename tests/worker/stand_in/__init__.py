@@ -30,7 +30,18 @@ def compiled(source: Path, library: Path) -> Path:
     """Compile a library with the first compiler that is there."""
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), "")
     command = [compiler] if compiler else [sys.executable, "-m", "ziglang", "cc"]
-    built = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", str(library), str(source), "-ldl"]
+    built = [
+        "-shared",
+        "-fPIC",
+        "-pthread",
+        "-O1",
+        "-Wall",
+        "-Werror",
+        "-o",
+        str(library),
+        str(source),
+        "-ldl",
+    ]
     subprocess.run([*command, *built], check=True, capture_output=True, timeout=600)
     return library
 

@@ -3,21 +3,38 @@
  * STAND_IN_SHIFT  a number: CUDA's device 0 is NVML's device of that number
  * STAND_IN_OFF    a name: that call fails with 999
  *
- * What runs on the device is counted in stand_in_pending by whoever computes in its place.
+ * Whoever computes in the place of the device calls stand_in_begin when work is put on a stream, and
+ * stand_in_end when it is done. An event is recorded without waiting, and gets its time when the work
+ * that was put on its stream before it ends, as NVIDIA documents it.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { FINE = 0, REFUSED = 999 };
+enum { FINE = 0, INVALID_HANDLE = 400, NOT_READY = 600, REFUSED = 999 };
 
-volatile int64_t stand_in_pending;
 volatile int64_t stand_in_used;
 
 typedef struct { uint64_t address, size; } Block;
 static Block blocks[64];
+
+/* Pieces of work that were put on a stream, and those of them that are done. */
+typedef struct { int64_t begun, ended; } Stream;
+
+/* at_ns is 0 until the event is there; it is there when so many pieces of work of its stream are done. */
+typedef struct Event {
+    int64_t at_ns, behind;
+    Stream *stream;
+    struct Event *next;
+} Event;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
+static Stream nobodys; /* of sessions that were given no stream */
+static int64_t pending;
+static Event *waiting;
 
 static int off(const char *name) {
     const char *named = getenv("STAND_IN_OFF");
@@ -30,8 +47,37 @@ static int64_t now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void wait_for_all(void) {
-    while (stand_in_pending > 0) usleep(20);
+static void forget(const Event *event) {
+    for (Event **place = &waiting; *place; place = &(*place)->next)
+        if (*place == event) {
+            *place = event->next;
+            return;
+        }
+}
+
+void stand_in_begin(Stream *stream) {
+    pthread_mutex_lock(&lock);
+    (stream ? stream : &nobodys)->begun++;
+    pending++;
+    pthread_mutex_unlock(&lock);
+}
+
+void stand_in_end(Stream *stream, int64_t at_ns) {
+    if (!stream) stream = &nobodys;
+    pthread_mutex_lock(&lock);
+    stream->ended++;
+    pending--;
+    for (Event **place = &waiting; *place;) {
+        Event *event = *place;
+        if (event->stream == stream && event->behind <= stream->ended) {
+            event->at_ns = at_ns;
+            *place = event->next;
+        } else {
+            place = &event->next;
+        }
+    }
+    pthread_cond_broadcast(&progress);
+    pthread_mutex_unlock(&lock);
 }
 
 int cuInit(unsigned flags) { (void)flags; return off("cuInit") ? REFUSED : FINE; }
@@ -54,32 +100,65 @@ int cuDevicePrimaryCtxRetain(void **context, int device) {
 
 int cuCtxSetCurrent(void *context) { return context == blocks ? FINE : REFUSED; }
 
-int cuCtxSynchronize(void) { wait_for_all(); return FINE; }
+int cuCtxSynchronize(void) {
+    pthread_mutex_lock(&lock);
+    while (pending > 0) pthread_cond_wait(&progress, &lock);
+    pthread_mutex_unlock(&lock);
+    return FINE;
+}
 
-int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = malloc(1); return FINE; }
+int cuStreamCreate(Stream **stream, unsigned flags) {
+    (void)flags;
+    *stream = calloc(1, sizeof **stream);
+    return FINE;
+}
 
-int cuEventCreate(int64_t **event, unsigned flags) {
+int cuEventCreate(Event **event, unsigned flags) {
     (void)flags;
     *event = calloc(1, sizeof **event);
     return off("cuEventCreate") ? REFUSED : FINE;
 }
 
-int cuEventRecord(int64_t *event, void *stream) {
+int cuEventRecord(Event *event, Stream *stream) {
     if (!stream) return REFUSED;
-    /* It is there when all that was started before is done. */
-    wait_for_all();
-    *event = now_ns();
+    pthread_mutex_lock(&lock);
+    forget(event);
+    event->stream = stream;
+    event->behind = stream->begun;
+    event->at_ns = stream->ended < stream->begun ? 0 : now_ns();
+    if (!event->at_ns) {
+        event->next = waiting;
+        waiting = event;
+    }
+    pthread_mutex_unlock(&lock);
     return FINE;
 }
 
-int cuEventSynchronize(int64_t *event) { return *event ? FINE : REFUSED; }
-
-int cuEventElapsedTime(float *ms, int64_t *first, int64_t *last) {
-    *ms = (*last - *first) / 1e6f;
+int cuEventSynchronize(Event *event) {
+    pthread_mutex_lock(&lock);
+    /* One that was never recorded is taken for done. */
+    while (event->stream && !event->at_ns) pthread_cond_wait(&progress, &lock);
+    pthread_mutex_unlock(&lock);
     return FINE;
 }
 
-int cuEventDestroy_v2(int64_t *event) { free(event); return FINE; }
+int cuEventElapsedTime(float *ms, Event *first, Event *last) {
+    pthread_mutex_lock(&lock);
+    int status = !first->stream || !last->stream ? INVALID_HANDLE
+               : !first->at_ns || !last->at_ns   ? NOT_READY
+                                                 : FINE;
+    if (status == FINE) *ms = (last->at_ns - first->at_ns) / 1e6f;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+int cuEventDestroy_v2(Event *event) {
+    pthread_mutex_lock(&lock);
+    forget(event);
+    pthread_mutex_unlock(&lock);
+    free(event);
+    return FINE;
+}
 
 int cuMemAlloc_v2(uint64_t *address, size_t size) {
     for (int i = 0; i < 64; i++)
