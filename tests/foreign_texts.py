@@ -236,9 +236,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names of fixtures",
         frozenset(
             {
-                "_StandIn.benchmark",
                 "_join",
-                "_offers_fixture",
                 "_replay_case",
                 "_takes_theirs",
                 "pytest_benchmark_compare_machine_info",
@@ -259,6 +257,11 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "plugin/option_readers.py": ("what users write", frozenset({"_rebase", "read_baseline"})),
     "plugin/option_sources.py": ("what users write", frozenset({"_text_of", "refuse_misspelt"})),
+    "plugin/own_tests.py": ("names of fixtures", frozenset({"is_ours"})),
+    "plugin/taken.py": (
+        "names of fixtures",
+        frozenset({"_StandIn.benchmark", "_offers_benchmark"}),
+    ),
     "report/escape.py": ("what a spreadsheet would compute", frozenset({"csv_text"})),
     "report/figures/shortening.py": (
         "names that the product declares for identification: ids, metrics, fields",

@@ -56,8 +56,6 @@ FOR_EVERY_PROJECT = (
     "core.dotted_name",
     "core.model_spec",
     "core.option",
-    "core.stop_signals",
-    "core.complaint",
     "core.placing",
     "core.version",
     "passes",
@@ -65,18 +63,13 @@ FOR_EVERY_PROJECT = (
     "plugin.option_sources",
     "plugin.options",
     "plugin",
-    "plugin.bench",
     "plugin.named_functions",
-    "plugin.complaints",
-    "plugin.benchmark_bridge",  # where pytest-benchmark is absent, as there
-    "plugin.fixture",
     "plugin.controllers_turn",
     "plugin.foreign_logs",
-    "plugin.measured",
     "plugin.hookspec",
-    "plugin.interrupts",
     "plugin.model_files",
-    "plugin.progress",
+    "plugin.own_tests",
+    "plugin.taken",
 )
 
 

@@ -8,8 +8,8 @@ imported here that pytest itself has not imported: every start of pytest pays fo
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import Field, dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import Field, field
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pytest_ortbench.core.placing import Place
 
@@ -32,8 +32,7 @@ _ROW = "option"
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keyword:
+class Keyword(NamedTuple):
     """A keyword of the ``ortbench`` marker.
 
     Attributes:
@@ -55,8 +54,7 @@ class Keyword:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionRow:
+class OptionRow(NamedTuple):
     """One option.
 
     Attributes:
@@ -172,7 +170,7 @@ def switch(
 def option_rows(kind: type) -> tuple[OptionRow, ...]:
     """Return the rows of a class that is a dataclass or will be one, those of its bases first."""
     rows = {
-        name: replace(entry.metadata[_ROW], field=name)
+        name: entry.metadata[_ROW]._replace(field=name)
         for base in reversed(kind.__mro__)
         for name, entry in vars(base).get("__dataclass_fields__", vars(base)).items()
         if isinstance(entry, Field) and _ROW in entry.metadata

@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from pytest_ortbench.core.model_spec import is_model_file
-from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.controllers_turn import (
     follows_workers,
-    is_ours,
     is_worker,
     keep_ours,
     leave_out,
     note_files,
     run_left_out,
 )
-from pytest_ortbench.plugin.fixture import ortbench, taken_by
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
-from pytest_ortbench.plugin.measured import fail
 from pytest_ortbench.plugin.model_files import (
     ModelPackage,
     OnnxFile,
@@ -57,9 +53,18 @@ from pytest_ortbench.plugin.named_functions import (
 )
 from pytest_ortbench.plugin.option_sources import add_options, is_asked_for, refuse_misspelt
 from pytest_ortbench.plugin.options import MARKER_KEYWORDS
+from pytest_ortbench.plugin.own_tests import is_ours, planned_of
+from pytest_ortbench.plugin.taken import (
+    bench_of,
+    existing_bench,
+    offer_stand_in,
+    ortbench,
+    taken_by,
+)
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.judges import Judges
 
 __all__ = ["ortbench"]
@@ -81,7 +86,7 @@ def _judges_of(bench: Bench) -> Judges:
 def _at_end(item: pytest.Item, planned: Planned) -> list[str]:
     """Judge the case of a test that is at its end; return what fails the test."""
     with without_foreign_logs():
-        return _judges_of(Bench.of(item.config)).judging.at_end(item, planned)
+        return _judges_of(bench_of(item.config)).judging.at_end(item, planned)
 
 
 def _are_left_out(config: pytest.Config) -> bool:
@@ -102,7 +107,7 @@ def _shipped(kind: type[_Suite], parent: pytest.Collector, path: Path) -> _Suite
 def _prepared(suite: _Suite) -> _Suite:
     """Have a collector of shipped tests leave out what nothing asks for."""
     if not _are_left_out(suite.config):
-        collection = Bench.of(suite.config).collection
+        collection = bench_of(suite.config).collection
         suite.unasked, suite.is_idle = collection.unasked_tests(), collection.is_idle
     return suite
 
@@ -162,11 +167,9 @@ def pytest_configure(config: pytest.Config) -> None:
         f"ortbench({keywords}): axes and limits of a test that takes the ortbench fixture",
     )
     if is_asked_for(config) and not _are_left_out(config):
-        Bench.of(config)
+        bench_of(config)
     if not hasattr(config.hook, "pytest_benchmark_update_json"):
-        from pytest_ortbench.plugin import benchmark_bridge
-
-        benchmark_bridge.register_stand_in(config)
+        offer_stand_in(config)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -232,12 +235,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if item.config.getoption("benchmark_skip", False):
         item.add_marker(pytest.mark.skip(reason="benchmarks are skipped (--benchmark-skip)"))
     elif not is_worker(item.config):
-        Bench.of(item.config).misplaced.note(item)
+        bench_of(item.config).misplaced.note(item)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Fail a test whose marker would do nothing; have packages imported for tests of Python."""
-    bench = Bench.existing(item.config)
+    bench = existing_bench(item.config)
     if bench is not None and item.nodeid in bench.misplaced.messages:
         pytest.fail(bench.misplaced.messages[item.nodeid], pytrace=False)
     if bench is not None:
@@ -262,7 +265,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append("ortbench")
 
     benchmark_bridge.register(metafunc.config)
-    bench = Bench.of(metafunc.config)
+    bench = bench_of(metafunc.config)
     if measures_itself(metafunc) and bench.collection.note_making(metafunc.definition):
         return
     with without_foreign_logs():
@@ -288,7 +291,7 @@ def pytest_collection_modifyitems(
         leave_out(config, items)
     keep_ours(config, items)
     config.stash[_ALONE] = folders_of_models_alone(config, items)
-    bench = Bench.existing(config)
+    bench = existing_bench(config)
     if bench is None:
         return (yield)
     bench.misplaced.settle()
@@ -313,7 +316,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
     Now, when every plugin has taken out what it takes out.
     """
-    bench = Bench.existing(session.config)
+    bench = existing_bench(session.config)
     if bench is None or not bench.collection.complete:
         return
     from pytest_ortbench.core.errors import OrtbenchError
@@ -358,7 +361,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 
     Under pytest-xdist ours are run when all others have.
     """
-    bench = Bench.existing(session.config)
+    bench = existing_bench(session.config)
     broken = session.testsfailed and not session.config.option.continue_on_collection_errors
     if bench is not None and not broken and not session.config.option.collectonly:
         bench.ran = True
@@ -375,7 +378,7 @@ def pytest_report_collectionfinish(
     advice = [how_to_measure(folder, models, config) for folder, models in alone.items()]
     advice += [how_to_export(folder) for folder in folders_to_export(config, items, alone)]
     lines = [f"ortbench: {text}" for text in advice]
-    bench = Bench.existing(config)
+    bench = existing_bench(config)
     if bench is None or bench.collection.usage_errors:
         return lines
     from pytest_ortbench.plugin.terminal import collection_lines
@@ -409,10 +412,12 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Check what holds for the case of a test that is over, if no test that is left can."""
-    bench = Bench.existing(item.config)
+    bench = existing_bench(item.config)
     cases = () if bench is None else _cases_of(item)
     if bench is None or not cases:
         return (yield)
+    from pytest_ortbench.plugin.measured import fail
+
     judging = _judges_of(bench).judging
     try:
         yield
@@ -430,7 +435,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the metrics of the case and the verdicts on it into the test's JUnit properties."""
-    bench = Bench.existing(item.config)
+    bench = existing_bench(item.config)
     if bench is not None and call.when != "setup":
         for planned in _cases_of(item):
             known = set(item.user_properties)
@@ -448,7 +453,7 @@ def pytest_runtest_makereport(
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the documents; fail a run that measured nothing at all, or could not write them."""
-    bench = Bench.existing(session.config)
+    bench = existing_bench(session.config)
     if bench is None or is_worker(session.config):
         return
     from pytest_ortbench.plugin.outputs import finish
@@ -462,7 +467,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table, the lines that answer the question, and where the files are."""
-    bench = Bench.existing(terminalreporter.config)
+    bench = existing_bench(terminalreporter.config)
     if bench is not None:
         from pytest_ortbench.plugin.terminal import write_summary
 
@@ -471,6 +476,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End whatever may still run."""
-    bench = Bench.existing(config)
+    bench = existing_bench(config)
     if bench is not None:
         bench.close()

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
-_KEY = pytest.StashKey["Bench"]()
-
 #: What shipped tests are about that are collected for every model.
 _METRICS_OF_TESTS: dict[str, tuple[str, ...]] = {
     "test_accuracy": ("accuracy_sqnr",),
@@ -53,7 +51,7 @@ _METRICS_OF_TESTS: dict[str, tuple[str, ...]] = {
 
 
 class Bench:
-    """State of one pytest run; :meth:`of` makes it at the first call."""
+    """State of one pytest run."""
 
     def __init__(self, config: pytest.Config) -> None:
         from pytest_ortbench.plugin.marked_tests import (
@@ -94,20 +92,6 @@ class Bench:
         self._made: set[tuple[str, str]] = set()
         self._numbers = count()
         self._tests: set[str] = set()
-
-    @classmethod
-    def of(cls, config: pytest.Config) -> Bench:
-        """Return the run's state."""
-        if _KEY not in config.stash:
-            config.stash[_KEY] = made = cls(config)
-            config.pluginmanager.register(made.shield, "ortbench-interrupts")
-            config.pluginmanager.register(made.outcomes, "ortbench-outcomes")
-        return config.stash[_KEY]
-
-    @classmethod
-    def existing(cls, config: pytest.Config) -> Bench | None:
-        """Return the run's state if a test of ours was collected, else ``None``."""
-        return config.stash.get(_KEY, None)
 
     @cached_property
     def progress(self) -> Progress:
@@ -423,15 +407,3 @@ class Bench:
         """Something went wrong that does not stop the run; it is said at the end."""
         if text not in self.errors:
             self.errors.append(text)
-
-
-def planned_of(item: pytest.Item) -> Planned | None:
-    """The case that a test is parametrised with, ``None`` for a test that has none."""
-    callspec = getattr(item, "callspec", None)
-    parameter: object = callspec.params.get("ortbench") if callspec is not None else None
-    if parameter is None:
-        return None
-    from pytest_ortbench.planning.matrix import Planned
-
-    # A wrong marker has another one; so has a plan without a case, if pytest is to make its test.
-    return parameter if isinstance(parameter, Planned) else None

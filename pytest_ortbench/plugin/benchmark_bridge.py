@@ -13,9 +13,12 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import pytest
+
+from pytest_ortbench.plugin.own_tests import planned_of
+from pytest_ortbench.plugin.taken import existing_bench
 
 if TYPE_CHECKING:
     from pytest_ortbench.analysis.summary import Summary
@@ -309,9 +312,7 @@ def _replay_case(item: pytest.Item) -> None:
 
 def known_numbers(item: pytest.Item) -> tuple[CaseResult, Summary] | None:
     """Return the result of a test's case and its numbers if it was measured; never measures it."""
-    from pytest_ortbench.plugin.bench import Bench, planned_of
-
-    bench, planned = Bench.existing(item.config), planned_of(item)
+    bench, planned = existing_bench(item.config), planned_of(item)
     if bench is None or planned is None or not bench.started:
         return None
     result = bench.execution.known(planned)
@@ -345,9 +346,7 @@ def pytest_benchmark_compare_machine_info(
 
 
 def _has_cases(config: pytest.Config) -> bool:
-    from pytest_ortbench.plugin.bench import Bench
-
-    bench = Bench.existing(config)
+    bench = existing_bench(config)
     return bench is not None and bench.started
 
 
@@ -355,56 +354,3 @@ def _machine_facts() -> dict[str, str]:
     from pytest_ortbench.launch.machine import fingerprint
 
     return fingerprint().stable
-
-
-_Result = TypeVar("_Result")
-_Params = ParamSpec("_Params")
-
-
-def register_stand_in(config: pytest.Config) -> None:
-    """Offer the fixture where nobody else does: the shipped latency suite takes it statically."""
-    plugins = config.pluginmanager
-    if not any(map(_offers_fixture, plugins.get_plugins())):
-        plugins.register(_StandIn(), "ortbench-benchmark-stand-in")
-
-
-def _offers_fixture(plugin: object) -> bool:
-    """Whether a plugin has the fixture, under the name of its function or another one."""
-    kind = type(_StandIn.benchmark)
-    held = vars(plugin).values() if hasattr(plugin, "__dict__") else ()
-    named = (value.name for value in held if isinstance(value, kind))
-    return hasattr(plugin, "benchmark") or "benchmark" in named
-
-
-class _StandIn:
-    """Holds the fixture."""
-
-    @pytest.fixture
-    def benchmark(self, request: pytest.FixtureRequest) -> AbsentBenchmark:
-        """Stand in for pytest-benchmark's fixture in tests that take ``ortbench`` too."""
-        if "ortbench" not in request.fixturenames:
-            pytest.fail(
-                "fixture 'benchmark' comes with pytest-benchmark, which is not installed or is "
-                "switched off (-p no:benchmark). Install it: pip install pytest-benchmark",
-                pytrace=False,
-            )
-        return AbsentBenchmark()
-
-
-class AbsentBenchmark:
-    """Behaves as pytest-benchmark's fixture with ``--benchmark-disable``: it times nothing."""
-
-    enabled = False
-    stats = None
-
-    def __init__(self) -> None:
-        self.extra_info: dict[str, object] = {}
-        self.group: str | None = None
-
-    def __call__(
-        self,
-        function: Callable[_Params, _Result],
-        *args: _Params.args,
-        **kwargs: _Params.kwargs,
-    ) -> _Result:
-        return function(*args, **kwargs)

@@ -22,13 +22,13 @@ from pytest_ortbench.execution.budget import (
     BudgetPart,
 )
 from pytest_ortbench.gate.measuring.until import Until
-from pytest_ortbench.plugin.bench import planned_of
 from pytest_ortbench.plugin.expected_time import (
     costs_of,
     end_takes_s,
     launches_take_s,
     to_measure,
 )
+from pytest_ortbench.plugin.own_tests import planned_of
 
 if TYPE_CHECKING:
     import pytest

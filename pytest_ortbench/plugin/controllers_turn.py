@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_ortbench.plugin.own_tests import is_ours
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,12 +23,6 @@ _LEFT = pytest.StashKey[dict[str, None]]()
 def is_worker(config: pytest.Config) -> bool:
     """Whether this process is one of several that run tests."""
     return hasattr(config, "workerinput")
-
-
-def is_ours(item: pytest.Item) -> bool:
-    """Whether a test takes the fixture or carries the marker."""
-    takes = _KEY in getattr(item, "fixturenames", ())
-    return takes or item.get_closest_marker(_KEY) is not None
 
 
 def leave_out(config: Any, items: list[pytest.Item]) -> None:

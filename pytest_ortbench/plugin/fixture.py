@@ -1,4 +1,4 @@
-"""The ``ortbench`` fixture: a case of the matrix, or the models that a test makes."""
+"""What the ``ortbench`` fixture gives: a case of the matrix, or the models that a test makes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Planned
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.made_models import MadeModels, Serialised
-
-_TAKEN = pytest.StashKey["OrtBench"]()
 
 
 class OrtBench(Measured):
@@ -97,30 +95,3 @@ class OrtBench(Measured):
         told_in = self._bench.told_failures.told_in(self._planned, failure, self._item.nodeid)
         self._is_told = bool(told_in)
         return told_in
-
-
-@pytest.fixture
-def ortbench(request: pytest.FixtureRequest) -> OrtBench:
-    """One case of the matrix of models × providers × precisions × shapes."""
-    from pytest_ortbench.plugin.bench import Bench
-    from pytest_ortbench.plugin.marker import Rejected
-
-    planned: Planned | Rejected | None = getattr(request, "param", None)
-    if isinstance(planned, Rejected):
-        pytest.fail(planned.message, pytrace=False)
-    bench = Bench.of(request.config)
-    if planned is None and not bench.collection.makes_models(request.node):
-        raise pytest.UsageError(
-            f"{request.node.nodeid}: another fixture or request.getfixturevalue asks for the "
-            "fixture 'ortbench', but only the test function itself gets a case to measure. Add "
-            "'ortbench' to the arguments of the test function"
-        )
-    entries = () if planned is None else (planned,)
-    taken = OrtBench(bench, entries, bench.collection.limits_of(request.node), request.node)
-    request.node.stash[_TAKEN] = taken
-    return taken
-
-
-def taken_by(item: pytest.Item) -> OrtBench | None:
-    """Return the case that a running test has taken, by whatever name its fixture goes."""
-    return item.stash.get(_TAKEN, None)

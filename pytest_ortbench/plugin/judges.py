@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.budgeting import admit, budget_of, in_order
 from pytest_ortbench.plugin.expected_time import countdown_of, refuse_endless
 from pytest_ortbench.plugin.judging import AskedLimits, ExpectedOutputs, Judging
+from pytest_ortbench.plugin.own_tests import planned_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Key
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.gating import Gating
     from pytest_ortbench.plugin.marker import MarkerValues
 
-_KEY = pytest.StashKey["Judges"]()
+_JUDGES = pytest.StashKey["Judges"]()
 
 
 class Judges:
@@ -53,9 +54,9 @@ class Judges:
     def of(cls, bench: Bench) -> Judges:
         """Return the judges of a run."""
         stash = bench.config.stash
-        if _KEY not in stash:
-            stash[_KEY] = cls(bench)
-        return stash[_KEY]
+        if _JUDGES not in stash:
+            stash[_JUDGES] = cls(bench)
+        return stash[_JUDGES]
 
     def select(self, items: Sequence[pytest.Item]) -> None:
         """Note the cases of the tests that will run, and what those tests need of them.

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_ortbench.core.errors import DocumentError, NoModelError, OrtbenchError, UsageError
-from pytest_ortbench.plugin.bench import Bench, planned_of
 from pytest_ortbench.plugin.judges import Judges
 from pytest_ortbench.plugin.marked_paths import folders_of, placed_specs, with_folders
 from pytest_ortbench.plugin.marker import (
@@ -23,10 +22,12 @@ from pytest_ortbench.plugin.marker import (
     read_marker,
 )
 from pytest_ortbench.plugin.measured import Measured
+from pytest_ortbench.plugin.own_tests import planned_of
 from pytest_ortbench.worker.array_archive import write_arrays
 
 if TYPE_CHECKING:
     from pytest_ortbench.planning.matrix import Plan, Planned
+    from pytest_ortbench.plugin.bench import Bench
 
 #: A message of protobuf is not larger.
 _MOST_BYTES = 2**31 - 1

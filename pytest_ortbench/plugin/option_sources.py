@@ -48,13 +48,16 @@ def add_options(parser: pytest.Parser) -> None:
         if not row.flag:
             continue
         # Texts and no types here: argparse would answer a wrong value with the usage of pytest
-        # instead of the rule. read_options says what is wrong and where.
+        # instead of the rule. read_options says what is wrong and where. Without its place pytest
+        # would compare each option with all others.
         text = row.help.replace("%", "%%")
         if row.kind == "flag":
-            group.addoption(row.flag, action="store_true", default=None, help=text)
+            group.addoption(row.flag, dest=row.ini, action="store_true", default=None, help=text)
         else:
             action = "append" if row.kind in ("list", "lines") else "store"
-            group.addoption(row.flag, action=action, default=None, metavar=row.metavar, help=text)
+            group.addoption(
+                row.flag, dest=row.ini, action=action, default=None, metavar=row.metavar, help=text
+            )
 
 
 def is_asked_for(config: pytest.Config) -> bool:

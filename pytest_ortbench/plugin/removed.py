@@ -13,10 +13,12 @@ import pytest
 
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.planning.matrix import Plan
-from pytest_ortbench.plugin.bench import Bench, planned_of
+from pytest_ortbench.plugin.own_tests import planned_of
+from pytest_ortbench.plugin.taken import bench_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.gate.numbers.removals import Removal
+    from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.gating import Gating
 
 #: What the node ids of the items begin with.
@@ -52,7 +54,7 @@ class RemovedItem(pytest.Item):
         self.user_properties += gate_properties(judged[0])
         if any(result.failures for result in judged):
             keys = [(result.case_id, result.runtime) for result in judged]
-            Bench.of(self.config).complaints.carries_gate(self, keys)
+            bench_of(self.config).complaints.carries_gate(self, keys)
             told = [
                 f"  {result.case_id}{result.role_note}: {why_not(finding)}"
                 for result in judged

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.plugin.bench import planned_of
-from pytest_ortbench.plugin.controllers_turn import is_ours
+from pytest_ortbench.plugin.own_tests import is_ours, planned_of
 
 #: The variable that names the file.
 PLACE = "ORTBENCH_SHARD"

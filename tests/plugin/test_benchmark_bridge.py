@@ -37,12 +37,12 @@ KNOWN = {name: (result, summarise(result)) for name, result in RESULTS.items()}
 #: Stands in for the plugin: a fixture, and the two things that the bridge asks it for.
 CONFTEST = """
     import pytest
-    from pytest_ortbench.plugin import benchmark_bridge
+    from pytest_ortbench.plugin import benchmark_bridge, taken
 
     def pytest_configure(config):
         benchmark_bridge.register(config)
         if not hasattr(config.hook, "pytest_benchmark_update_json"):
-            benchmark_bridge.register_stand_in(config)
+            taken.offer_stand_in(config)
 
     def pytest_generate_tests(metafunc):
         if "ortbench" in metafunc.fixturenames:

@@ -184,11 +184,11 @@ def test_what_takes_long_is_said_at_once_though_output_is_captured(
     """Making an environment happens while tests are collected."""
     pytester.makeconftest(
         """
-        from pytest_ortbench.plugin.bench import Bench
+        from pytest_ortbench.plugin.taken import bench_of
 
         def pytest_generate_tests(metafunc):
             print("captured")
-            Bench.of(metafunc.config).progress.say("making the runtime x")
+            bench_of(metafunc.config).progress.say("making the runtime x")
         """
     )
     pytester.makepyfile("def test_nothing(): pass")
