@@ -345,7 +345,7 @@ def change_points(ratios: Sequence[float]) -> tuple[Step, ...]:
         import ruptures  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise UsageError(
-            "the search for change points needs the package ruptures, which is not installed",
+            "the package ruptures, which finds changes in a series of runs, is not installed",
             hint="Run: pip install 'pytest-ortbench[history]'",
         ) from error
     import numpy as np

@@ -198,11 +198,7 @@ def _not_yet(withheld: Withheld, *, alone: bool) -> Told:
         faster = f", {times} faster than {factor.reference}"
     near = "" if error is None else f", output error {significant(100 * error, 2)} %"
     basis = lack_words(withheld.needs, on_calibration=withheld.on_calibration)
-    return Told(
-        "not recommended yet: ",
-        withheld.variant,
-        f"{faster}{near}, {basis}",
-    )
+    return Told("not recommended yet: ", withheld.variant, f"{faster}{near}, {basis}")
 
 
 def _drawn(advice: Advice) -> str:

@@ -92,7 +92,7 @@ def _asked(
     """
     if case is None or not case.strip():
         raise UsageError(
-            "no case was given" if case is None else f"{case!r} does not name a case",
+            "no case is named" if case is None else f"{case!r} does not name a case",
             place="accept",
             hint="Write 'ortbench accept CASE --reason=TEXT'. 'ortbench show' lists the cases",
         )
@@ -154,11 +154,11 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     if not failing:
         if not asked.metric:
             raise UsageError(
-                f"nothing got worse for {asked.case!r} in the run {run.run_id}, so there is "
-                "nothing to accept",
+                f"the gate of the run {run.run_id} found nothing worse for {asked.case!r}, so "
+                "there is nothing to accept",
                 place="accept",
-                hint="Name the run that failed with --run=RUN. To accept a change that no run "
-                "found yet, add --metric=NAME",
+                hint="If another run failed, name it with --run=RUN. To accept a change that no "
+                "run found yet, name its metric, e.g. --metric=latency",
             )
         return [asked]
     if asked.metric:

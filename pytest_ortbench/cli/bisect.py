@@ -96,7 +96,8 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
             f"a bisection needs two runtimes that start, but only {len(usable)} of "
             f"{len(chosen.runtimes)} does",
             place=place,
-            hint="The notes above say why. Name other versions, e.g. onnxruntime==1.20.1..1.32.0",
+            hint="The notes above say why the others do not. Name other versions, e.g. "
+            "onnxruntime==1.20.1..1.32.0",
         )
     return usable
 
@@ -106,7 +107,7 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
     entries = session.plan(request).entries
     if len(entries) != 1:
         raise UsageError(
-            f"{model!r} stands for {len(entries)} cases, but a bisection follows one",
+            f"{model!r} gives {len(entries)} cases, but a bisection measures one",
             place="MODEL",
             hint="Name one model file",
         )

@@ -127,7 +127,8 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
         raise UsageError(
             "this command runs in a job of GitHub Actions only",
             place="comment",
-            hint="Elsewhere, post the file yourself, e.g. 'glab mr note --message \"$(cat FILE)\"'",
+            hint="Elsewhere, post the file with another program, e.g. on GitLab 'glab mr note "
+            '--message "$(cat FILE)"\'',
         )
     number = _number_in(event)
     if number is None:
@@ -135,9 +136,9 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
     token = environment.get("GITHUB_TOKEN", "")
     if not token:
         raise UsageError(
-            "the environment variable is not set",
-            place="GITHUB_TOKEN",
-            hint="Add 'env: {GITHUB_TOKEN: ${{ github.token }}}' to the step",
+            "the environment variable GITHUB_TOKEN is not set",
+            place="comment",
+            hint="Add 'env: {GITHUB_TOKEN: ${{ github.token }}}' to the step of the workflow",
         )
     repository = environment["GITHUB_REPOSITORY"]
     api = environment.get("GITHUB_API_URL", "https://api.github.com")

@@ -251,7 +251,7 @@ def _form(form: str | None, output: Path | None) -> str:
         raise UsageError(
             f"--format={form} does not fit the file {str(output)!r}",
             place="compare",
-            hint="Leave out --format. The ending of the file decides",
+            hint="Leave out --format. The ending of the file's name then chooses the format",
         )
     return form
 
@@ -326,7 +326,7 @@ def terms_of(
         raise UsageError(
             "--rate and --mix are both given",
             place="compare",
-            hint="Leave out --rate. The rate is the sum of the rates in --mix",
+            hint="Leave out --rate. It is the sum of the rates in --mix",
         )
     try:
         text = machines.read_text(encoding="utf-8")
@@ -334,7 +334,7 @@ def terms_of(
         raise UsageError(
             f"the file can't be read: {first_line(error)}",
             place=str(machines),
-            hint="Correct --machines",
+            hint="Name a text file that you may read with --machines",
         ) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:
@@ -392,7 +392,8 @@ def load_facts(
         raise UsageError(
             f"{len(runs)} runs are named, but at most {MOST_RUNS} can be compared",
             place="compare",
-            hint="Name fewer runs, or write the rows of all of them with 'ortbench export'",
+            hint="Name fewer runs. To analyse more with other programs, write their rows to a "
+            "file with 'ortbench export'",
         )
     conditions = [parse_condition(text) for text in filters]
     facts_of: dict[str, RunFacts] = {}

@@ -93,9 +93,9 @@ def command(
 def _document(runs: Sequence[Run], output: Path | None) -> int:
     if len(runs) != 1:
         raise UsageError(
-            f"this format holds one run, but {len(runs)} are named",
+            f"this format is for one run, but {len(runs)} are named",
             place="--format=run",
-            hint="Name one RUN",
+            hint="Name one run, or choose another format",
         )
     text = encode_run(runs[0]).decode()
     if output is None:

@@ -36,7 +36,7 @@ def writing(place: Path | None, *, option: str, what: str = "") -> Iterator[None
         raise DocumentError(
             f"{what} can't be written: {error.strerror or error}".strip(),
             place=str(place or error.filename),
-            hint=f"Choose another place with {option}",
+            hint=f"Name another path with {option}",
         ) from error
 
 

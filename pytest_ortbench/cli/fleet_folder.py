@@ -49,7 +49,7 @@ def _earlier(kind: type[_Kept], tag: str, parent: Path) -> _Kept:
     raise UsageError(
         f"the folder {str(parent)!r} contains no earlier run"
         if tag == "latest"
-        else f"the documents of {tag} were collected, and no machine was sent anything",
+        else f"{tag!r} can't be resumed, since its documents were only collected from a folder",
         place="--resume",
         hint="Start a new run: leave --resume out",
     )
@@ -74,16 +74,19 @@ def new_or_earlier(
     for argument in arguments:
         if argument.partition("=")[0] in _OURS:
             raise UsageError(
-                f"{argument!r} says where results lie, which each machine is told",
+                f"{argument!r} can't be passed on, since each machine is given its own folder of "
+                "results",
                 place=place,
-                hint="Leave it out, and write --results or --resume before the --",
+                hint=f"Leave {argument!r} out. To name a folder for the results here, write "
+                "--results=DIR before the --",
             )
     if not resume:
         if not arguments:
             raise UsageError(
-                "no arguments of pytest are given",
+                "nothing says what pytest should measure on the machines",
                 place=place,
-                hint=f"Write them after --, e.g. '{place} -- suites --ort-providers=all'",
+                hint="Write the arguments of pytest after --, e.g. "
+                f"'{place} -- suites --ort-providers=all'",
             )
         return kind(tag=new_tag(), arguments=arguments)
     earlier = _earlier(kind, resume, results / FOLDER)
@@ -91,6 +94,7 @@ def new_or_earlier(
         raise UsageError(
             f"{earlier.tag} ran with other arguments: {' '.join(earlier.arguments)}",
             place="--resume",
-            hint="Leave the arguments after -- out, or start a new run without --resume",
+            hint="To go on with that run, leave out the arguments after --. To start a new run, "
+            "leave out --resume",
         )
     return earlier

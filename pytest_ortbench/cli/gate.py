@@ -155,7 +155,8 @@ def command(
         raise UsageError(
             f"a gate compares two runs, but {len(runs)} {'is' if len(runs) == 1 else 'are'} named",
             place="gate",
-            hint="Write 'ortbench gate BASELINE CONTENDER'",
+            hint="Write the older run, then the newer one, e.g. 'ortbench gate old/run.json "
+            "new/run.json'",
         )
     return _compare(runs, limits, strict, accepted, results)
 

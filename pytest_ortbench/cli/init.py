@@ -104,7 +104,8 @@ def _refuse_specs(specs: Sequence[str]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model that a CI job can fetch",
                 place="--model",
-                hint="Write zoo:NAME or builtin:NAME. Files of the repository need no --model",
+                hint="Name a model that 'ortbench models' lists, e.g. zoo:silero-vad. Model files "
+                "of the repository are found without --model",
             )
 
 

@@ -59,9 +59,9 @@ def command(
     """Draw the figures of RUN, the newest finished one if none is named, or of several compared."""
     if slo is not None and p99 is not None:
         raise UsageError(
-            "a figure has only one latency limit",
+            "both options are given, but a figure shows one latency limit",
             place="--slo, --p99",
-            hint="Give one of them",
+            hint="Leave one of them out",
         )
     if len(runs) > 1 and (slo is not None or p99 is not None):
         raise UsageError(

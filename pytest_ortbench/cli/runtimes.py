@@ -83,9 +83,9 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
     if everything == bool(labels):
         raise UsageError(
-            "labels and --all are both given" if labels else "no label is given",
-            hint="Write 'ortbench runtimes remove LABEL' or 'ortbench runtimes remove --all'. "
-            "'ortbench runtimes' lists the labels",
+            "both labels and --all are given" if labels else "no runtime is named",
+            hint="Write 'ortbench runtimes remove LABEL' for one runtime, or 'ortbench runtimes "
+            "remove --all'. 'ortbench runtimes' lists the labels",
         )
     environments = _environments()
     made = environments.all()

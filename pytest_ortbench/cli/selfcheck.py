@@ -124,7 +124,9 @@ def _chosen(only: str, *, short: bool) -> list[Check[Any]]:
     for name in named:
         if name not in known:
             raise UsageError(
-                f"there is no check {name!r}", place="--only", hint=did_you_mean(name, known)
+                f"{name!r} is not a line of the self-check",
+                place="--only",
+                hint=did_you_mean(name, known),
             )
     if named:
         return [check for name, check in known.items() if name in named]

@@ -166,7 +166,8 @@ def command(
         raise UsageError(
             f"{model!r} can't be served with {provider}: {class_and_line(error)}",
             place="MODEL, --provider",
-            hint="See what runs here: ortbench providers",
+            hint="Name another provider with --provider. 'ortbench providers' lists those that "
+            "run here",
         ) from error
     for note in server.notes:
         warn(f"note: {note}")
@@ -191,13 +192,14 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
         raise UsageError(
             f"{request.models[0]!r} can't be served: {reasons}",
             place="MODEL",
-            hint="Name a provider and a precision that can run the model",
+            hint="Choose a provider and a precision that can run the model, with --provider and "
+            "--precision",
         )
     if len(plan.entries) > 1:
         raise UsageError(
-            f"{request.models[0]!r} stands for {len(plan.entries)} cases, but a service runs one",
+            f"{request.models[0]!r} gives {len(plan.entries)} cases, but a service runs one",
             place="MODEL",
-            hint="Name one model file, one provider and one size of each dimension",
+            hint="Name one model file, one provider and one size for each dimension",
         )
     return session.prepare(plan.entries[0])
 

@@ -57,7 +57,7 @@ def command(run: str, once: bool, port: int | None, results: Path) -> int:
             raise UsageError(
                 "--once ends at once, but the page of --http stays until Ctrl-C",
                 place="--once, --http",
-                hint="Leave out one of the two",
+                hint="Leave out one of the two options",
             )
         return _serve(lambda: _path(run, results), port)
     path = _path(run, results)
@@ -105,7 +105,7 @@ def _newest(results: Path) -> Path:
     raise UsageError(
         "the folder contains no run",
         place=str(results),
-        hint="Start a run, or name the folder that has one: --results=DIR",
+        hint="Start a run, or name another folder of results with --results=DIR",
     )
 
 

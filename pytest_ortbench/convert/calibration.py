@@ -58,9 +58,10 @@ class InputSets:
             )
         if not self._count:
             raise unconverted(
-                f"{recipe.base} can't be made: there is no calibration data in "
-                f"{recipe.calibration_data}",
-                "Put one .npz file per set of inputs there, or leave calibration_data out",
+                f"{recipe.base} can't be made: the folder {recipe.calibration_data} contains no "
+                "calibration data",
+                "Put .npz files there, each with an array for every input of the model, or leave "
+                "calibration_data out",
             )
         self._next, self._end = 0, self._count
 

@@ -106,8 +106,8 @@ def _is_missing_kernel(error: Exception) -> bool:
 def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
     return unconverted(
         f"the {conversion.recipe.base} variant {reason}",
-        "Keep nodes or operator types in float with a recipe: nodes_to_exclude, "
-        "op_types or block_list in [tool.ortbench.precisions.NAME]",
+        "Leave nodes or operator types out of the conversion: define a precision of your own in "
+        "[tool.ortbench.precisions.NAME] with nodes_to_exclude, op_types or block_list",
     )
 
 

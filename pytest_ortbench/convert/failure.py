@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
-from pytest_ortbench.core.errors import WorkerError, did_you_mean
+from pytest_ortbench.core.errors import WorkerError, cache_advice, did_you_mean
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.core.outcome import Failure
@@ -86,7 +86,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
             f"memory ran out while making {base} of a file of {conversion.size_bytes / 1e9:.1f} GB",
-            "Convert the model on a machine with more memory, and add the file as a variant",
+            "Convert the model on a machine with more memory, and measure the file made there",
             kind="out_of_memory",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
@@ -101,7 +101,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     if broken:
         return conversion_failure(
             f"{base} can't be made, since the weights contain NaN, first in {broken!r}",
-            "Export the model again, since weights with NaN give outputs with NaN",
+            "Find out why the weights have NaN, and export the model again",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first_line = lines[0] if lines else "no message"
@@ -109,8 +109,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     at = f" at node {node!r}" if node else ""
     return conversion_failure(
         f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
-        "Exclude what can't be converted in a recipe: nodes_to_exclude or op_types in "
-        "[tool.ortbench.precisions.NAME]",
+        "Leave the node or operator out of the conversion: define a precision of your own in "
+        "[tool.ortbench.precisions.NAME] with nodes_to_exclude or op_types",
     )
 
 
@@ -142,7 +142,7 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     if error.errno in _FULL or (in_folder and error.errno in _DENIED):
         return conversion_failure(
             f"{file or 'a file'} can't be written: {error.strerror}",
-            "Free space in the cache, or set another folder with ORTBENCH_CACHE",
+            cache_advice(error),
             kind="error",
         )
     file = read or made
@@ -151,7 +151,7 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
         f"{file or 'a file'} can't be used: {error.strerror}",
         "Run again. The model and its external data must stay readable until the run ends"
         if of_model
-        else "Check that the file exists and is readable",
+        else "Make the file readable, and run again",
         kind="error",
     )
 

@@ -150,8 +150,9 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
             to = [a.i for a in node.attribute if a.name == "to"]
             if node.op_type == "Cast" and onnx.TensorProto.FLOAT16 in to:
                 raise unconverted(
-                    f"bf16 can't be made at node {node.name!r}: it casts to float16, "
-                    "but one graph can't contain both half precisions"
+                    f"bf16 can't be made, since the node {node.name!r} casts to float16, and one "
+                    "graph can't contain both",
+                    "Leave bf16 out for this model",
                 )
 
 
@@ -162,7 +163,7 @@ def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
     weighted = with_weights(model)
     if weighted and not weighted.keys() - _without_bfloat16(model):
         raise unconverted(
-            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave this precision out for this model"
+            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave bf16 out for this model"
         )
 
 

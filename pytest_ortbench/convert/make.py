@@ -121,7 +121,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     if changed is not None and not changed.weights:
         raise unconverted(
             f"{conversion.recipe.base} changes nothing: {changed.reason}",
-            "Leave out this precision for this model",
+            f"Leave {conversion.recipe.base} out for this model",
         )
     notes = (
         *cleaning,

@@ -38,7 +38,7 @@ def limit(conversion: Conversion) -> None:
         raise unconverted(
             f"making {conversion.recipe.base} of {conversion.size_bytes / 1e9:.1f} GB "
             f"takes about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
-            "Convert the model on a machine with more memory, and add the file as a variant",
+            "Convert the model on a machine with more memory, and measure the file made there",
         )
     _cap(free)
 

@@ -16,6 +16,7 @@ Every message shows the value, the place, the rule and the next step. Only the o
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,24 @@ def class_and_line(error: BaseException) -> str:
     """Return the class of an error and the first line of what it says."""
     name = type(error).__name__
     return f"{name}: {first_line(error)}" if str(error).strip() else name
+
+
+#: What a file system says that has no room.
+_FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+
+def cache_advice(error: OSError) -> str:
+    """Return the next step where the folder of the user's cache does not take what is kept there.
+
+    Args:
+        error: What the file system said.
+    """
+    other = "name another folder in the environment variable ORTBENCH_CACHE"
+    return (
+        f"Free space there, or {other}"
+        if error.errno in _FULL
+        else f"{other[0].upper()}{other[1:]}"
+    )
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:

@@ -16,8 +16,8 @@ def is_installed(module: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra of this package."""
-    return f"pip install 'pytest-ortbench[{extra}]'"
+    """Return the step that installs an extra of this package."""
+    return f"Run: pip install 'pytest-ortbench[{extra}]'"
 
 
 def refuse_without(module: str, extra: str, *, place: str) -> None:

@@ -102,10 +102,11 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     name = match["metric"]
     metric = metrics.get(name)
     if metric is None and name in SIDE_METRICS:
+        example = "40 dB" if SIDE_METRICS[name].unit == "dB" else "99 %"
         raise UsageError(
             f"{name!r} in {text!r} is about two versions of a model, but a limit holds for one",
             place=place,
-            hint=f"Write --ort-gate={name}:>=VALUE together with --ort-against=git:REV",
+            hint=f"Write e.g. --ort-gate='{name}:>={example}' with --ort-against=git:main",
         )
     if metric is None:
         raise UsageError(

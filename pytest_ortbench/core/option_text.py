@@ -102,7 +102,7 @@ def read_path(text: str, written: OptionText) -> Path:
     """Read one path; a relative one starts at the folder of the option."""
     if not text.strip() or "\0" in text:
         raise UsageError(
-            f"{text!r} is not a path",
+            f"{text!r} can't be a path",
             place=written.place,
             hint="Write the path of a file or folder",
         )

@@ -65,7 +65,7 @@ _STANDARD_PHASES: dict[str, str] = {
     "convert": "converting the model",
     "compile": "compiling the model",
     "plug-ins": "loading plug-in providers",
-    "inputs": "preparing inputs",
+    "inputs": "preparing the case",
     "session": "creating the session",
     "first": "running the first inference",
     "warm-up": "warming up",

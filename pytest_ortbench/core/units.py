@@ -72,7 +72,11 @@ def parse_amount(text: str, unit: str, *, place: str, of: str = "this value") ->
         )
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
-        raise UsageError(f"{text!r} is too large", place=place, hint="Write a smaller number")
+        raise UsageError(
+            f"{text!r} is larger than any number that is stored",
+            place=place,
+            hint="Write a smaller number",
+        )
     return value
 
 

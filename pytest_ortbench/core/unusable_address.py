@@ -24,7 +24,7 @@ def unusable_address(
         port_place: The option that names the port.
     """
     if isinstance(error, UnicodeError):
-        return _of_host(host, "it is no name of a machine")
+        return _of_host(host, "this can't be the name of a machine")
     # Python adds the address to what the system says; numbers of names are below 0.
     number = error.errno or 0
     why = os.strerror(number) if number > 0 else error.strerror or str(error)
@@ -39,7 +39,7 @@ def unusable_address(
 
 def _of_host(host: str, why: str) -> UsageError:
     return UsageError(
-        f"nobody can listen at {host!r}: {why}",
+        f"this machine can't receive connections at {host!r}: {why}",
         place="--host",
-        hint="Write an address of this machine, e.g. 127.0.0.1",
+        hint="Write an address of this machine, e.g. --host=127.0.0.1",
     )

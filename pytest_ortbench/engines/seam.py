@@ -280,5 +280,5 @@ def require_types(task: EngineTask, title: str, types: Container[str]) -> None:
         if item.type not in types:
             raise EngineRefusal(
                 f"{title} does not support {item.type}, the type of {item.name!r}",
-                hint="Measure this model without it",
+                hint=f"Leave {title} out for this model",
             )

@@ -254,9 +254,8 @@ class Execution:
         case, timed = self.prepare(planned), earlier.case.variant
         if case.variant.digest != timed.digest:
             raise case_error(
-                "the variant that was timed is gone, and a new conversion gives "
-                f"another file (SHA-256 {case.variant.digest[:12]}, not "
-                f"{timed.digest[:12]})",
+                "the converted file that was timed before is gone, and a new conversion gives "
+                f"another file (SHA-256 {case.variant.digest[:12]}…, not {timed.digest[:12]}…)",
                 "Measure the case again, without --ort-resume",
                 kind="error",
                 phase="convert",
@@ -298,8 +297,8 @@ class Execution:
         if planned.case.key not in self._results:
             failure = case_failure(
                 f"the measurement was ended by {reason}",
-                "The first test of a case measures for all its tests. Raise the time limit of "
-                "that test, or measure for a shorter time (--ort-time, --ort-workers)",
+                "The first test of a case measures for all tests of the case. Raise the time limit "
+                "of that test, or measure for a shorter time (--ort-time, --ort-workers)",
                 kind="error",
                 phase="measure",
             )

@@ -302,8 +302,10 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
     asked = " or ".join(required(placement))
     return case_failure(
-        f"no computing node ran on {asked}. The nodes ran on {ran or 'nothing'}",
-        f"Operators that {asked} did not run: {elsewhere}{_open(case)}",
+        f"no computing node ran on {asked}: all ran on {ran or 'nothing'}, so the time would not "
+        f"be that of {asked}",
+        f"Operators that {asked} did not run: {elsewhere}{_open(case)}. 'ortbench providers' "
+        "shows what runs here",
         kind="fallback",
         phase="profile",
     )

@@ -89,8 +89,8 @@ def _without_turn(case: Case, total_s: float) -> CaseResult:
     failure = Failure(
         kind="timeout",
         phase="start",
-        message=f"the shortest measurement of this case needs more than is left of the budget of "
-        f"{clock_words(total_s)}",
+        message=f"the budget of {clock_words(total_s)} has less time left than the shortest "
+        "measurement of this case takes",
         hint=_HINT,
         tells_phase=True,
     )

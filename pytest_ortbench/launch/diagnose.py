@@ -87,7 +87,10 @@ def _axes(evidence: Evidence) -> Failure | None:
     if evidence.refusal.error != "ValueError" or not _AXES.search(evidence.refusal.text):
         return None
     return failure_of(
-        evidence, "unsupported", "an output has more axes than an array of numpy can have"
+        evidence,
+        "unsupported",
+        "an output has more axes than an array of numpy can have",
+        "Export the model with fewer axes in its outputs",
     )
 
 
@@ -101,7 +104,8 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             "ONNX Runtime is not installed in this interpreter",
-            "pip install 'pytest-ortbench[cpu]', or for an NVIDIA GPU 'pytest-ortbench[gpu]'",
+            "Run: pip install 'pytest-ortbench[cpu]', or for an NVIDIA GPU pip install "
+            "'pytest-ortbench[gpu]'",
         )
     if refusal.error == "HiddenLibrary":
         return failure_of(evidence, "unavailable", text, HOW_TO_MEND)
@@ -110,7 +114,8 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             f"{text}: another distribution of ONNX Runtime was installed over it, or removed",
-            "Uninstall all of them (pip list shows the packages onnxruntime…), and install one",
+            "Uninstall every package whose name begins with onnxruntime ('pip list' shows them), "
+            "and install one again",
         )
     if refusal.error == "NumpyMismatch":
         return failure_of(
@@ -143,7 +148,9 @@ def _options(evidence: Evidence) -> Failure | None:
             evidence, "error", readable(text), "Correct --ort-provider-option, or leave it out"
         )
     if evidence.refusal.error == "LevelMissing":
-        return failure_of(evidence, "unsupported", readable(text), "Choose another --ort-graph-opt")
+        return failure_of(
+            evidence, "unsupported", readable(text), "Write another level in --ort-graph-opt"
+        )
     if evidence.refusal.error == "NotBindable":
         return failure_of(evidence, "unsupported", readable(text), "Use --ort-io=end-to-end")
     return None
@@ -172,7 +179,12 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 f"{libraries}, or a library that it needs, is missing: {readable(text)}",
                 "Install the library that the message names, or correct --ort-custom-ops",
             )
-        return failure_of(evidence, "error", readable(text), "Check the file of --ort-custom-ops")
+        return failure_of(
+            evidence,
+            "error",
+            readable(text),
+            "Give --ort-custom-ops a library that this ONNX Runtime can load",
+        )
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
     if match is None:
         return None
@@ -246,7 +258,8 @@ def _operators(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"operator {operator} is not known at operator set {opset}",
-            "If it is a custom operator, load its library with --ort-custom-ops=LIBRARY",
+            "If it is a custom operator, name the library that defines it, e.g. "
+            "--ort-custom-ops=libops.so. If not, use a newer ONNX Runtime",
         )
     if error_code(text) == "NOT_IMPLEMENTED":
         return failure_of(evidence, "unsupported", readable(text), "")
@@ -280,7 +293,7 @@ def _invalid(evidence: Evidence) -> Failure | None:
         evidence,
         "error",
         f"ONNX Runtime calls the model invalid: {text.rstrip('.')}",
-        "Repair the file or export it again; onnx.checker.check_model may show more",
+        "Export the model again. onnx.checker.check_model(FILE) may name the fault",
     )
 
 

@@ -254,8 +254,8 @@ def provider_kernel(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"{provider.name} says: {readable(refusal.text)}",
-            "This device has no half precision in its shaders: measure the model in fp32 "
-            "(--ort-precisions=native on a float32 file), or use another device",
+            "This device can't compute in float16. Measure the model in fp32 "
+            "(--ort-precisions=native with a float32 file), or use another device",
         )
     if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
         return None

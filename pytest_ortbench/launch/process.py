@@ -240,8 +240,9 @@ class WorkerProcess:
             after = time.monotonic() - self._started
             self._give_up(
                 "timeout",
-                f"still {_doing(self.phase)} after {after:.0f} s, when the time limit was reached",
-                "Raise --ort-timeout",
+                f"the process was still {_doing(self.phase)} after {after:.0f} s, when its time "
+                "limit was reached",
+                f"Raise the limit, e.g. --ort-timeout={2 * (int(after) + 1)}",
                 tells_phase=True,
             )
         except Overweight:
@@ -269,7 +270,7 @@ class WorkerProcess:
                 "unavailable", message, HINT, tells_phase=True, tells_signal=True
             )
         elif self.phase == "start" and not how.signal:
-            message = f"the runtime's Python ended before it could measure: it {how}"
+            message = f"the Python of the runtime {how} before it could measure"
             failure = self._failure("error", message, self._noise())
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
@@ -441,7 +442,7 @@ _HINTS = {
     "shows it",
     "SIGILL": "Use a build of ONNX Runtime that is made for this CPU",
     "SIGSEGV": "Try another version of ONNX Runtime or the provider: the fault is in native code",
-    "SIGABRT": "Read the log to see why native code aborted",
+    "SIGABRT": "Read the native log of the case, which says why native code gave up",
 }
 
 

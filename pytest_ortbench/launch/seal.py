@@ -139,7 +139,7 @@ def _short(content: str) -> str:
 def _changed(path: Path, how: str) -> WorkerError:
     return case_error(
         f"{path} has changed since pytest collected it ({how})",
-        "Run again when the file is complete. Results of the other content are not kept",
+        "Run again when no program writes to the file any more",
         kind="error",
         phase=CHANGED_FILE,
     )

@@ -254,7 +254,7 @@ class ServiceProcess:
     def _failure(self, what: str, *, kind: str = "unavailable") -> WorkerError:
         failure = case_failure(
             f"the service can't be measured: {what}",
-            f"Start it by hand to see why: {shlex.join(self._command)}",
+            f"Start the service by hand to see why: {shlex.join(self._command)}",
             kind=kind,
             phase="start",
         )
@@ -272,7 +272,7 @@ def _require_free(port: int) -> None:
     except OSError as error:
         raise case_error(
             f"the port {port} of {_HOST} can't be used: {error}",
-            "Choose another port: --ort-serve-port=PORT",
+            f"Choose another port, e.g. --ort-serve-port={port % 65535 + 1}",
             kind="unavailable",
             phase="start",
         ) from error
@@ -317,8 +317,8 @@ class Services:
             running[1].close()
         if not runtime.shares_files:
             raise case_error(
-                f"the service is started on this machine, but the runtime {runtime.label!r} is not "
-                "on it",
+                f"the service is started on this machine, but the runtime {runtime.label!r} is on "
+                "another one",
                 "Measure the service with runtimes of this machine only",
                 kind="unavailable",
                 phase="start",

@@ -127,7 +127,10 @@ class StagedFiles:
                     self._paths[path] = self._ask(chunk).path
             except OSError as error:
                 raise case_error(
-                    f"{path} can't be read: {error.strerror or error}", kind="error", phase="files"
+                    f"{path} can't be read: {error.strerror or error}",
+                    "Make the file readable",
+                    kind="error",
+                    phase="files",
                 ) from error
         return self._paths[path]
 

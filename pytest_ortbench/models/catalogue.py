@@ -182,11 +182,13 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
         raise UsageError(
             f"the file can't be read ({error.strerror})",
             place=str(path),
-            hint="Correct its permissions, or remove the file",
+            hint="Make the file readable, or remove it",
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"the file is not valid TOML ({error})", place=str(path), hint="Correct that line"
+            f"the file is not valid TOML ({error})",
+            place=str(path),
+            hint="Correct the line that the parser names",
         ) from None
     return {name: _entry(name, table, path) for name, table in document.items()}
 
@@ -197,7 +199,9 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     place = f"{path} [{name}]"
     if not isinstance(table, dict):
         raise UsageError(
-            f"{name!r} is not a table", place=str(path), hint=f"Write [{name}] above its keys"
+            f"{name} is {table!r}, not a table of keys",
+            place=str(path),
+            hint=f'Write [{name}] on one line, and file = "model.onnx" on the next',
         )
     known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
@@ -206,10 +210,12 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
     try:
         entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
     except msgspec.ValidationError as error:
+        # What the library says ends with the path of the value.
+        reason, _, where = str(error).partition(" - at `$.")
         raise UsageError(
-            f"a value of the entry has the wrong type ({error})",
+            f"the value of {where.rstrip('`') or 'a key'} has the wrong type: {reason}",
             place=place,
-            hint="Correct the type of the value",
+            hint=f"Correct {where.rstrip('`') or 'the value'} there",
         ) from None
     _check_source(entry, place)
     return entry
@@ -219,13 +225,17 @@ def _check_hint(name: str, hint: object, place: str) -> None:
     place = f"{place} inputs.{name}"
     if not isinstance(hint, dict):
         raise UsageError(
-            "the value is not a table", place=place, hint='Write e.g. { kind = "normal" }'
+            f"the value is {hint!r}, not a table",
+            place=place,
+            hint='Write e.g. { kind = "normal" }',
         )
     _check_keys(hint, [item.name for item in fields(ValueHint)], place)
     kind = hint.get("kind")
     if kind not in _HINT_KINDS:
         raise UsageError(
-            f"kind {kind!r} is not known", place=place, hint=did_you_mean(str(kind), _HINT_KINDS)
+            "the key 'kind' is missing" if kind is None else f"{kind!r} is not a value of kind",
+            place=place,
+            hint=did_you_mean(str(kind), _HINT_KINDS),
         )
     if kind in ("choice", "constant") and not hint.get("choices"):
         raise UsageError(
@@ -247,25 +257,31 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
     given = [name for name in _SOURCES if getattr(entry, name)]
     if len(given) != 1:
         raise UsageError(
-            f"the entry has {len(given)} sources ({', '.join(given) or 'none'})",
+            f"the entry says in {len(given)} keys where its model comes from ({', '.join(given)})"
+            if given
+            else "the entry does not say where its model comes from",
             place=place,
-            hint=f"Set exactly one of {', '.join(_SOURCES)}",
+            hint=f"Write exactly one of the keys {', '.join(_SOURCES)}",
         )
     needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
     for key in needs.get(given[0], ()):
         if not getattr(entry, key):
-            raise UsageError(f"{given[0]} is given without {key}", place=place, hint=f"Add {key}")
+            raise UsageError(
+                f"the key {key!r} is missing, which an entry with {given[0]!r} needs",
+                place=place,
+                hint=f'Add {key} = "…"',
+            )
     if entry.package and "==" not in entry.package:
         raise UsageError(
-            f"package {entry.package!r} has no fixed version",
+            f"package is {entry.package!r}, without an exact version",
             place=place,
-            hint="Write NAME==VERSION",
+            hint=f'Write e.g. package = "{entry.package}==1.0.0"',
         )
     if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
         raise UsageError(
             f"sha256 is {entry.sha256!r}, not 64 hexadecimal digits in lower case",
             place=place,
-            hint="Run 'sha256sum FILE', and copy what is printed",
+            hint="Run 'sha256sum FILE' on the model file, and copy the digits that are printed",
         )
     tables = {f"workloads.{name}": sizes for name, sizes in entry.workloads.items()}
     for key, sizes in {"dims": entry.dims, **tables}.items():

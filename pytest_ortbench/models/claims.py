@@ -123,7 +123,7 @@ def _check(stored: StoredTensor, path: Path) -> None:
     if there < needed:
         raise ModelError(
             f"the file is damaged: {stored.what} claims {spelt(tensor.dims)} elements of "
-            f"{element}, which are {needed:,} {unit}, and {there:,} are there",
+            f"{element}, which need {needed:,} {unit}, but the file stores {there:,} for them",
             place=str(path),
             hint="Fetch or export the model again",
         )

@@ -76,13 +76,17 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
         raise ModelError(
             f"the external data {location!r} {what}",
             place=str(model_path),
-            hint="Put the data beside the model, where the exporter wrote it",
+            hint=f"Put the file {location!r} into the folder of the model",
         )
     if _is_elsewhere(path, model_path):
-        raise _refused(f"{location!r} is a link to a file outside the model's folder", model_path)
+        raise _refused(
+            f"{location!r} is a link to a file outside the model's folder",
+            model_path,
+            "Replace the link by the file",
+        )
     if size < end:
         raise ModelError(
-            f"the external data {location!r} is truncated, with {size:,} of {end:,} bytes",
+            f"the external data {location!r} is truncated: it has {size:,} of {end:,} bytes",
             place=str(model_path),
             hint="Fetch or export the model again",
         )
@@ -112,7 +116,7 @@ def _checked_location(location: str, owner: str, model_path: Path) -> str:
     rule = ""
     plain = location.replace("\\", "/")
     if not location:
-        rule = "names no file"
+        rule = "is no name of a file"
     elif plain.startswith("/") or _DRIVE.match(location):
         rule = "is an absolute path"
     elif ".." in plain.split("/"):
@@ -120,7 +124,11 @@ def _checked_location(location: str, owner: str, model_path: Path) -> str:
     elif "\0" in location:
         rule = "is not a file name"
     if rule:
-        raise _refused(f"{location!r} of {owner} {rule}", model_path)
+        raise _refused(
+            f"{location!r} of {owner} {rule}",
+            model_path,
+            "Export the model again, with its data in the folder of the model",
+        )
     return plain
 
 
@@ -133,12 +141,8 @@ def _is_elsewhere(path: Path, model_path: Path) -> bool:
     return not any(path.resolve().is_relative_to(home) for home in homes)
 
 
-def _refused(what: str, model_path: Path) -> ModelError:
-    return ModelError(
-        f"refused: the external data {what}",
-        place=str(model_path),
-        hint="Move the data into the folder of the model or below, and export the model again",
-    )
+def _refused(what: str, model_path: Path, hint: str) -> ModelError:
+    return ModelError(f"refused: the external data {what}", place=str(model_path), hint=hint)
 
 
 def _external_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, cache_advice
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.ownership import other_writers
@@ -78,7 +78,7 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
         raise ModelError(
             f"the cache can't be used ({error.strerror or error})",
             place=str(target),
-            hint="Free space there, or set another folder with ORTBENCH_CACHE",
+            hint=cache_advice(error),
         ) from error
     return target
 
@@ -98,7 +98,7 @@ def _refuse_others(*places: Path) -> None:
             raise ModelError(
                 f"{others}. Fetched and built models would be kept there",
                 place=str(place),
-                hint="Set a folder of your own with ORTBENCH_CACHE",
+                hint="Name a folder of your own in the environment variable ORTBENCH_CACHE",
             )
 
 
@@ -235,9 +235,9 @@ def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
 
 def _no_member(entry: CatalogueEntry) -> ModelError:
     return ModelError(
-        f"{entry.package} contains no {entry.member!r}",
+        f"{entry.package} contains no file {entry.member!r}",
         place=entry.name,
-        hint=f"Correct the entry in {entry.place}",
+        hint=f"Correct 'member' in {entry.place} [{entry.name}]",
     )
 
 

@@ -93,7 +93,8 @@ class GenaiConfig:
         for kind, name, known in named:
             if name and name not in known:
                 raise ModelError(
-                    f"{kind} {name!r} is named, but {self.files['decoder']} has no such {kind}",
+                    f"the section model.decoder.{kind}s names {name!r}, but the model "
+                    f"{self.files['decoder']} has no such {kind}",
                     place=str(self.folder / GENAI_CONFIG),
                     hint=did_you_mean(name, known),
                 )
@@ -144,7 +145,7 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             if pipeline
             else "model.decoder.filename is missing, so no model file is named",
             place=str(place),
-            hint="Name one of the .onnx files"
+            hint="Measure its files one by one, e.g. 'pytest FOLDER/FILE.onnx'"
             if pipeline
             else 'Write "filename": "model.onnx" into the section model.decoder',
         )
@@ -202,12 +203,16 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
                 f"the file is larger than {_MOST_BYTES >> 20} MiB, the most that a configuration "
                 "may have",
                 place=str(place),
-                hint="Name one of the .onnx files",
+                hint="Restore the file, or measure one of the .onnx files in its folder",
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise ModelError(f"the file can't be read ({error.strerror})", place=str(place)) from None
+        raise ModelError(
+            f"the file can't be read ({error.strerror})",
+            place=str(place),
+            hint="Make the file readable",
+        ) from None
     except UnicodeDecodeError:
         raise ModelError(
             "the file is not written in UTF-8", place=str(place), hint="Save the file as UTF-8"
@@ -216,13 +221,13 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         raise ModelError(
             f"the file is not valid JSON ({error})",
             place=str(place),
-            hint="Correct the file at that place, or name one of the .onnx files",
+            hint="Correct the file at that place, or measure one of the .onnx files in its folder",
         ) from None
     if not isinstance(value, dict):
         raise ModelError(
-            "the file does not contain a JSON object",
+            "the file does not contain a JSON object ({…})",
             place=str(place),
-            hint="Name one of the .onnx files",
+            hint="Restore the file, or measure one of the .onnx files in its folder",
         )
     return value, data.startswith(codecs.BOM_UTF8)
 
@@ -233,7 +238,7 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
         raise ModelError(
             f"{where} has no section {name!r}",
             place=str(place),
-            hint="Write the file with the builder of onnxruntime-genai, or name one of the .onnx "
-            "files",
+            hint="Have onnxruntime-genai's model builder write the file again, or measure one of "
+            "the .onnx files",
         )
     return section

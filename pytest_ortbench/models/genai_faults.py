@@ -72,7 +72,7 @@ def _of_file(config: GenaiConfig) -> Iterator[ConfigFault]:
         yield ConfigFault(
             told=f"{GENAI_CONFIG} begins with a byte order mark, "
             "which onnxruntime-genai does not read",
-            remedy="Save it as UTF-8 without a byte order mark",
+            remedy="Save the file as UTF-8 without a byte order mark",
         )
 
 
@@ -91,7 +91,7 @@ def _of_numbers(config: GenaiConfig) -> Iterator[ConfigFault]:
         if name not in model:
             yield ConfigFault(
                 told=f"{GENAI_CONFIG}: model.{name} is missing, but onnxruntime-genai needs it",
-                remedy=f"Write model.{name}",
+                remedy=f'Add "{name}" with a number to the section model',
             )
         else:
             yield from _of_number(f"model.{name}", model[name], least)
@@ -129,7 +129,7 @@ def _of_vocabulary(model: Mapping[str, Any], decoder: Decoder) -> Iterator[Confi
         yield _fault(
             "model.vocab_size",
             model["vocab_size"],
-            f"and output {decoder.logits!r} of the graph has scores of {decoder.vocabulary} tokens",
+            f"but output {decoder.logits!r} of the model has scores of {decoder.vocabulary} tokens",
             f"Write {decoder.vocabulary}",
         )
 
@@ -145,7 +145,7 @@ def _of_ends(model: Mapping[str, Any], decoder: Decoder) -> Iterator[ConfigFault
             yield _fault(
                 "model.eos_token_id",
                 value,
-                f"but the tokens of the graph are 0 to {decoder.vocabulary - 1}",
+                f"but the model has the tokens 0 to {decoder.vocabulary - 1}",
                 _LEFT_OUT,
             )
             return
@@ -173,7 +173,7 @@ def _of_sizes(
             yield _fault(
                 f"model.decoder.{name}",
                 value,
-                f"and axis {axis} of input {tensor.past!r} of the graph has {known}",
+                f"but axis {axis} of input {tensor.past!r} of the model has {known}",
                 f"Write {known}",
                 stops=is_open,
             )
@@ -194,7 +194,7 @@ def _of_names(config: GenaiConfig) -> Iterator[ConfigFault]:
     if "type" not in config.model:
         yield ConfigFault(
             told=f"{GENAI_CONFIG}: model.type is missing, but onnxruntime-genai needs it",
-            remedy='Write the kind of network, as "llama"',
+            remedy='Add "type" to the section model, e.g. "type": "llama"',
         )
     named = {"model.type": config.model.get("type")}
     for part in ("inputs", "outputs"):

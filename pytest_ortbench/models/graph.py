@@ -176,10 +176,11 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
     )
     if not fits:
         raise ModelError(
-            f"the catalogue's axes {list(axes)} of input {info.name!r} do not fit the model's "
-            f"{list(declared or ())}",
+            f"the catalogue gives input {info.name!r} the axes {list(axes)}, but the model "
+            f"declares {list(declared or ())}",
             place=str(path),
-            hint=f"Write {len(declared or ())} axes in the catalogue, as many as the input has",
+            hint=f"In axes of the catalogue's entry, write {len(declared or ())} axes for this "
+            "input, with the sizes of the model where it has any",
         )
     return tuple(axes)
 
@@ -198,7 +199,7 @@ def _check_known(names: Mapping[str, object], inputs: Sequence[TensorInfo], path
     for name in names:
         if name not in known:
             raise ModelError(
-                f"the catalogue describes {name!r}, which is not an input of this model",
+                f"the catalogue's entry describes {name!r}, which is not an input of this model",
                 place=str(path),
                 hint=did_you_mean(name, known),
             )

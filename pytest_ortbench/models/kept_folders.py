@@ -7,7 +7,6 @@ Folders that other users may write to are not used.
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, cache_advice
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
@@ -44,10 +43,6 @@ class FileRecord(Protocol):
 R = TypeVar("R", bound=FileRecord)
 
 
-#: What a file system says that has no room.
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFolders(Generic[R]):
     """Folders with files of one kind.
@@ -73,7 +68,7 @@ class KeptFolders(Generic[R]):
             return None
         return case_failure(
             f"{others}, and {self.kept}",
-            "Name a folder of your own in ORTBENCH_CACHE",
+            "Name a folder of your own in the environment variable ORTBENCH_CACHE",
             kind="unavailable",
             phase=self.phase,
         )
@@ -82,9 +77,7 @@ class KeptFolders(Generic[R]):
         """Return what a file system that does not do as asked comes to."""
         return case_failure(
             f"the cache {self.root} can't be used ({error.strerror or error})",
-            "Free space there, or name another folder in ORTBENCH_CACHE"
-            if error.errno in _FULL
-            else "Name a folder that takes files in the environment variable ORTBENCH_CACHE",
+            cache_advice(error),
             kind="error",
             phase=self.phase,
         )

@@ -34,7 +34,7 @@ def configuration_of(path: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{str(file)!r} can't be read as JSON ({error})",
-            hint="Correct the file, or take it away from the model",
+            hint="Correct the file, or move it out of the model's folder",
         ) from None
     return read if isinstance(read, dict) else {}
 

@@ -27,7 +27,7 @@ _PROTOBUF_LIMIT = 2**31 - 1
 #: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
 _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"PK\x03\x04", "is a zip archive", "Unpack the archive and name the .onnx file inside"),
-    (0, b"PK\x05\x06", "is an empty zip archive", ""),
+    (0, b"PK\x05\x06", "is an empty zip archive", "Download or pack the archive again"),
     (0, b"\x1f\x8b", "is gzip-compressed", "Unpack the file first (gunzip)"),
     (0, b"\x28\xb5\x2f\xfd", "is zstd-compressed", "Unpack the file first (unzstd)"),
     (
@@ -43,19 +43,24 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
         "is an HDF5 file (Keras), not an ONNX model",
         "Convert the model with tf2onnx",
     ),
-    (0, b"\x80\x02", "is a Python pickle (PyTorch), not an ONNX model", "Export the model to ONNX"),
+    (
+        0,
+        b"\x80\x02",
+        "is a Python pickle (PyTorch), not an ONNX model",
+        "Export the model to ONNX with torch.onnx.export",
+    ),
     (4, b"TFL3", "is a TensorFlow Lite model, not an ONNX model", "Convert the model with tf2onnx"),
     (
         4,
         b"ORTM",
         "is in ONNX Runtime's own format, which needs the suffix .ort",
-        "Rename the file, or use the .onnx file that it was made from",
+        "Rename the file so that it ends in .ort, or name the .onnx file that it was made from",
     ),
     (
         0,
         b"version https://git-lfs",
         "is a Git LFS pointer: the model itself was not fetched",
-        "Run git lfs pull",
+        "Run: git lfs pull",
     ),
 )
 
@@ -96,7 +101,7 @@ def read_model_file(path: Path) -> ModelFile:
     size = regular_size(path)
     if not _is_utf_8(path):
         raise ModelError(
-            "the path is not UTF-8, and ONNX Runtime opens no other paths",
+            "the path is not written in UTF-8, the only kind that ONNX Runtime opens",
             place=str(path),
             hint="Rename the file or its folder",
         )
@@ -109,7 +114,7 @@ def read_model_file(path: Path) -> ModelFile:
         raise ModelError(
             "the file changed while it was read",
             place=str(path),
-            hint="Run again when the file is complete",
+            hint="Run again when no program writes to the file any more",
         )
     total = size + sum(item.size_bytes for item in external)
     return ModelFile(path=path, proto=proto, digest=digest, size_bytes=total, external=external)
@@ -142,7 +147,9 @@ def regular_size(path: Path) -> int:
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise ModelError("no such file", place=str(path), hint="Correct the path") from None
+        raise ModelError(
+            "the file does not exist", place=str(path), hint="Correct the path"
+        ) from None
     except (OSError, ValueError) as error:
         raise ModelError(
             f"the file can't be opened ({_reason(error)})", place=str(path), hint=_READABLE
@@ -151,11 +158,13 @@ def regular_size(path: Path) -> int:
         raise ModelError(
             "this is a folder, not a model file",
             place=str(path),
-            hint="Name a file inside the folder",
+            hint="Name a model file in the folder",
         )
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            "this is not a regular file", place=str(path), hint="Name the file of the model"
+            "this is a device or a pipe, not a file",
+            place=str(path),
+            hint="Name the file of a model",
         )
     if status.st_size == 0:
         raise ModelError(
@@ -187,7 +196,8 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         )
     if size > _PROTOBUF_LIMIT:
         raise ModelError(
-            f"the file has {size:,} bytes, but a protobuf file has at most 2 GiB",
+            f"the file has {size / 2**30:.1f} GiB, but an ONNX file without external data has at "
+            "most 2 GiB",
             place=str(path),
             hint="Save the model with external data: onnx.save(…, save_as_external_data=True)",
         )
@@ -250,7 +260,7 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
     raise ModelError(
         f"this is a text file, not an ONNX model (it begins with {shown!r})",
         place=str(path),
-        hint="Name a file that an exporter wrote",
+        hint="Name an .onnx file that an exporter wrote",
     )
 
 
@@ -295,7 +305,7 @@ def _truncation(path: Path, size: int) -> str:
             if position > size:
                 if tag >> 3 > 100:
                     return ""  # no field of a model; likewise
-                return f"it has {size:,} bytes, but its content needs {position:,} or more"
+                return f"it has {size:,} bytes, but the model needs at least {position:,}"
             stream.seek(position)
     return ""
 

@@ -53,10 +53,14 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         with path.open("rb") as stream:
             head = stream.read(offset + len(mark))
     except OSError as error:
-        raise ModelError(f"the file can't be opened ({error.strerror})", place=str(path)) from None
+        raise ModelError(
+            f"the file can't be opened ({error.strerror})",
+            place=str(path),
+            hint="Make the file readable",
+        ) from None
     if head[offset:] != mark:
         raise ModelError(
-            "the file is not in ONNX Runtime's own format",
+            "the file ends in .ort, but is not in ONNX Runtime's own format",
             place=str(path),
             hint="Run 'python -m onnxruntime.tools.convert_onnx_models_to_ort FILE.onnx', or name "
             "the .onnx file",

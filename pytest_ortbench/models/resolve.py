@@ -179,7 +179,9 @@ class _Resolver:
             yield from self._named(spec, name, _builtin_entries(), "builtin")
         elif not spec.strip():
             raise UsageError(
-                "the name of a model is empty", place=self._place, hint="Name a file or a model"
+                "the name of a model is empty",
+                place=self._place,
+                hint="Name a model file, or a model as 'ortbench models' lists it",
             )
         else:
             yield from self._by_path(spec)
@@ -196,7 +198,7 @@ class _Resolver:
             yield self._from_entry(entries[name], spec)
         else:
             raise UsageError(
-                f"{spec!r} is not known",
+                f"there is no model {spec!r}",
                 place=self._place,
                 hint=did_you_mean(spec, [f"{kind}:{known}" for known in (*entries, "all")]),
             )
@@ -257,7 +259,8 @@ class _Resolver:
         files = [file for file in sorted(folder.rglob(ONNX_FILES)) if not _hidden(file, folder)]
         if not files:
             message = f"the folder {spec!r} contains no {ONNX} file"
-            raise NoModelError(message, spec=spec, place=self._place)
+            hint = "Name a model file, or a folder that contains one"
+            raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
             yield self._from_file(file)
 
@@ -265,9 +268,10 @@ class _Resolver:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
         files = [file for file in matches if is_model_file(Path(file))]
         if not files:
-            other = f" (it matches {len(matches)} other files)" if matches else ""
-            message = f"{spec!r} matches no {ONNX} file{other}"
-            raise NoModelError(message, spec=spec, place=self._place)
+            other = f", but {len(matches)} other files" if matches else ""
+            message = f"the pattern {spec!r} matches no {ONNX} file{other}"
+            hint = "Write a pattern of model files, e.g. models/*.onnx"
+            raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
             yield self._from_file(Path(file))
 
@@ -376,8 +380,10 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
         neighbour = nearest(path.name, names)
         if neighbour:
             return f"Did you mean {names[neighbour]!r}?"
-        return f"There is: {', '.join(names.values())}"
-    return "Name a file, a folder, a glob, zoo:NAME or builtin:NAME (see 'ortbench models')"
+        return f"Known models here: {', '.join(names.values())}"
+    return (
+        "Name a model file, a folder or a pattern of files, or a model that 'ortbench models' lists"
+    )
 
 
 def _advice_on_function(spec: str, path: Path) -> str:
@@ -389,7 +395,7 @@ def _advice_on_function(spec: str, path: Path) -> str:
         beside = []
     neighbour = nearest(file.name, beside)
     guess = f" Did you mean {str(file.with_name(neighbour))!r}?" if neighbour else ""
-    return f"There is no file {file}.{guess}"
+    return f"There is no file {file}.{guess or ' Correct the path'}"
 
 
 #: What builtin networks take for a picture: their weights are drawn so that it gets through.
@@ -414,6 +420,12 @@ def _builtin_entries() -> dict[str, CatalogueEntry]:
 
 
 def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
+    if entry.file and not _exists(Path(entry.place).parent / entry.file):
+        raise ModelError(
+            f"the file {entry.file!r} does not exist",
+            place=f"{entry.place} [{entry.name}]",
+            hint="Correct 'file' there. The path starts at the folder of the catalogue",
+        )
     path = fetch_model(entry, cache=cache_folder(), notify=notify)
     if is_ort_file(path):
         return _read_ort_entry(entry, path, source)
@@ -430,7 +442,7 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
         raise ModelError(
             f"the file has SHA-256 {model.digest}, but the catalogue says {entry.sha256}",
             place=str(path),
-            hint=f"Restore the file, or correct {entry.place} [{entry.name}]",
+            hint=f"Restore the file, or correct sha256 in {entry.place} [{entry.name}]",
         )
     return replace(model, workloads=entry.workloads)
 
@@ -439,10 +451,10 @@ def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
     """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
     if entry.axes or entry.inputs:
         raise ModelError(
-            "the catalogue describes axes or inputs of a file in ONNX Runtime's own format, which "
-            "is not possible",
+            "the catalogue describes axes or inputs of this file, which is not possible for a file "
+            "in ONNX Runtime's own format (.ort)",
             place=str(path),
-            hint=f"Remove them from {entry.place} [{entry.name}]",
+            hint=f"Remove 'axes' and 'inputs' from {entry.place} [{entry.name}]",
         )
     model = read_ort_file(path, name=entry.name, source=source)
     return replace(model, default_dims=entry.dims, workloads=entry.workloads)

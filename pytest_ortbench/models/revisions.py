@@ -79,9 +79,11 @@ class Revision:
             return path.resolve().relative_to(self.top).as_posix()
         except ValueError:
             raise UsageError(
-                f"{path} is outside the working tree {self.top}",
+                f"{path} is outside the Git repository {self.top}, so Git has no version of the "
+                "file",
                 place=_PLACE,
-                hint="Name a model in the working tree. Git has no earlier versions of other files",
+                hint="Name a model file in the repository, or compare with a file: "
+                "--ort-against=model:PATH",
             ) from None
 
     def _listed(self, inside: str) -> list[str]:
@@ -93,7 +95,7 @@ class Revision:
         content = _git(self.top, "cat-file", "--filters", f"{self.commit}:{inside}")
         if content.startswith(_POINTER):
             raise ModelError(
-                "git returns the pointer of Git LFS, not the file",
+                "Git has only a pointer to the file here, which is stored with Git LFS",
                 place=f"{self.name}:{inside}",
                 hint=f"Run 'git lfs install' and 'git lfs fetch origin {self.name}'",
             )
@@ -134,13 +136,16 @@ def _nearest(name: str, folder: Path) -> str:
         names = _git(folder, "for-each-ref", "--format=%(refname:short)").decode().split()
         is_shallow = _git(folder, "rev-parse", "--is-shallow-repository").decode().strip()
     except ModelError:
-        return "See 'git branch --all'"
+        return "Name one that 'git branch --all' lists"
     near = nearest(name, names)
     if near:
         return f"Did you mean 'git:{near}'?"
     if is_shallow == "true":
-        return f"The clone is shallow; fetch it first: git fetch --depth=1 origin {name}"
-    return f"Fetch it first: git fetch origin {name}; 'git branch --all' lists what is there"
+        return f"This clone is shallow. Fetch the revision: 'git fetch --depth=1 origin {name}'"
+    return (
+        f"Fetch the revision with 'git fetch origin {name}', or name one that 'git branch --all' "
+        "lists"
+    )
 
 
 def _git(folder: Path, *arguments: str) -> bytes:

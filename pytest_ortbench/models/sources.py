@@ -49,7 +49,7 @@ _FOREIGN: dict[str, tuple[str, str]] = {
     ".engine": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
     ".plan": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
     ".trt": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".caffemodel": ("this is weights of Caffe, which are not run here", _MAKE_ONNX),
+    ".caffemodel": ("this file has weights of Caffe, which are not run here", _MAKE_ONNX),
     ".ubj": ("this is a booster of XGBoost without example rows", _WITH_FUNCTION),
     ".bst": ("this is a booster without example rows", _WITH_FUNCTION),
     ".cbm": ("this is a model of CatBoost, which is not run here", _MAKE_ONNX),
@@ -168,17 +168,16 @@ def _members(path: Path) -> list[str]:
 def recipe(path: Path, pickled: str) -> str:
     """Say why a file is not loaded, and how its model is measured."""
     return (
-        f"this is {pickled}, and loading it would run or trust any content. Write a function that "
-        f"builds the model and loads {path.name} itself, and name the function: "
-        "--ort-models=net.py:build, where build returns (model, example inputs)"
+        f"this is {pickled}, and loading it could run any code in it. Write a function that "
+        f"builds the model, loads {path.name} and returns (model, example inputs), and name the "
+        "function, e.g. --ort-models=net.py:build"
     )
 
 
 def _which_function(path: Path) -> str:
     return (
-        "this is a Python file. Name a function of the file that returns the model and example "
-        "inputs: "
-        f"{path.name}:build"
+        "this is a Python file, not a model. Name the function in it that returns the model and "
+        f"example inputs, e.g. {path.name}:build"
     )
 
 

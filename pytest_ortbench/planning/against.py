@@ -162,18 +162,18 @@ class Against:
             return
         if self._set_already:
             raise UsageError(
-                f"the other options already ask for {self.side.label}, so each case would be "
-                "compared with itself",
+                f"this run already measures {self.side.label}, so each case would be compared "
+                "with itself",
                 place=_PLACE,
-                hint="Name another value to compare with",
+                hint=f"Write another value in {_PLACE}, or leave {_PLACE} out",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(
-                "no model of this run is a file of the Git working tree, so none has a version at "
-                f"{self.side.label}",
+                "no model of this run is a file in a Git repository, so Git has no version at "
+                f"{self.side.label} to compare with",
                 place=_PLACE,
-                hint="Name a model file of the working tree. Git has no earlier versions of "
-                "built-in models and models of the zoo",
+                hint="Name a model file of the repository. Git keeps no versions of built-in "
+                "models and models of the zoo",
             )
 
     def _is_group(self, spec: str) -> bool:
@@ -369,9 +369,10 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     file = "/".join((*end[:-1], f"{end[-1]}.onnx"))
     both = " and ".join(model.name for model in claimed[:2])
     raise UsageError(
-        f"{folder}/{file} has the name of two models, {both}, but can be compared with only one",
+        f"{folder}/{file} could be the other version of two models, {both}",
         place="--ort-against",
-        hint=f"Move the file to the place of the right one, e.g. {folder}/{claimed[0].place}",
+        hint="Give the file the same path in that folder as its model has here, e.g. "
+        f"{folder}/{claimed[0].place}",
     )
 
 

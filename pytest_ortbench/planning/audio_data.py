@@ -145,7 +145,7 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
         raise UsageError(
             f"{str(path)!r} can't be read as a WAV file ({error})",
             place="--ort-inputs",
-            hint="Write the file as PCM: ffmpeg -i FILE -c:a pcm_s16le OUT.wav",
+            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path.name} -c:a pcm_s16le new.wav'",
         ) from None
 
 

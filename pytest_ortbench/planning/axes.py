@@ -136,9 +136,7 @@ def parse_int(
     number = int(digits)
     if number > most:
         raise UsageError(
-            f"{number} is too large. The most is {most}",
-            place=place,
-            hint=f"Write e.g. {example}",
+            f"{number} is too large. The most is {most}", place=place, hint=f"Write e.g. {example}"
         )
     if number < least:
         raise UsageError(
@@ -165,9 +163,7 @@ def parse_choices(
     for item in items:
         if item not in known:
             raise UsageError(
-                f"{item!r} is not a known {what}",
-                place=place,
-                hint=near_and_known(item, known),
+                f"{item!r} is not a known {what}", place=place, hint=near_and_known(item, known)
             )
     return tuple(dict.fromkeys(items))
 
@@ -219,7 +215,7 @@ def _spread(item: str, place: str) -> str:
                 f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes. The most is "
                 f"{_MOST_SIZES}",
                 place=place,
-                hint="Write a shorter range, or single sizes",
+                hint="Write a shorter range, or single sizes, e.g. seq:128:512",
             )
         return ":" + ":".join(str(size) for size in range(first, last + 1))
 

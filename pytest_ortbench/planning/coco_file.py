@@ -69,11 +69,11 @@ def read_coco(path: Path) -> CocoFile:
     if not images:
         raise _bad(path, "names no image")
     if len({image.image_id for image in images}) < len(images):
-        raise _bad(path, "has two images of one id")
+        raise _bad(path, "has two images with the same id")
     pairs = sorted(_each(path, lists, "categories", _category))
     categories = dict(pairs)
     if len(categories) < len(pairs):
-        raise _bad(path, "has two categories of one id")
+        raise _bad(path, "has two categories with the same id")
     known = {image.image_id for image in images}
     annotations = _each(path, lists, "annotations", lambda entry: _annotation(entry))
     for index, annotation in enumerate(annotations):
@@ -84,7 +84,7 @@ def read_coco(path: Path) -> CocoFile:
                 "file does not contain",
             )
     if not annotations:
-        raise _bad(path, "holds no box")
+        raise _bad(path, "contains no box")
     return CocoFile(
         path=path,
         images=tuple(images),
@@ -99,7 +99,8 @@ def _bad(path: Path, what: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} {what}",
         place=PLACE,
-        hint="Name a COCO file: JSON with images, annotations and categories",
+        hint="Name a file in the format of COCO: JSON with the lists images, annotations and "
+        "categories",
     )
 
 

@@ -33,9 +33,9 @@ def compiled_refusal(case: Case, file: Model) -> Failure | None:
         return foreign
     if not case.runtime.shares_files:
         return _refused(
-            f"the runtime {case.runtime.label!r} receives single files, but a compiled model is "
-            "kept on this machine",
-            "Measure the model in a runtime of this machine",
+            f"a compiled model is kept on this machine, and the runtime {case.runtime.label!r} "
+            "does not share files with this machine",
+            "Leave --ort-compiled out, or use a runtime that shares files",
         )
     return _nothing_to_compile(file, case.provider)
 
@@ -70,19 +70,24 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     """Why a provider compiles nothing of a file ahead, ``None`` if it may."""
     if not provider.is_execution_provider:
         return _refused(
-            f"{provider.name} is not an execution provider of ONNX Runtime, so no file is compiled "
-            "ahead"
+            f"--ort-compiled works with execution providers of ONNX Runtime only, and "
+            f"{provider.name} is none"
         )
     if provider.then:
-        return _refused(f"{provider.label} is a chain, and no provider compiles a whole chain")
+        return _refused(
+            f"--ort-compiled takes one provider, but {provider.label} is a chain of several"
+        )
     if provider.name in _BY_KERNELS:
-        return _refused(f"{provider.label} runs node by node and compiles nothing ahead")
+        return _refused(
+            f"--ort-compiled has no effect on {provider.label}, which runs the model node by node "
+            "and compiles nothing"
+        )
     if file.compiled:
         return _refused("the file is already a compiled model")
     if is_ort_file(Path(file.path)):
         return _refused(
-            "a file in ONNX Runtime's own format can't be compiled ahead",
-            "Name the .onnx file",
+            "a file in ONNX Runtime's own format (.ort) can't be compiled",
+            "Name the .onnx file that this file was made from",
         )
     return None
 

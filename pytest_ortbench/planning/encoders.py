@@ -52,7 +52,11 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
     if isinstance(found, Model):
         return found
     if named:
-        raise UsageError(f"{named!r} can't be the encoder: {found}", place="encoder")
+        raise UsageError(
+            f"{named!r} can't be the encoder: {found}",
+            place="encoder",
+            hint="Name the encoder that was exported with this decoder, or leave encoder out",
+        )
     return _noted(model, found)
 
 

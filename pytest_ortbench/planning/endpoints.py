@@ -25,6 +25,7 @@ from pytest_ortbench.planning.request import PlanRequest
 #: What it is called among providers, and the option that holds its address.
 ALIAS, URL = "endpoint", "url"
 PLACE = "--ort-endpoint"
+_ADD_ADDRESS = f"Add the address, e.g. {PLACE}=http://HOST:PORT/v2/models/NAME/infer"
 #: The precision of a file as it is.
 NATIVE = "native"
 
@@ -61,10 +62,11 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
     """
     if holds_secrets(text):
         raise UsageError(
-            "the address contains a name, a password or a query, which results would keep",
+            "the address contains a name, a password or a query, which would be stored with the "
+            "results",
             place=place,
-            hint="Write the address without them. Put the value of the header Authorization into "
-            "the environment variable ORTBENCH_ENDPOINT_AUTHORIZATION",
+            hint="Write the address without them. Set the environment variable "
+            "ORTBENCH_ENDPOINT_AUTHORIZATION to what the header Authorization should contain",
         )
     address = address_of(text)
     if address is None:
@@ -93,7 +95,7 @@ def refuse_without_endpoint(*, value: tuple[str, ...], place: str, endpoint: str
     """Refuse encodings for no endpoint."""
     if value and not endpoint:
         raise UsageError(
-            "the address of the endpoint is missing", place=place, hint=f"Add {PLACE}=URL"
+            "the option is for an endpoint, and none is named", place=place, hint=_ADD_ADDRESS
         )
 
 
@@ -108,9 +110,9 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     given = request.provider_options.get(ALIAS, {})
     if given.get(URL, request.endpoint) != request.endpoint:
         raise UsageError(
-            f"the provider option {ALIAS}.{URL} names another address",
+            f"--ort-provider-option={ALIAS}.{URL} names another address",
             place=PLACE,
-            hint=f"Leave out {PLACE} or the provider option",
+            hint="Leave one of the two options out",
         )
     devices = request.endpoint_encodings
     protocol = parse_address(request.endpoint, place=PLACE).protocol
@@ -123,8 +125,8 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     if protocol == OPENAI:
         if devices:
             raise UsageError(
-                "the option has no effect on an endpoint of a language model, since its requests "
-                "have no tensors",
+                "the option has no effect on an endpoint of a language model, to which text is "
+                "sent, not tensors",
                 place="--ort-endpoint-encoding",
                 hint="Leave the option out",
             )
@@ -149,9 +151,9 @@ def refuse_several(models: Sequence[object], request: PlanRequest) -> None:
     """
     if request.endpoint and len(models) > 1:
         raise UsageError(
-            f"the endpoint runs one model, but {len(models)} are measured",
+            f"an endpoint runs one model, but this run has {len(models)} models",
             place=PLACE,
-            hint="Name the model of the endpoint: --ort-models=SPEC",
+            hint="Name only the file of the model that the endpoint runs",
         )
 
 
@@ -164,7 +166,9 @@ def endpoint_refusal(case: Case) -> Failure | None:
     """Return why an endpoint can't be asked for a case; ``None`` if it can."""
     if not case.provider.options.get(URL):
         return case_failure(
-            "the address of the endpoint is missing", f"Add {PLACE}=URL", kind="unavailable"
+            "the provider 'endpoint' needs the address of a service, and none is given",
+            _ADD_ADDRESS,
+            kind="unavailable",
         )
     if writes_texts(case.provider) and case.generation is None:
         if case.model.decoder is None:
@@ -174,8 +178,9 @@ def endpoint_refusal(case: Case) -> Failure | None:
                 "http://HOST:PORT/v2/models/NAME/infer",
             )
         return case_failure(
-            "the endpoint of a language model writes text, but this case is a single inference",
-            "Leave out what asks for single inferences: --ort-inputs, --ort-dims, "
+            "this endpoint only answers prompts with text, but the case is a single inference on "
+            "tensors",
+            "Leave out the options that ask for single inferences: --ort-inputs, --ort-dims or "
             "--ort-generate=off",
         )
     if (

@@ -122,8 +122,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                "Run: pip install 'pytest-ortbench[genai]'. Or use a runtime that has the "
-                f"package: --ort-runtimes={_PACKAGE}",
+                "Run: pip install 'pytest-ortbench[genai]'. To have an environment with the "
+                f"package made, add --ort-runtimes={_PACKAGE}",
                 kind="unavailable",
                 phase="import",
             )
@@ -131,8 +131,9 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
     if not runtime.shares_files:
         return {
             GENAI: case_failure(
-                f"{_PACKAGE} reads a folder, but runtime {runtime.label!r} receives single files",
-                "Use --ort-engines=session",
+                f"{_PACKAGE} reads the whole folder of a model, and runtime {runtime.label!r} "
+                "does not share files with this machine",
+                "Use --ort-engines=session, or a runtime that shares files",
                 phase="staging",
             )
         }
@@ -171,8 +172,8 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         return None
     if not decoder.folder:
         return case_failure(
-            "no genai_config.json refers to the file",
-            "Name a folder that has this file, or use --ort-engines=session",
+            f"{_PACKAGE} needs a genai_config.json that names the model file, and none was found",
+            "Name a folder with a genai_config.json, or use --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
     if faults:
@@ -183,8 +184,9 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         )
     if asked.depth and batch > 1:
         return case_failure(
-            f"with {batch} sequences, {_PACKAGE} can't read a prompt after earlier tokens",
-            "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
+            f"{_PACKAGE} can read a prompt after {asked.depth} earlier tokens (--ort-depth) for "
+            f"one sequence only, not for {batch}",
+            "Use --ort-batch-sizes=1, or --ort-engines=session",
         )
     return None
 
@@ -200,7 +202,7 @@ def provider_refusal(case: Case) -> Failure | None:
     asked = case.generation
     if asked is not None and asked.engine == GENAI and case.provider.then:
         return case_failure(
-            f"{_PACKAGE} is given one provider, not the chain {case.provider.label}",
+            f"{_PACKAGE} runs on one provider and can't use the chain {case.provider.label}",
             "Use --ort-engines=session, or name one provider",
         )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
@@ -210,9 +212,9 @@ def provider_refusal(case: Case) -> Failure | None:
     ):
         return None
     return case_failure(
-        f"GroupQueryAttention on the CPU reads a prompt after {asked.depth} tokens for one "
-        f"sequence only, not for {case.batch}",
-        "Use --ort-batch-sizes=1 with --ort-depth",
+        f"on the CPU, the operator {GROUPED} can read a prompt after {asked.depth} earlier tokens "
+        f"(--ort-depth) for one sequence only, not for {case.batch}",
+        "Use --ort-batch-sizes=1",
     )
 
 
@@ -243,8 +245,9 @@ def _engine_refusal(case: Case) -> Failure | None:
     if not asked:
         return None
     return case_failure(
-        f"{title} does not run in a session of ONNX Runtime, so it has no {' and no '.join(asked)}",
-        f"Measure {case.provider.alias} in a run without {asked[0]}",
+        f"{title} runs the model without a session of ONNX Runtime, so "
+        f"{' and '.join(asked)} can't be used with {case.provider.alias}",
+        f"Measure {case.provider.alias} in a run without {' and '.join(asked)}",
     )
 
 
@@ -277,8 +280,8 @@ def _framework_refusal(case: Case) -> Failure | None:
     if not case.runtime.shares_files:
         return case_failure(
             f"{title} needs the code that the model was exported from, but runtime "
-            f"{case.runtime.label!r} receives single files",
-            "Measure the model in a runtime of this machine",
+            f"{case.runtime.label!r} does not share files with this machine",
+            "Measure the model in a runtime that shares files",
         )
     if source.library and kind is not None and source.library not in kind.libraries:
         return case_failure(
@@ -290,6 +293,6 @@ def _framework_refusal(case: Case) -> Failure | None:
     owner = engine_kind(source.framework)
     theirs = source.framework if owner is None else owner.title
     return case_failure(
-        f"the model belongs to {theirs}, which {title} does not run",
+        f"the model was exported from {theirs}, and {title} does not run models of {theirs}",
         f"Use --ort-providers={source.framework}",
     )

@@ -129,7 +129,7 @@ def _family(name: str, entry: object, table: ProjectTable) -> Family:
         raise UsageError(
             f"variants is {variants!r}, not a table",
             place=place,
-            hint='Write variants.qat = "qat.onnx"',
+            hint='Write e.g. variants.qat = "qat.onnx"',
         )
     folder = table.file.parent
     encoder, first = (_text(keys, key, place) for key in ("encoder", "first_step"))

@@ -79,14 +79,16 @@ def check_size(
     """
     if len(fed) > _MOST_AXES:
         raise refusal(
-            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}"
+            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}",
+            hint=f"Export the model with at most {_MOST_AXES} axes",
         )
     for axis, size in enumerate(fed):
         symbol = shape[axis]
         if size < 0:
             raise refusal(
-                f"{symbol} of input {info.name!r} is computed as {size}, which is below zero",
-                hint="Set other sizes with --ort-dims",
+                f"axis {axis} of input {info.name!r} has the size {symbol}, which comes to {size}, "
+                "and no size is below 0",
+                hint="Set larger sizes with --ort-dims",
             )
         if size == 0 and isinstance(symbol, str) and not may_be_empty:
             how = sizes.of(symbol, size).how
@@ -103,6 +105,7 @@ def check_size(
             "more memory than can be addressed" if total is None else f"{total / 2**30:.1f} GiB"
         )
         raise refusal(
-            f"input {info.name!r} of shape {list(fed)} would take {amount}",
+            f"input {info.name!r} of shape {list(fed)} would take {amount}"
+            + ("" if total is None else " of memory"),
             hint="Set smaller sizes with --ort-dims",
         )

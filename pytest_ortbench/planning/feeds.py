@@ -316,7 +316,8 @@ def _resolved_shape(
         except (ArithmeticError, KeyError) as error:
             raise refusal(
                 f"the size {size!r} of input {info.name!r} can't be computed ({error})",
-                hint=f"Set the symbols of {size!r} with --ort-dims",
+                hint=f"Set each name that stands in {size!r} with --ort-dims, e.g. "
+                "--ort-dims=seq:128",
             ) from None
         fed.append(value)
         resolved[sizes.of(size, value)] = None
@@ -354,7 +355,7 @@ def _check_derived(
             continue
         value = evaluate(size, sizes.values)
         if axis < len(fed) and fed[axis] != value:
-            raise misfit(info, stored, f"{size} is {value}")
+            raise misfit(info, stored, f"{size} comes to {value}")
 
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")

@@ -59,7 +59,9 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
         return _noted(found, f"the first token of a request is written by {Path(spec).name}")
     if named:
         raise UsageError(
-            f"{named!r} can't be the file that reads the prompt: {found}", place="first_step"
+            f"{named!r} can't be the file that reads the prompt: {found}",
+            place="first_step",
+            hint="Name the file that the exporter wrote for the prompt, or leave first_step out",
         )
     return _noted(
         model,
@@ -146,8 +148,8 @@ def refuse_several_files(case: Case) -> Failure | None:
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(
-            "this model reads only one token at a time after the prompt, so no second prompt can "
-            f"follow {asked.depth} earlier tokens",
+            "this model reads one token at a time once there are earlier tokens, so it can't read "
+            f"a prompt after the {asked.depth} tokens of --ort-depth",
             "Use --ort-depth=0",
         )
     return None

@@ -64,8 +64,10 @@ def open_sizes(case: Case) -> OpenSizes:
                 return _unknown(f"the pass {varied[declared]!r} varies {declared!r}")
             if sizes.setdefault(declared, size) != size:
                 return _unknown(
-                    f"{declared!r} has the sizes {sizes[declared]} and {size}",
-                    "Feed inputs that agree, or give one of the dimensions another name",
+                    f"the inputs give the dimension {declared!r} two sizes, {sizes[declared]} and "
+                    f"{size}",
+                    f"Use inputs in which {declared!r} has one size, or leave out "
+                    "--ort-fix-dims=on",
                 )
     return OpenSizes(sizes=sizes)
 

@@ -125,7 +125,9 @@ def _no_decoder(model: Model) -> Failure:
     """Return why a model that is to generate can't be made to."""
     if model.decoder is not None:
         return case_failure(
-            f"the cache of model {model.name!r} has several sizes", "Set one size with --ort-dims"
+            f"--ort-dims gives the cache of model {model.name!r} several sizes, but all requests "
+            "of a run have one",
+            "Write one size for each dimension in --ort-dims",
         )
     return case_failure(
         f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",
@@ -153,8 +155,8 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
     return case_failure(
-        f"depth {asked.depth}, prompt {asked.prompt_tokens} and {asked.new_tokens} new "
-        f"tokens make {asked.length} tokens, but the context of model {model.name!r} ends at "
+        f"{asked.depth} earlier, {asked.prompt_tokens} prompt and {asked.new_tokens} new tokens "
+        f"make {asked.length} tokens, but the context of model {model.name!r} has room for "
         f"{decoder.context} ({decoder.context_from})",
         "Lower --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
     )

@@ -182,7 +182,7 @@ class ImageReader:
                 raise UsageError(
                     f"{name} has {len(values)} numbers, but the input has {self.channels} channels",
                     place=settings.place_of(name),
-                    hint=f"Write one number, or {self.channels}",
+                    hint=f"Write one number, or {self.channels} with ':' between them",
                 )
         if 0 in std:
             raise UsageError(
@@ -222,8 +222,8 @@ class ImageReader:
                 upright = opened if opened.size == size else ImageOps.exif_transpose(opened)
                 if size is not None and upright.size != size:
                     raise UsageError(
-                        f"{str(path)!r} is {upright.width}x{upright.height}, but its boxes are "
-                        f"for a picture of {size[0]}x{size[1]}",
+                        f"{str(path)!r} has {upright.width}x{upright.height} pixels, but the file "
+                        f"of boxes says {size[0]}x{size[1]}",
                         place="--ort-dataset",
                         hint="Use the pictures that the boxes were drawn on",
                     )

@@ -32,9 +32,10 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
     """
     if path.suffix == ".json":
         raise UsageError(
-            f"{path.name} is a JSON file, but labels are a CSV file",
+            f"{path.name} is a JSON file, but labels are read from a CSV file",
             place=PLACE,
-            hint=f"Boxes in the format of COCO are given by --ort-dataset=coco:{path.name}",
+            hint=f"If the file has boxes in the format of COCO, write "
+            f"--ort-dataset=coco:{path.name} instead",
         )
     try:
         text = path.read_text("utf-8-sig")
@@ -58,7 +59,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         where = f"{path.name}, line {number}"
         if len(cells) < 2 or not cells[1].strip():
             raise UsageError(
-                f"{where}, {separator.join(cells)!r}, has no label",
+                f"{separator.join(cells)!r} ({where}) has no label",
                 place=PLACE,
                 hint="Write a file name and its label on each line, e.g. cat.jpg,3",
             )
@@ -68,7 +69,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             continue  # a heading
         if len(meant) != 1:
             raise UsageError(
-                f"{written!r} ({where}) is not a file of the folder"
+                f"{written!r} ({where}) is not a file in the folder of the inputs"
                 if not meant
                 else f"{written!r} ({where}) matches {len(meant)} files",
                 place=PLACE,
@@ -85,9 +86,10 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         labels[meant[0]] = label
     if not labels:
         raise UsageError(
-            f"{path.name} has no label for any file of the folder",
+            f"{path.name} names none of the files in the folder of the inputs",
             place=PLACE,
-            hint="Write a file name and its label on each line, e.g. cat.jpg,3",
+            hint=f"Write the name of a file and its label on each line, e.g. "
+            f"{names[0] if names else 'cat.jpg'},3",
         )
     return {name: labels[name] for name in names if name in labels}
 
@@ -134,10 +136,10 @@ def class_numbers(
     if not classes:
         word = next(label for label in labels if not label.lstrip("-").isdigit())
         raise UsageError(
-            f"the label {word!r} is a word, and no list assigns it to a class",
+            f"the label {word!r} is a word, and the number of its class is not known",
             place=PLACE,
-            hint="Write numbers of classes, or put the names of the classes, one per line, into a "
-            f"file {_CLASS_FILES[0]} beside the labels",
+            hint="Write class numbers in place of words, or list the class names, one per line in "
+            f"the order of the classes, in a file {_CLASS_FILES[0]} beside the labels",
         )
     numbers = {name: number for number, name in enumerate(classes)}
     for label in labels:

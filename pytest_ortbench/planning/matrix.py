@@ -290,12 +290,12 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
     path = request.inputs or folder
     if folder is not None and (path != folder or request.labels is None):
         raise UsageError(
-            f"{str(folder)!r} has no labels"
+            f"the files of the folder {str(folder)!r} have no labels"
             if request.labels is None
             else f"{str(folder)!r} is scored, but --ort-inputs names {str(path)!r}",
             place="--ort-dataset",
-            hint=f"Add labels for the files of the folder: --ort-dataset={folder} "
-            "--ort-labels=labels.csv"
+            hint="Add --ort-labels=labels.csv, a CSV file with a file name and its label on each "
+            "line"
             if request.labels is None
             else "Leave --ort-inputs out. The files of --ort-dataset are then the inputs",
         )
@@ -304,7 +304,8 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
         raise UsageError(
             f"{str(folder)!r} contains no JPEG, PNG or WAV file",
             place="--ort-dataset",
-            hint="Name a folder of such files, an .npz file, or FILE.py:FUNCTION",
+            hint="Name a folder of such files, an .npz file, or a function that gives samples and "
+            "labels (FILE.py:FUNCTION)",
         )
     if data is None:
         return request, None

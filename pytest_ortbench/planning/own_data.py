@@ -293,7 +293,7 @@ def _examples(data: OwnData) -> list[Example]:
         ]
         if not found:
             raise UsageError(
-                f"{str(data.path)!r} is empty", place=PLACE, hint="Write one example per line"
+                f"{str(data.path)!r} has no text", place=PLACE, hint="Write one example per line"
             )
         return found
     return [

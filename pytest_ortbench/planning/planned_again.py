@@ -135,16 +135,16 @@ def request_of(
     ):
         if value not in known:
             raise UsageError(
-                f"{value!r} is not one of {', '.join(known)}",
+                f"the case has the setting {value!r}, which is not one of {', '.join(known)}",
                 place=stored.case_id,
-                hint="Measure the case again. The document was changed after the run",
+                hint="The stored run was changed by hand. Measure the case again",
             )
     for link in stored.provider.links:
         if not _PROVIDER.fullmatch(link.alias):
             raise UsageError(
                 f"{link.alias!r} is not an execution provider",
                 place=stored.case_id,
-                hint="Measure the case again. The document was changed after the run",
+                hint="The stored run was changed by hand. Measure the case again",
             )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),
@@ -188,9 +188,9 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            f"{stored.case_id} is not a case of this project: its plan gives "
-            f"{names or reasons or 'none'}",
-            hint="Name the model in place of the case, with the options of the case",
+            f"the case {stored.case_id} of the stored run can't be planned here. With its options, "
+            f"this project has {names or reasons or 'no case'}",
+            hint="Name the model file in place of the case, and write the options yourself",
         )
     planned = alike[0]
     missing = list(_missing(stored, planned.case))

@@ -157,12 +157,16 @@ class Planner:
             path = self._root / in_home(spec)
             if not path.exists():
                 raise NoModelError(
-                    f"there is no {spec!r}", spec=spec, place=place, hint=advice_on(spec, path, {})
+                    f"{spec!r} does not exist",
+                    spec=spec,
+                    place=place,
+                    hint=advice_on(spec, path, {}),
                 )
             raise UsageError(
-                f"{spec!r} is nothing that an ONNX model can be exported from",
+                f"no ONNX model can be exported from {spec!r}",
                 place=place,
-                hint="Name FILE.py:FUNCTION, or a file or folder of a known framework",
+                hint="Name a function that returns a model, e.g. net.py:build, or a file or folder "
+                "of a known framework, e.g. net.pt2",
             )
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
@@ -220,9 +224,10 @@ class Planner:
         )
         if len(resolved.models) != 1:
             raise UsageError(
-                f"{request.models[0]!r} names {len(resolved.models)} models, but one is needed",
+                f"{request.models[0]!r} stands for {len(resolved.models)} models, but one is "
+                "measured",
                 place="ortbench.measure",
-                hint="Name one of them",
+                hint="Pass the path of one model file",
             )
         model = resolved.models[0]
         if isinstance(model, UnreadableModel):
@@ -239,7 +244,8 @@ class Planner:
             raise UsageError(
                 f"{other} and {model.path} are both called {model.name!r}",
                 place="the requested models",
-                hint="Give one of them another name in the catalogue or the configuration",
+                hint="Rename one of the files, or give one another name in the catalogue "
+                "or in [tool.ortbench.models]",
             )
 
     def _describe(self, model: Model) -> Model:

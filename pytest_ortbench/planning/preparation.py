@@ -93,7 +93,7 @@ class Settings:
         value = self.decide(name, default, reason, configured).strip().lower()
         if value not in choices:
             raise UsageError(
-                f"{name}={value} is not known",
+                f"{value!r} is not a value of {name}",
                 place=self.place_of(name),
                 hint=f"Write {' or '.join(f'{name}={choice}' for choice in choices)}",
             )
@@ -113,7 +113,7 @@ class Settings:
         given = self.given.get(name)
         if given is not None and given != value:
             raise UsageError(
-                f"{name}={given} does not fit: {reason} requires {value}",
+                f"{name}={given} can't be used, since {reason} requires {value}",
                 place=PLACE,
                 hint=f"Leave {name} out, or use a model that accepts {given}",
             )

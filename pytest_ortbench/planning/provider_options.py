@@ -23,8 +23,8 @@ _SWITCHES = ("0", "1", "true", "false", "True", "False")
 _SWITCHED = {"tensorrt": ("False", "True"), "dml": ("False", "True"), "coreml": ("0", "1")}
 #: What may stand before a key of WebGPU: ``ep.webgpuexecutionprovider.preferredLayout``.
 _PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
-#: How a declared table of the configuration is written.
-_DECLARE = '[tool.ortbench.plugins.{alias}] options = ["{key}"]'
+#: How an option is declared in the configuration.
+_DECLARE = 'options = ["{key}"] under [tool.ortbench.plugins.{alias}] in pyproject.toml'
 
 
 def check_options(
@@ -56,14 +56,14 @@ def check_options(
         name = _PREFIX.sub("", key) if alias == "webgpu" else key
         if table is None:
             raise UsageError(
-                f"the options of {alias} are not known, so {key!r} can't be checked",
+                f"the options of {alias} are not known here, so {key!r} could be a mistake",
                 place=place,
-                hint=f"Declare it: {_DECLARE.format(alias=alias, key=key)}",
+                hint=f"If the provider has this option, write "
+                f"{_DECLARE.format(alias=alias, key=key)}",
             )
         if name not in table:
-            hint = did_you_mean(name, table) if table else f"{alias} takes no options"
-            if table:
-                hint += f" If this version has it: {_DECLARE.format(alias=alias, key=key)}"
+            declare = f"If a newer {alias} has it, write {_DECLARE.format(alias=alias, key=key)}"
+            hint = did_you_mean(name, table, declare) if table else f"{alias} takes no options"
             raise UsageError(f"{alias} has no option {key!r}", place=place, hint=hint)
         _check_value(alias, key, value, table[name], place)
 
@@ -133,14 +133,14 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         return None
     if recording.alias == "webgpu":
         return _refused(
-            "a graph recorded by webgpu uses fixed buffers of the GPU, and this ONNX Runtime makes "
-            "none in Python",
+            "a recorded graph of webgpu needs fixed buffers on the GPU, which this version of ONNX "
+            "Runtime can't make in Python",
             "Leave out --ort-provider-option=webgpu.enableGraphCapture=1",
         )
     if recording.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
-            f"a graph recorded by {recording.alias} uses fixed addresses, but host arrays have new "
-            "ones in every call",
+            f"a recorded graph of {recording.alias} needs inputs and outputs that stay on the "
+            f"device, but this case copies them from and to the host",
             "Add --ort-io=device, or leave out the provider option that records a graph",
         )
     if callers > 1:
@@ -171,7 +171,8 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
         raise UsageError(
             f"{NO_CPU}=1 forbids the CPU, but cpu is the only requested provider",
             place="--ort-session-option",
-            hint="Name the intended provider with --ort-providers, or leave out the option",
+            hint="Name the provider to measure, e.g. --ort-providers=cuda, or leave out "
+            f"--ort-session-option={NO_CPU}=1",
         )
 
 
@@ -184,19 +185,23 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     if forbids(provider, session):
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but {provider.label} asks for it",
-            "Leave cpu out, or use --ort-fallback=strict, which proves the same and allows cpu",
+            "Leave cpu out of --ort-providers, or replace the session option by "
+            "--ort-fallback=strict",
         )
     if session.sets_arena and all(link.name != CPU for link in provider.links):
         return _refused(
-            f"the arena of a session belongs to the CPU, but the provider is {provider.label}",
-            "Leave the arena out. An arena of a device is an option of its provider "
-            "(--ort-provider-option=cuda.arena_extend_strategy=…)",
+            "the session options about an arena are for memory of the CPU, but the provider is "
+            f"{provider.label}",
+            "Leave out the session options whose names contain arena. For memory of the device, "
+            "use an option of the provider, e.g. "
+            "--ort-provider-option=cuda.arena_extend_strategy=kSameAsRequested",
         )
     if all(link.alias != "dml" for link in provider.links):
         return None
     if session.execution_mode == "parallel":
         return _refused(
-            "dml runs sequentially only", "Leave --ort-session-option=execution_mode=parallel out"
+            "dml runs a model's nodes only one after the other",
+            "Leave --ort-session-option=execution_mode=parallel out",
         )
     if session.enable_mem_pattern:
         return _refused(
@@ -241,7 +246,7 @@ def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> No
     known = _SWITCHES if rule == SWITCH else rule
     if value not in known:
         raise UsageError(
-            f"{alias}.{key}={value!r} is not among its values",
+            f"{value!r} is not a value of {alias}.{key}",
             place=place,
             hint="Write 1 or 0" if rule == SWITCH else did_you_mean(value, known),
         )

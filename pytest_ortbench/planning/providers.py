@@ -183,7 +183,9 @@ def _parse_link(
         raise _unknown(word, available, place)
     if not device:
         if ":" in spec:
-            raise UsageError(f"{spec!r} names no device", place=place, hint=f"Write {word} alone")
+            raise UsageError(
+                f"{spec!r} has no device after the colon", place=place, hint=f"Write {word}"
+            )
         return Provider(alias=kind.alias, name=kind.name)
     device, options = device_options(kind, device, place, platform)
     return Provider(alias=kind.alias, name=kind.name, device=device, options=options)

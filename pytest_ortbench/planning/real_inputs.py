@@ -148,7 +148,8 @@ def _from_npz(path: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"{str(path)!r} contains no array",
             place=PLACE,
-            hint="Write one array per input with numpy.savez",
+            hint="Write one array for each input of the model, e.g. "
+            "numpy.savez('inputs.npz', x=array) for an input named x",
         )
     return found
 
@@ -159,7 +160,8 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"the folder {str(folder)!r} contains no input files",
             place=PLACE,
-            hint="Put photos, WAV files, one NAME.npy per input, or input_0.pb there",
+            hint=f"Put an array for each input there ({_array_files(model)}), or photos, WAV "
+            "files or input_0.pb",
         )
     # A slash or colon of an input's name can't stand in a file name.
     declared = (*model.outputs, *model.inputs)
@@ -176,11 +178,15 @@ def _single(model: Model, path: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"{str(path)!r} is one array, but model {model.name!r} has {len(model.inputs)} inputs",
             place=PLACE,
-            hint="Name a folder with an array for each input: "
-            f"{', '.join(f'{info.name}.npy' for info in model.inputs[:_NAMED])}"
-            f"{', …' if len(model.inputs) > _NAMED else ''}",
+            hint=f"Name a folder with an array for each input: {_array_files(model)}",
         )
     return {model.inputs[0].name: _read_npy(path)}
+
+
+def _array_files(model: Model) -> str:
+    """Name the files that a folder of arrays has for a model; of many inputs, the first ones."""
+    named = ", ".join(f"{info.name}.npy" for info in model.inputs[:_NAMED])
+    return f"{named}, …" if len(model.inputs) > _NAMED else named
 
 
 def _read_npy(path: Path) -> StoredInput:
@@ -255,7 +261,8 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
     if missing:
         raise UsageError(
-            f"{str(path)!r} lacks {', '.join(map(repr, missing))} of model {model.name!r}",
+            f"{str(path)!r} has no array for {', '.join(map(repr, missing))} of model "
+            f"{model.name!r}",
             place=PLACE,
             hint=f"Add an array for each input. The inputs are {', '.join(declared)}",
         )

@@ -88,7 +88,8 @@ def check_precisions(
                 f"{name!r} is not a known precision",
                 place=place,
                 hint=f"{_near_and_known(name, everything)}. "
-                "Further ones are defined in [tool.ortbench.precisions.NAME]",
+                "You can define more in pyproject.toml, each under "
+                "[tool.ortbench.precisions.NAME]",
             )
 
 
@@ -115,11 +116,13 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
         raise UsageError(
             f"{name!r} is a built-in name with a fixed meaning",
             place=place,
-            hint="Give the recipe another name",
+            hint="Give your precision another name",
         )
     if base not in BASES:
         raise UsageError(
-            f"base is {base!r}, which is not a precision to start from",
+            "the key 'base' is missing"
+            if base is None
+            else f"base is {base!r}, which is not a precision to start from",
             place=place,
             hint=_near_and_known(str(base), list(BASES)),
         )
@@ -127,7 +130,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     for key in entry:
         if key not in allowed:
             raise UsageError(
-                f"{base} has no setting {key!r}",
+                f"a precision made from {base} has no setting {key!r}",
                 place=place,
                 hint=near_and_known(key, allowed),
             )
@@ -149,7 +152,7 @@ def _checked(
         if key == "sqnr_floor_db":
             values[key] = value
         elif isinstance(present, bool):
-            values[key] = _kind(value, bool, key, place, "true or false")
+            values[key] = _kind(value, bool, key, place, "true or false", "true")
         elif key in ("op_types", "nodes_to_exclude", "block_list"):
             values[key] = _names(value, key, place)
         elif isinstance(present, int):
@@ -157,7 +160,7 @@ def _checked(
         elif isinstance(present, float):
             values[key] = _number(value, key, place)
         else:
-            values[key] = _kind(value, str, key, place, "a text")
+            values[key] = _kind(value, str, key, place, "text in quotes", '"…"')
     changed = replace(recipe, **values)  # type: ignore[arg-type]  # each value is of its field's kind
     _one_of(changed.weight_type or "int8", WEIGHT_TYPES, "weight_type", place)
     _one_of(changed.activation_type or "int8", WEIGHT_TYPES, "activation_type", place)
@@ -165,15 +168,15 @@ def _checked(
     _one_of(changed.level, OFFLINE_LEVELS, "level", place)
     if not 50 < changed.percentile <= 100:
         raise UsageError(
-            f"percentile is {changed.percentile:g}, which is out of range",
+            f"percentile is {changed.percentile:g}, but must be above 50 and at most 100",
             place=place,
-            hint="Write a number above 50, at most 100, e.g. percentile = 99.99",
+            hint="Write e.g. percentile = 99.99",
         )
     if changed.block_size not in _BLOCK_SIZES:
         raise UsageError(
             f"block_size is {changed.block_size}, and ONNX Runtime has no kernels for it",
             place=place,
-            hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))}",
+            hint=f"Write one of {', '.join(map(str, _BLOCK_SIZES))} for block_size",
         )
     if changed.accuracy_level not in _ACCURACY_LEVELS:
         raise UsageError(
@@ -192,15 +195,21 @@ def _checked(
     return changed
 
 
-def _kind(value: object, kind: type, key: str, place: str, rule: str) -> object:
+def _kind(value: object, kind: type, key: str, place: str, rule: str, example: str) -> object:
     if not isinstance(value, kind):
-        raise UsageError(f"{key} is {value!r}", place=place, hint=f"Write {rule}")
+        raise UsageError(
+            f"{key} is {value!r}, not {rule}", place=place, hint=f"Write {key} = {example}"
+        )
     return value
 
 
 def _names(value: object, key: str, place: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{key} is {value!r}", place=place, hint=f'Write {key} = ["A", "B"]')
+        raise UsageError(
+            f"{key} is {value!r}, not a list of names",
+            place=place,
+            hint=f'Write e.g. {key} = ["A", "B"]',
+        )
     return tuple(value)
 
 
@@ -208,7 +217,11 @@ def _whole(value: object, key: str, place: str) -> int:
     least = 0 if key == "accuracy_level" else 1
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         rule = "from 0 to 4" if key == "accuracy_level" else "above 0"
-        raise UsageError(f"{key} is {value!r}", place=place, hint=f"Write a whole number {rule}")
+        raise UsageError(
+            f"{key} is {value!r}, not a whole number {rule}",
+            place=place,
+            hint=f"Write e.g. {key} = {4 if key == 'accuracy_level' else 128}",
+        )
     return value
 
 
@@ -223,4 +236,6 @@ def _number(value: object, key: str, place: str) -> float:
 
 def _one_of(value: str, known: tuple[str, ...], key: str, place: str) -> None:
     if value not in known:
-        raise UsageError(f"{key} is {value!r}", place=place, hint=did_you_mean(value, known))
+        raise UsageError(
+            f"{value!r} is not a value of {key}", place=place, hint=did_you_mean(value, known)
+        )

@@ -24,7 +24,10 @@ APP = "app"
 PLACE = "--ort-serve"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_HINT = f"Write FILE.py:NAME, or {REFERENCE}"
+_HINT = (
+    "Write the file and the name of the application in it, e.g. app.py:app, or "
+    f"{REFERENCE} for 'ortbench serve' of this model"
+)
 
 
 def read_app(written: OptionText) -> str:
@@ -44,7 +47,7 @@ def read_app(written: OptionText) -> str:
         raise UsageError(f"{text!r} does not name an application", place=written.place, hint=_HINT)
     if not path.stem.isidentifier():
         raise UsageError(
-            f"{path.name!r} can't be imported, since {path.stem!r} is not a name in Python",
+            f"Python can't import {path.name!r}, since {path.stem!r} is not a valid module name",
             place=written.place,
             hint="Rename the file, with letters, digits and underscores only",
         )
@@ -112,7 +115,7 @@ def with_service(request: PlanRequest) -> PlanRequest:
         raise UsageError(
             f"a service runs one model, but {len(request.models)} are named",
             place=PLACE,
-            hint="Name one model",
+            hint="Name one model file",
         )
     name = request.serve_name or path_name(request.models[0])
     url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"

@@ -72,7 +72,8 @@ def _check_arena(config: SessionConfig) -> None:
     if not config.sets_arena:
         if uses == "1":
             raise UsageError(
-                f"{ENVIRONMENT_ALLOCATORS}=1 has no effect, since no setting describes an arena",
+                f"{ENVIRONMENT_ALLOCATORS}=1 has no effect without a setting of the arena, the "
+                "memory that ONNX Runtime keeps for the CPU",
                 place=_PLACE,
                 hint="Add a setting of the arena, e.g. arena_extend_strategy=kSameAsRequested",
             )
@@ -80,7 +81,7 @@ def _check_arena(config: SessionConfig) -> None:
     if config.enable_cpu_mem_arena is False or uses == "0":
         without = "enable_cpu_mem_arena=0" if uses != "0" else f"{ENVIRONMENT_ALLOCATORS}=0"
         raise UsageError(
-            f"settings of an arena are given, but {without} switches the arena off",
+            f"{without} switches the memory arena off, but there are settings for the arena",
             place=_PLACE,
             hint=f"Leave out {without} or the settings whose names begin with arena_",
         )
@@ -90,7 +91,7 @@ def _check_arena(config: SessionConfig) -> None:
             f"arena_initial_chunk_bytes={chunk} is above {_LARGEST_CHUNK}, the most that ONNX "
             "Runtime takes",
             place=_PLACE,
-            hint="Write a smaller number of bytes",
+            hint=f"Write at most arena_initial_chunk_bytes={_LARGEST_CHUNK}",
         )
 
 
@@ -152,6 +153,6 @@ def _boolean(key: str, value: str) -> bool:
 def _choice(key: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise UsageError(
-            f"{key}={value!r} is not known", place=_PLACE, hint=did_you_mean(value, known)
+            f"{value!r} is not a value of {key}", place=_PLACE, hint=did_you_mean(value, known)
         )
     return value

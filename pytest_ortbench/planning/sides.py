@@ -130,9 +130,10 @@ def pair_cases(
         one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
             raise UsageError(
-                f"one case would be compared with both {one.case.case_id} and {entry.case.case_id}",
+                f"a case of this run would be compared with two cases, {one.case.case_id} and "
+                f"{entry.case.case_id}",
                 place="--ort-against",
-                hint="Name a value that stands for only one of the two",
+                hint="Write a value that only one of the two has",
             )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []

@@ -384,7 +384,7 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
         if item is None or item.shape is None or not shape:
             continue
         if len(shape) != len(item.shape):
-            raise misfit(info, item, "the number of axes differs")
+            raise misfit(info, item, f"the array must have {len(shape)} axes")
         for axis, (declared, size) in enumerate(zip(shape, item.shape, strict=True)):
             if isinstance(declared, int) and declared != size:
                 raise misfit(info, item, f"axis {axis} is fixed to {declared}")
@@ -401,9 +401,10 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
 def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
     """The error for a stored array that a model can't take: fed beside declared shape."""
     return UsageError(
-        f"{str(item.path)!r} contains an array of {list(item.shape or ())} for input "
+        f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r}, which the model declares as {_declared_shape(info)}: {rule}",
         place="--ort-inputs",
+        hint=f"Store an array of shape {_declared_shape(info)}, with any size in place of a name",
     )
 
 
@@ -412,7 +413,7 @@ def _conflict(
 ) -> OrtbenchError:
     symbol = known.symbol
     text = (
-        f"{str(item.path)!r} contains an array of {list(item.shape or ())} for input "
+        f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r} (declared as {_declared_shape(info)}), but {symbol} is to be {known.size} "
         f"({'the requested batch size' if known.origin == 'batch' else known.how})"
     )

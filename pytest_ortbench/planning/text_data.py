@@ -106,7 +106,8 @@ def own_tokenizer(
     file = file_beside(model, TOKENIZER)
     if file is None:
         raise UsageError(
-            f"{model.name} takes token ids, but there is no {TOKENIZER} beside the model",
+            f"{model.name} takes token ids, and to make them from text, {TOKENIZER} is needed "
+            "beside the model",
             place=place,
             hint=hint,
         )

@@ -56,9 +56,10 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
         given = next((key for key in SEARCHES[link.alias] if key in link.options), "")
         if given:
             raise UsageError(
-                f"the provider option {link.alias}.{given} sets the same search for kernels",
+                f"--ort-provider-option={link.alias}.{given} already decides whether the provider "
+                "searches for the fastest kernels",
                 place=PLACE,
-                hint=f"Leave out {PLACE} or the provider option",
+                hint="Leave one of the two options out",
             )
     return [
         (provider.of_links(partial(_switched, position=position)), {"tuning": position})
@@ -81,8 +82,8 @@ def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider
     named = list(dict.fromkeys(link.alias for provider in providers for link in provider.links))
     if positions and named and not any(alias in SEARCHES for alias in named):
         raise UsageError(
-            f"no requested provider ({', '.join(named)}) searches for kernels, so the option has "
-            "no effect",
+            "the option makes a provider search for its fastest kernels, which none of the "
+            f"requested providers ({', '.join(named)}) can do",
             place=PLACE,
             hint=f"Leave the option out. Providers that search are {', '.join(SEARCHES)}",
         )

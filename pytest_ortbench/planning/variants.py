@@ -169,8 +169,8 @@ def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:
 
 def _no_source(precision: str) -> Failure:
     return case_failure(
-        f"{precision} can't be made from a file in ONNX Runtime's own format",
-        "Name the .onnx file, or leave this precision out",
+        f"{precision} can't be made from a file in ONNX Runtime's own format (.ort)",
+        f"Name the .onnx file that this file was made from, or leave {precision} out",
         phase="convert",
     )
 
@@ -188,8 +188,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         return case_failure(
             f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
-            "Leave this precision out, or name the float model as the reference in "
-            "[tool.ortbench.models.NAME]",
+            f"Leave {recipe.name} out, or measure the float model from which the file was made",
             phase="convert",
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()
@@ -201,7 +200,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
 def _without_change(recipe: Recipe, why: str) -> Failure:
     return case_failure(
         f"{recipe.name} would change nothing: {why}",
-        "Leave this precision out for this model",
+        f"Leave {recipe.name} out for this model",
         phase="convert",
     )
 

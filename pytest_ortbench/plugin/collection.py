@@ -176,7 +176,7 @@ class Collection:
             specs = [spec for specs in offered for spec in texts_of_specs(specs)]
         except TypeError as error:
             raise UsageError(
-                f"the hook returned no list of models: {error}",
+                f"the hook did not return a list of models: {error}",
                 place="pytest_ortbench_models",
                 hint="Return a list of strings or paths",
             ) from error

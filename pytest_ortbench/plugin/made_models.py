@@ -37,7 +37,8 @@ _NAMED = "Give each model a name of its own, e.g. ortbench.measure(path, name='s
 _TOO_LARGE = UsageError(
     "the model is larger than 2 GB, the most that one protobuf message can hold",
     place="ortbench.measure",
-    hint="Save it with onnx.save(model, path, save_as_external_data=True), and pass the path",
+    hint="Save the model with onnx.save(model, path, save_as_external_data=True), and pass the "
+    "path",
 )
 
 
@@ -133,8 +134,8 @@ class MadeModels:
         """What the call asks for, and the markers of the test where it says nothing."""
         if "models" in keywords:
             raise UsageError(
-                "the keyword models= is given, but the call measures the model that is passed to "
-                "it",
+                "the call has the keyword models=, but measures only the model that it is given "
+                "as its first argument",
                 place=self._place,
                 hint="Leave models= out",
             )
@@ -146,9 +147,7 @@ class MadeModels:
         if name in self._names:
             without = f"under the name {name!r}" if name else "without a name"
             raise UsageError(
-                f"the test measures two models {without}",
-                place=self._place,
-                hint=_NAMED,
+                f"the test already measured a model {without}", place=self._place, hint=_NAMED
             )
         self._names.add(name)
         file, *inner = self._item.nodeid.split("::")
@@ -204,8 +203,9 @@ class MadeModels:
             earlier = self._bench.planned.get(entry.case.key)
             if earlier is not None and earlier.case.model.digest != entry.case.model.digest:
                 raise UsageError(
-                    f"{entry.case.case_id} was already measured with another file (SHA-256 "
-                    f"{earlier.case.model.digest[:12]}, not {entry.case.model.digest[:12]})",
+                    f"another model was already measured under the name {entry.case.case_id} "
+                    f"(SHA-256 {earlier.case.model.digest[:12]}…, now "
+                    f"{entry.case.model.digest[:12]}…)",
                     place=self._place,
                     hint=_NAMED,
                 )

@@ -394,7 +394,7 @@ class Measured:
             pytest.skip(shown(text))
         told_in = self._told_in(failure)
         if told_in:
-            pytest.skip(shown(f"{text}\nThe test that fails for this case is {told_in}"))
+            pytest.skip(shown(f"{text}\nSkipped, since {told_in} already failed for this reason"))
         if failure.log_tail:
             text += f"\nNative log:\n{failure.log_tail}"
         pytest.fail(shown(text), pytrace=False)

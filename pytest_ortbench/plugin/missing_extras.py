@@ -36,7 +36,7 @@ def missing_extras(planned: Iterable[Planned]) -> list[str]:
         )
     }
     return [
-        f"{base}: files of this precision are made by {module}, which is not installed here: "
+        f"{base}: the package {module}, which makes files of this precision, is not installed. "
         f"{install_command(extra)}"
         for base, (module, extra) in _OF_BASES.items()
         if base in bases and not is_installed(module)

@@ -267,10 +267,11 @@ def refuse_idle_gate(
     """Refuse limits of a gate that nothing is held to; those of an ini file wait for one."""
     if value and is_typed and not against and not baseline:
         raise UsageError(
-            "this option is for a comparison, but nothing is named to compare with",
+            "the option needs something to compare with, and none is named",
             place=place,
-            hint="Add --ort-baseline=RUN to compare with a stored run, or --ort-against=git:REV to "
-            "compare with a commit. A limit that needs no comparison is written with --ort-limits",
+            hint="Add --ort-baseline=latest to compare with the newest stored run, or "
+            "--ort-against=git:main to compare with a Git revision. For a limit without a "
+            "comparison, use --ort-limits",
         )
 
 

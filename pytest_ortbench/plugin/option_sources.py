@@ -159,7 +159,7 @@ def _value(row: OptionRow, text: OptionText) -> Any:
         raise UsageError(
             f"{','.join(text.texts)!r} can't be used: {reason}",
             place=text.place,
-            hint="Correct the value",
+            hint="Write another value. The page of options of the documentation has examples",
         ) from error
 
 

@@ -66,7 +66,7 @@ def registry_of(runs: Callable[[], Sequence[ShownRun]], *, place: str) -> Collec
         raise OrtbenchError(
             "prometheus-client is not installed",
             place=place,
-            hint="pip install 'pytest-ortbench[prometheus]'",
+            hint="Run: pip install 'pytest-ortbench[prometheus]'",
         ) from error
 
     class OfRuns(Collector):

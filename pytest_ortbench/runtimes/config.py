@@ -83,7 +83,8 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             f"{name!r} can't be the name of a runtime",
             place=place,
-            hint="Use letters, digits, '.', '_' and '-'. The names 'current' and 'auto' are taken",
+            hint="Write a name of letters, digits, '.', '_' and '-', other than 'current' and "
+            "'auto'",
         )
     if not isinstance(table, Mapping):
         raise UsageError(
@@ -123,16 +124,17 @@ _EXAMPLE = 'Write e.g. command = ["numactl", "--cpunodebind=0", "/opt/ort/bin/py
 def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ...]:
     value = table.get(key, ())
     if isinstance(value, str):
+        words = ", ".join(f'"{word}"' for word in value.split())
         raise UsageError(
             f"{key} is one string, not a list of strings",
             place=place,
-            hint=f'Write {key} = ["…", "…"]',
+            hint=f"Write {key} = [{words}]",
         )
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise UsageError(
             f"{key} is {value!r}, not a list of strings",
             place=place,
-            hint=f'Write {key} = ["…", "…"]',
+            hint=_EXAMPLE if key == "command" else f'Write e.g. {key} = ["onnxruntime==1.20.1"]',
         )
     if key in table and (not value or not value[0]):
         raise UsageError(f"{key} is empty", place=place, hint=_EXAMPLE)

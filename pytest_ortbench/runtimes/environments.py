@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, cache_advice
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.outcome import RuntimeInfo
@@ -169,7 +169,7 @@ class Environments:
             raise _unavailable(
                 requirements,
                 f"{others}, so a Python from there could be another user's program",
-                "Set a folder of your own with ORTBENCH_CACHE",
+                "Name a folder of your own in the environment variable ORTBENCH_CACHE",
             )
         request = _request(requirements, python)
         named = from_urls(requirements.requirements)
@@ -187,7 +187,7 @@ class Environments:
             raise _unavailable(
                 requirements,
                 f"the folder {self.folder} can't be used: {error.strerror or error}",
-                "Free space there, or set another folder with ORTBENCH_CACHE",
+                cache_advice(error),
             ) from error
 
     def remove(self, environment: Environment) -> None:

@@ -62,7 +62,11 @@ def _load(file: Path) -> Mapping[str, object]:
         content: dict[str, object] = msgspec.toml.decode(file.read_bytes(), type=dict[str, object])
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
-            f"the file can't be read: {error}", place=str(file), hint="Correct the file"
+            f"the file can't be read: {error}",
+            place=str(file),
+            hint="Correct that line"
+            if isinstance(error, ValueError)
+            else "Make the file readable, or remove it",
         ) from error
     return content
 

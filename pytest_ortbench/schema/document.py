@@ -51,8 +51,8 @@ _T = TypeVar("_T", Run, CaseResult)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = (
-    "Name the file journal.jsonl in the same folder, if there is one: it contains the finished "
-    "cases"
+    "If the folder has a file journal.jsonl, name that one. It contains the cases that were "
+    "finished"
 )
 
 
@@ -272,7 +272,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
             raise DocumentError(
                 f"the document can't be written: {bad}, and JSON has no NaN or infinity",
                 place=place,
-                hint="This is a defect of pytest-ortbench; please report it",
+                hint="This is a defect of pytest-ortbench. Please report it",
             )
         msgspec.convert(plain, type(value), strict=True)
         fault = next(faults_of(value), None)
@@ -280,13 +280,13 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
             raise DocumentError(
                 f"the document can't be written: {fault}",
                 place=place,
-                hint="This is a defect of pytest-ortbench; please report it",
+                hint="This is a defect of pytest-ortbench. Please report it",
             )
     except (TypeError, OverflowError, msgspec.ValidationError) as error:
         raise DocumentError(
             f"the document can't be written: {error}",
             place=place,
-            hint="Hooks must return text where the document holds text",
+            hint="If a hook of yours returned the value, return text in its place",
         ) from error
     return plain
 

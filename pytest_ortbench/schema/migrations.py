@@ -69,7 +69,7 @@ class Migrations:
                 f"the document has schema version {version}, but the oldest version is "
                 f"{self.oldest}",
                 place=place,
-                hint="Copy the file again from where it was written",
+                hint="The file was changed by hand. Copy the original again",
             )
         return version
 

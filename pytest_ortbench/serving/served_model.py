@@ -96,7 +96,7 @@ class ServedModel:
         if not outputs:
             raise UsageError(
                 f"no output of {name} ({', '.join(self.left_out)}) is a tensor of numbers or "
-                "strings, and the Open Inference Protocol can carry only such tensors",
+                "strings, the only kinds that the Open Inference Protocol has",
                 place="MODEL",
                 hint="Serve a model that has such an output",
             )
@@ -192,8 +192,7 @@ class ServedModel:
             return
         if len(shape) != len(declared):
             raise ProtocolError(
-                f"the input {name!r} has {len(declared)} axes, not {len(shape)}",
-                place=place,
+                f"the input {name!r} has {len(declared)} axes, not {len(shape)}", place=place
             )
         for axis, (size, known) in enumerate(zip(shape, declared, strict=True)):
             if isinstance(known, int) and size != known:
@@ -286,7 +285,7 @@ def _require_carried(name: str, type_name: str) -> None:
     if not _is_carried(type_name):
         raise UsageError(
             f"the input {name!r} has the type {type_name!r}, which the Open Inference Protocol "
-            "can't carry",
+            "does not have",
             place="MODEL",
             hint="Serve a model whose inputs are tensors of numbers or strings",
         )

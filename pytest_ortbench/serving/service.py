@@ -341,7 +341,7 @@ def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
             422, f"the model does not run on these inputs: {error}", place="inputs"
         )
     if isinstance(error, ModelBroken):
-        return RequestRefused(500, "the model can't run any more", hint="Start the service again")
+        return RequestRefused(500, "the model stopped working", hint="Start the service again")
     return RequestRefused(500, "the inference failed")
 
 

@@ -122,7 +122,7 @@ def traces_of(model: str) -> Traces:
         raise UsageError(
             f"traces can't be made as the environment says: {class_and_line(error)}",
             place="--traces",
-            hint="Correct the environment variables OTEL_…",
+            hint="Correct the environment variables whose names begin with OTEL_",
         ) from error
     return Traces(model, provider)
 
@@ -145,7 +145,8 @@ def _exporters() -> Iterator[EntryPoint]:
             raise UsageError(
                 f"the exporter {_sender_of_otlp()!r} is not installed",
                 place=EXPORTER,
-                hint=f"pip install opentelemetry-exporter-{_sender_of_otlp().replace('_', '-')}",
+                hint="Run: pip install opentelemetry-exporter-"
+                f"{_sender_of_otlp().replace('_', '-')}",
             )
         yield entry
 

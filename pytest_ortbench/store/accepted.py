@@ -134,7 +134,7 @@ def _text(path: Path) -> str | None:
             raise UsageError(
                 "the file is larger than 1 MiB, the most that a list of accepted changes may have",
                 place=str(path),
-                hint="It is probably another kind of file. Move it away",
+                hint="If it is another kind of file, move it away or rename it",
             )
         data = path.read_bytes()
     except FileNotFoundError:

@@ -84,7 +84,8 @@ def _in_folder(folder: Path, place: str) -> Found:
         raise UsageError(
             f"{folder} contains {others[0]}, but no run",
             place=place,
-            hint="Name the folder that contains the runs, or an empty folder to start with",
+            hint="Name the folder that contains the stored runs. To start without any, name an "
+            "empty folder",
         )
     return newest
 
@@ -108,11 +109,11 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in {folder} can be the baseline, since each of them failed a comparison. The "
-            f"newest is {passed_over[0]}",
+            f"no run in {folder} can be the baseline, since a comparison failed in each of "
+            f"them. The newest is {passed_over[0]}",
             place=place,
-            hint=f"If the results of {passed_over[0]} are intended, name that run as the baseline. "
-            "If not, run once without a baseline",
+            hint="To compare with the newest all the same, write "
+            f"--ort-baseline={folder / passed_over[0]}. For a new baseline, run once without one",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

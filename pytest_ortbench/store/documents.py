@@ -42,7 +42,7 @@ __all__ = [
 _MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
 _NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MODEL.onnx'"
 #: What a run may be called.
-HOW_TO_NAME = "Name the id, the folder or the file of a run"
+HOW_TO_NAME = "Name a run by its id, its folder or its run.json"
 
 
 #: Endings of documents and journals.
@@ -196,7 +196,7 @@ def resolve_run(spec: str, root: Path) -> Path:
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be read: {error.strerror}", place=str(root), hint=HOW_TO_NAME
+            f"{spec!r} can't be the name of a run: {error.strerror}", hint=HOW_TO_NAME
         ) from error
     if document is not None:
         return document
@@ -208,9 +208,9 @@ def resolve_run(spec: str, root: Path) -> Path:
     hint = (
         did_you_mean(spec, [*known, LATEST])
         if known
-        else f"The folder {root} contains no run. {_MEASURE}"
+        else f"The folder contains no run at all. {_MEASURE}"
     )
-    raise UsageError(f"the run {spec!r} does not exist", place=str(root), hint=hint)
+    raise UsageError(f"the folder {str(root)!r} contains no run {spec!r}", hint=hint)
 
 
 def _named(spec: str, root: Path) -> Path | None:
@@ -227,7 +227,8 @@ def _no_file(path: Path) -> UsageError:
     folder = path.parent
     if not folder.is_dir():
         return UsageError(
-            f"the folder {str(folder)!r} of {path.name!r} does not exist", hint="Correct the path"
+            f"{str(path)!r} does not exist, since there is no folder {str(folder)!r}",
+            hint="Correct the path",
         )
     beside = [
         entry.name
@@ -245,7 +246,9 @@ def _no_file(path: Path) -> UsageError:
 def _no_run_but_a_folder(spec: str) -> UsageError:
     runs = list_runs(Path(spec))
     if not runs:
-        return UsageError(f"the folder {spec!r} contains no {DOCUMENT}", hint=_NAME_OR_MEASURE)
+        return UsageError(
+            f"the folder {spec!r} contains no run ({DOCUMENT})", hint=_NAME_OR_MEASURE
+        )
     return UsageError(
         f"{spec!r} is a folder of {len(runs)} runs, not a run",
         hint=f"Name one of them, e.g. {runs[0].path.parent}",
@@ -267,9 +270,7 @@ def _latest(root: Path) -> Loaded:
                 skipped.append(f"{error.place} was skipped: {error.message}")
     if skipped:
         raise UsageError(
-            f"no finished run of the folder can be read: {skipped[0]}",
-            place=str(root),
-            hint=_MEASURE,
+            f"no finished run in the folder {str(root)!r} can be read: {skipped[0]}", hint=_MEASURE
         )
     about = f"{foreign}. " if foreign else ""
     if runs:
@@ -277,7 +278,7 @@ def _latest(root: Path) -> Loaded:
         state = f"can't be read: {problem}" if problem else "is unfinished"
         about = f"The newest run there, {newest}, {state}. "
     raise UsageError(
-        "the folder contains no finished run", place=str(root), hint=f"{about}{_MEASURE}"
+        f"the folder {str(root)!r} contains no finished run", hint=f"{about}{_MEASURE}"
     )
 
 

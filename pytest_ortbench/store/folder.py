@@ -84,9 +84,9 @@ class RunFolder:
         path = root / run.run_id
         if path.parent != root or run.run_id in ("", ".", ".."):
             raise DocumentError(
-                f"the run is called {run.run_id!r}, which can't be the name of a folder",
+                f"{run.run_id!r}, the id of the run, can't be the name of a folder",
                 place=str(root),
-                hint="Measure again. The name is made from the time and the machine",
+                hint="The stored run was changed by hand. Measure again",
             )
         if path.exists():
             raise DocumentError(

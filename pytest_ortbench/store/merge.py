@@ -34,8 +34,9 @@ def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bo
     """
     if not runs:
         raise DocumentError(
-            "there is no run to merge",
-            hint="Write 'ortbench merge RUN RUN --output=FILE'",
+            "no run is named that could be merged",
+            hint="Name the run.json of each, e.g. 'ortbench merge a/run.json b/run.json "
+            "--output=all.json'",
         )
     ordered = sorted(runs, key=lambda run: run.started_at)
     newest = ordered[-1]

@@ -43,7 +43,8 @@ def refuse_to_replace(path: Path, read: Iterable[Path], place: str) -> None:
         UsageError: with option, path and reason.
     """
     if is_read(path, read):
-        raise _refused(path, "the file is read here, and would be lost", place, "Name another file")
+        reason = "this run reads the file, and would write over it"
+        raise _refused(path, reason, place, "Name another file")
 
 
 def is_read(path: Path, read: Iterable[Path]) -> bool:

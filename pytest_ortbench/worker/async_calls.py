@@ -39,8 +39,8 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
         )
     if threads < 2:
         raise _unsupported(
-            "run_async runs on the session's threads, and with 1 intra-op thread there are none",
-            "Use --ort-threads=2 or more",
+            "--ort-calls=async needs a session with 2 threads or more, but this one has 1",
+            "Use --ort-threads=2 or more, or --ort-calls=sync",
         )
 
 

@@ -62,15 +62,14 @@ def require_safe_callers(case: Case) -> None:
     provider = mixing[0]
     if case.sessions > 1:
         raise case_error(
-            f"{case.sessions} sessions of {provider.name} in one process compute wrong values, "
-            "since they share the recorded commands",
-            hint="Use --ort-processes for several sessions at a time",
+            f"{case.sessions} sessions of {provider.name} in one process compute wrong values",
+            hint="Use --ort-processes in place of --ort-sessions",
         )
     if case.io == "device":
         raise case_error(
-            f"the outputs of {provider.name} can't be waited for on its device while another "
-            "caller runs the session",
-            hint="Use --ort-io=end-to-end for several callers, or --ort-processes",
+            f"with --ort-io=device, {provider.name} can't tell when the outputs of one of several "
+            "callers are ready",
+            hint="Use --ort-io=end-to-end, or --ort-processes in place of --ort-concurrency",
         )
 
 

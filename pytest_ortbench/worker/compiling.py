@@ -74,8 +74,8 @@ def _require_proof(case: Case) -> None:
         doubt = "it does not know the entry"
     if doubt:
         raise case_error(
-            f"ONNX Runtime {load()[0].__version__} does not obey {NO_COMPILE} ({doubt}), so "
-            "nothing would prove that the compiled file is used",
+            f"ONNX Runtime {load()[0].__version__} can't be forbidden to compile at run time "
+            f"({doubt}), so nothing would prove that the compiled file is used",
             "Use a newer ONNX Runtime (--ort-runtimes), or leave --ort-compiled out",
             phase="compile",
         )

@@ -37,7 +37,10 @@ def parse_type(text: str, *, name: str) -> ValueType:
     """
     match = re.fullmatch(r"\s*(tensor|sparse_tensor|seq|map|optional)\((.*)\)\s*", text)
     if match is None:
-        raise case_error(f"input {name!r} has the type {text!r}, which can't be fed")
+        raise case_error(
+            f"input {name!r} has the type {text!r}, for which values can't be made",
+            "Export the model with inputs that are tensors",
+        )
     kind, body = match.groups()
     if kind in ("tensor", "sparse_tensor"):
         return ValueType(kind=kind, element=body.strip())
@@ -56,7 +59,7 @@ def numpy_name(element: str, *, name: str) -> str:
     numpy_type = NUMPY_NAMES.get(element) or STAND_INS.get(element)
     if numpy_type is None:
         raise case_error(
-            f"input {name!r} has elements of type {element!r}, which numpy can't hold",
+            f"input {name!r} has elements of type {element!r}, which numpy does not have",
             hint="Measure a variant of the model whose inputs are float, float16 or integers",
         )
     return numpy_type

@@ -337,7 +337,8 @@ def _kind_of(case: Case) -> EngineKind:
     if kind is None:
         raise case_error(
             reason,
-            f"Install the package that provides the engine in runtime {case.runtime.label!r}, too",
+            f"Install the package that provides the engine in runtime {case.runtime.label!r} as "
+            "well",
             kind="unavailable",
             phase="import",
         )

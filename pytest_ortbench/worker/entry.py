@@ -22,7 +22,7 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import call, class_of, load_file
 
 #: What the entry function is, and what it returns, for messages.
-_FUNCTION = "Name a function that takes nothing and returns the model, as net.py:build"
+_FUNCTION = "Name a function without arguments that returns the model, e.g. net.py:build"
 SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
 
 
@@ -56,7 +56,7 @@ def load_named(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_file(path)
     if kind is None:
         raise export_error(
-            f"{path.name} is not a file of a known framework",
+            f"{path.name} is not a model file of a known framework",
             "Name a function that returns the model: --ort-models=FILE.py:FUNCTION",
         )
     with_place = _with_place(path, "", kind)
@@ -68,7 +68,7 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     made = getattr(module, function, None)
     if made is not None and not callable(made):
         raise export_error(
-            f"{function!r} of {path.name} is a {class_of(made)}, not a function", _FUNCTION
+            f"{function!r} in {path.name} is of type {class_of(made)}, not a function", _FUNCTION
         )
     if made is None:
         known = [name for name, value in vars(module).items() if _is_entry(value, module)]
@@ -78,7 +78,8 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     needed = _needed_arguments(made)
     if needed:
         raise export_error(
-            f"{path.name}:{function} is called without arguments, and needs {', '.join(needed)}",
+            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but is called "
+            "without any",
             _FUNCTION,
         )
     returned = _in_export(call, path, function, made)
@@ -112,8 +113,8 @@ def _check_settings(path: Path, function: str, settings: object, kind: EngineKin
     for key in settings:
         if key not in known:
             raise export_error(
-                f"{path.name}:{function} returned the setting {key!r}, which {kind.title} does "
-                "not have",
+                f"the third value of {path.name}:{function} has the key {key!r}, which is not a "
+                f"setting of {kind.title}",
                 did_you_mean(str(key), known),
             )
 
@@ -156,7 +157,7 @@ def files_read(loaded: LoadedSource) -> list[Path]:
             raise export_error(
                 f"{loaded.path.name}:{loaded.function} names the file {str(name)!r}, which does "
                 "not exist",
-                f"Paths in 'files' start at {loaded.path.parent}",
+                f"Correct the path in 'files', which starts at {loaded.path.parent}",
             )
         files.append(file)
     return list(dict.fromkeys(files))
@@ -214,7 +215,8 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
             raise export_error(
-                f"{text} can't be exported by {kind.title}: {class_and_line(error)}"
+                f"{text} can't be exported by {kind.title}: {class_and_line(error)}",
+                f"Export {text} in a script of your own to see the whole error",
             ) from error
 
     return called

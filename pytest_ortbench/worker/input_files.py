@@ -42,8 +42,9 @@ def read_input(spec: InputSpec) -> object:
     if wanted.kind == "seq" and wanted.inner is not None and wanted.inner.kind == "tensor":
         if path.suffix.lower() != ".pb":
             raise input_error(
-                f"input {spec.name!r} is a sequence, which {path} can't hold",
-                hint="Give a .pb file with a serialised SequenceProto",
+                f"input {spec.name!r} is a sequence of tensors, which the format of {path} "
+                "does not have",
+                hint="Store it as a SequenceProto of ONNX in a .pb file",
             )
         inner = wanted.inner
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
@@ -63,7 +64,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
             return _loaded(stream, path, member)
     except OSError as error:
         raise input_error(
-            f"the input file {path} can't be read: {error.strerror or error}"
+            f"the input file {path} can't be read: {error.strerror or error}",
+            "Make the file readable",
         ) from error
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
@@ -85,7 +87,7 @@ def _loaded(stream: BinaryIO, path: Path, member: str) -> NDArray[Any]:
         if member not in names:
             raise input_error(
                 f"the input file {path} has no array {member!r}",
-                hint="The file has " + (", ".join(names) or "nothing"),
+                hint=f"Store an array under that name. The file has {', '.join(names) or 'none'}",
             )
         array: NDArray[Any] = loaded[member]
         return array

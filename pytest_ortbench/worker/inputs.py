@@ -105,7 +105,10 @@ def _value(
         return [inner(number) for number in range(SEQUENCE_LENGTH)]
     if kind.kind == "map" and kind.inner is not None and kind.inner.kind == "tensor":
         return _map(spec, kind, label=label, seed=seed, magnitude=magnitude, sample=sample)
-    raise case_error(f"input {spec.name!r} has the type {spec.type!r}, which can't be fed")
+    raise case_error(
+        f"input {spec.name!r} has the type {spec.type!r}, for which values can't be made",
+        "Export the model with inputs that are tensors",
+    )
 
 
 def _map(

@@ -117,8 +117,8 @@ class StandInCalls:
             WorkerError: ``unsupported``.
         """
         raise case_error(
-            "run_async takes and gives arrays of numpy, and numpy lacks a type of this model's "
-            "tensors",
+            "--ort-calls=async works with numpy arrays only, and numpy does not have a type that "
+            "tensors of this model have",
             hint="Use --ort-calls=sync",
         )
 
@@ -131,8 +131,9 @@ class StandInCalls:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
             raise case_error(
-                f"input {name!r} has the type {kind!r}, of which Python makes no OrtValue, and "
-                f"numpy lacks the type of the output {self.foreign[0]!r}"
+                f"values for input {name!r} of type {kind!r} can't be made in Python beside the "
+                f"output {self.foreign[0]!r}, whose type numpy does not have",
+                "Export the model with inputs and outputs of float, float16 or integers",
             )
         if self.foreign and isinstance(value, np.ndarray):
             return self._ort.OrtValue.ortvalue_from_numpy(
@@ -143,7 +144,10 @@ class StandInCalls:
     def _array(self, name: str, value: Any) -> object:
         kind = self._outputs[name]
         if value is None or not value.is_tensor():
-            raise case_error(f"output {name!r} has the type {kind!r}, which Python can't read")
+            raise case_error(
+                f"output {name!r} has the type {kind!r}, which can't be read in Python",
+                "Export the model with outputs of float, float16 or integers",
+            )
         return array_of(value, element_of(kind))
 
 
@@ -166,8 +170,8 @@ def value_of(ort: ModuleType, array: Any, element: str, *, name: str) -> OrtValu
         size = value.tensor_size_in_bytes() if array.size else 0
     except Exception as error:  # ONNX Runtime's own exceptions share no base class
         raise case_error(
-            f"input {name!r} has elements of type {element!r}, of which ONNX Runtime "
-            f"{ort.__version__} makes no tensor in Python ({type(error).__name__})",
+            f"input {name!r} has elements of type {element!r}, and ONNX Runtime "
+            f"{ort.__version__} can't make such a tensor in Python ({type(error).__name__})",
             hint="Use a newer ONNX Runtime, or a model whose inputs are float, float16 or integers",
         ) from error
     if size:

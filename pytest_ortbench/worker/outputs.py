@@ -172,7 +172,9 @@ def _leaves(value: object, label: str) -> list[Leaf]:
             for leaf in _leaves(element, f"{label}[{number}]")
         ]
     raise case_error(
-        f"output {label!r} is a {type(value).__name__}, which can't be compared", phase="accuracy"
+        f"output {label!r} is a {type(value).__name__}, which can't be compared",
+        "Export the model with outputs that are tensors",
+        phase="accuracy",
     )
 
 

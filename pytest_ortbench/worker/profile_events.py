@@ -301,8 +301,8 @@ def _whole(value: object) -> int:
 
 def _unreadable(path: Path, why: str) -> WorkerError:
     return case_error(
-        f"the profile {path} can't be used: {why}",
-        "Check whether the temporary folder is full. Placement can't be proven without the profile",
+        f"ONNX Runtime's profile {path}, which shows where nodes ran, can't be used: {why}",
+        "Make sure that the temporary folder has room, and run again",
         kind="error",
         phase="profile",
     )

@@ -52,7 +52,7 @@ def list_operators(question: ListOperators, state: WorkerState) -> RequiredOpera
     operators, types = parse_config(str(written), enable_type_reduction=True)
     if not operators:
         raise case_error(
-            "the models have no operators that a build could be reduced to",
+            "the models have no operators, so there is nothing to list",
             "Name a model that computes something",
             phase="session",
         )

@@ -210,16 +210,16 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
     made = case.variant.compilation
     if made is not None:
         return case_error(
-            f"{case.provider.label} in ONNX Runtime {version} does not load what it compiled: "
-            f"{native}",
+            f"{case.provider.label} in ONNX Runtime {version} can't load the file that it "
+            f"compiled: {native}",
             "Leave --ort-compiled out, or use another version of the provider (--ort-runtimes). "
             f"To compile again, delete {Path(case.variant.path).parent}",
             phase="session",
         )
     told = ", ".join(part.text for part in case.model.compiled)
     return case_error(
-        f"{case.provider.label} in ONNX Runtime {version} does not load the file, which is "
-        f"compiled for {told}: {native}",
+        f"{case.provider.label} in ONNX Runtime {version} can't load the file, which was compiled "
+        f"for {told}: {native}",
         "Compile the model again with this version, or use the version that compiled the file "
         "(--ort-runtimes)",
         phase="session",
@@ -282,8 +282,8 @@ def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
         still = [name for name in declared.shape if name in config.fixed_dims]
         if still:
             raise case_error(
-                f"the session leaves {still[0]!r} of the input {declared.name!r} open, although "
-                f"the size {config.fixed_dims[still[0]]} was set",
+                f"the dimension {still[0]!r} of the input {declared.name!r} was to have the fixed "
+                f"size {config.fixed_dims[still[0]]}, but the session leaves it open",
                 "Use --ort-fix-dims=off, or another version of ONNX Runtime",
                 phase="session",
             )

@@ -151,14 +151,18 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def _refused(name: str) -> WorkerError:
     return case_error(
-        f"{name!r} is not a path within the worker's own folder", kind="error", phase="files"
+        f"{name!r} is not a path within the worker's own folder",
+        "This is a defect of pytest-ortbench. Please report it",
+        kind="error",
+        phase="files",
     )
 
 
 def _damaged(name: str, how: str) -> WorkerError:
     return case_error(
-        f"{name} arrived damaged: {how}",
-        "Run again. If this happens twice, something between host and runtime changes data",
+        f"{name} arrived damaged at the runtime: {how}",
+        "Run again. If this happens twice, check the connection between this machine and the "
+        "runtime",
         kind="error",
         phase="files",
     )

@@ -110,12 +110,12 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         raise EngineRefusal(
             f"the example rows have {array.ndim} axes, but a table has 2",
             kind="error",
-            hint="Return rows in the form that predict of the model takes",
+            hint="Return rows as the model's predict takes them: an array of rows and columns",
         )
     if matrix and types[name] == "string":
         raise EngineRefusal(
-            "the example rows contain values that are not numbers, which the converter can't "
-            "handle",
+            "the example rows contain values that are not numbers, and this model can be exported "
+            "with numbers only",
             hint="Encode such columns as numbers before the model",
         )
     return TableForm(kind=MATRIX, types=types, width=array.shape[1])
@@ -125,8 +125,8 @@ def _without_rows(loaded: LoadedSource) -> TableForm:
     width = getattr(loaded.model, "n_features_in_", None)
     if not isinstance(width, int) or hasattr(loaded.model, "feature_names_in_"):
         raise EngineRefusal(
-            "the function returned a model without example rows, whose columns and types determine "
-            "the inputs",
+            "the function returned a model without example rows, from which the names and types "
+            "of the inputs are taken",
             kind="error",
             hint="End the function with 'return model, rows'",
         )

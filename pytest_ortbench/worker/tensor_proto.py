@@ -163,12 +163,13 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise input_error(
-            f"the input file {path} can't be read: {error.strerror or error}"
+            f"the input file {path} can't be read: {error.strerror or error}",
+            "Make the file readable",
         ) from error
 
 
 def _no_tensor(path: Path, error: Exception) -> WorkerError:
     return input_error(
-        f"the input file {path} contains no tensor that can be fed: {error}",
-        hint="Write a TensorProto, as in an ONNX test_data_set, or use .npy or .npz",
+        f"the input file {path} contains no tensor of ONNX: {error}",
+        hint="Write a TensorProto of ONNX to the file, or give the array as .npy or .npz",
     )

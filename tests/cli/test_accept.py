@@ -179,7 +179,7 @@ def test_without_any_run_it_is_written_and_said_that_it_has_no_bound(tool):
         ((CASE, REASON, "--until=2026-02-30"), "not a day of the calendar"),
         ((CASE, REASON, "--until=31.01.2027"), "2027-01-31"),
         ((CASE, REASON, "--worse-by=8"), "8%"),
-        ((CASE, REASON, "--run=none"), "the run 'none' does not exist"),
+        ((CASE, REASON, "--run=none"), "contains no run 'none'"),
         ((CASE, REASON, "--run=20260102T030405Z-a-0001"), "--run=RUN"),
     ],
 )

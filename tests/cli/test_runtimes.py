@@ -81,8 +81,8 @@ def test_what_can_not_be_made_is_said(tool, installer):
     ("words", "message"),
     [
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
-        (["remove"], "no label is given"),
-        (["remove", "x", "--all"], "labels and --all are both given"),
+        (["remove"], "no runtime is named"),
+        (["remove", "x", "--all"], "both labels and --all are given"),
         (["remove", "onnxruntime-1"], "LABEL: the environment 'onnxruntime-1' does not exist"),
         (["creat"], "No such command 'creat'"),
     ],

@@ -98,7 +98,7 @@ def test_chosen_columns_are_shown(tool, store):
         (["--filter=provder=cpu"], "--filter: 'provder' is not a column. Did you mean 'provider'?"),
         (["--sort=latency_p5"], "--sort: 'latency_p5' is not a column. Did you mean 'latency_p"),
         (["--columns=p59"], "--columns: the table has no column 'p59'. Did you mean 'p"),
-        (["no-such-run"], "results: the run 'no-such-run' does not exist."),
+        (["no-such-run"], "the folder 'results' contains no run 'no-such-run'."),
     ],
 )
 def test_what_does_not_exist_gets_the_nearest_name(tool, store, arguments, message):

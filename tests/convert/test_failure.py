@@ -66,7 +66,7 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             "/cache/.1/m can't be written: ",
             "Free ",
         ),
-        (errno.EROFS, ["/cache/.1/m"], "/cache/.1/m can't be written: ", "Free "),
+        (errno.EROFS, ["/cache/.1/m"], "/cache/.1/m can't be written: ", "Name another "),
         (errno.EDQUOT, [], "a file can't be written: ", "Free "),
         (
             errno.ENOSPC,
@@ -78,7 +78,7 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             errno.EACCES,
             ["/cache/.1/m"],
             "/cache/.1/m can't be written: ",
-            "Free ",
+            "Name another ",
         ),
         (
             errno.EACCES,
@@ -96,9 +96,9 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             errno.EIO,
             ["/data/set0.npz"],
             "/data/set0.npz can't be used: ",
-            "Check that the file exists",
+            "Make the file readable",
         ),
-        (errno.EMFILE, [], "a file can't be used: ", "Check that the file exists"),
+        (errno.EMFILE, [], "a file can't be used: ", "Make the file readable"),
     ],
 )
 def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(

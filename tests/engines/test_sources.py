@@ -252,9 +252,9 @@ def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
         ("lacking", "unavailable", "no_such_package"),
         ("buidl", "error", "'buidl'"),
         ("unknown", "error", " a Net,"),
-        ("needing", "error", "needs size, depth"),
+        ("needing", "error", "needs the arguments size, depth"),
         ("waiting", "error", "'onnx'"),
-        ("number", "error", "'number' of net.py is a int"),
+        ("number", "error", "'number' in net.py is of type int"),
     ],
 )
 def test_what_goes_wrong_is_one_line_with_its_place(

@@ -70,7 +70,7 @@ def test_of_drawn_inputs_nothing_is_expected() -> None:
 
 def test_outputs_alone_are_no_inputs(tmp_path: Path) -> None:
     path = _write(tmp_path, "npz", OUTPUTS)
-    with pytest.raises(UsageError, match="lacks 'a', 'b'"):
+    with pytest.raises(UsageError, match="no array for 'a', 'b'"):
         _specs(path)
 
 

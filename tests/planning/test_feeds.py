@@ -488,10 +488,10 @@ def test_values_are_not_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": None}, "lacks 'x' of model 'pair'"),
+        ({"x": None}, "no array for 'x' of model 'pair'"),
         ({"extra": np.ones(3)}, "contains 'extra', which is neither an input"),
         ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*contains tensor\(double\)"),
-        ({"x": np.ones((1, 5, 1), np.float32)}, "the number of axes differs"),
+        ({"x": np.ones((1, 5, 1), np.float32)}, "must have 2 axes"),
         ({"x": np.array([[None] * 5])}, "can't be read"),
     ],
 )

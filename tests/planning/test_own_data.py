@@ -234,14 +234,14 @@ class TestImages:
         ("settings", "message"),
         [
             ({"sise": "3"}, "'sise' is not a setting"),
-            ({"size": "9x9"}, "size=9x9 does not fit: the input 'x' requires 4x5"),
+            ({"size": "9x9"}, "size=9x9 can't be used, since the input 'x' requires 4x5"),
             ({"mean": "1:2"}, "mean has 2 numbers, but the input has 3 channels"),
             ({"std": "0"}, "std=0"),
             ({"scale": "a"}, "scale=a is not a list of numbers"),
             ({"scale": "1/0"}, "scale=1/0 is not a list of numbers"),
-            ({"resize": "zoom"}, "resize=zoom"),
-            ({"color": "cmyk"}, "color=cmyk"),
-            ({"layout": "hwc"}, "layout=hwc"),
+            ({"resize": "zoom"}, "'zoom' is not a value of resize"),
+            ({"color": "cmyk"}, "'cmyk' is not a value of color"),
+            ({"layout": "hwc"}, "'hwc' is not a value of layout"),
         ],
     )
     def test_settings_that_make_no_sense_are_refused(
@@ -308,12 +308,16 @@ class TestLabels:
             (
                 "p0.png,1\np9.png,2\n",
                 "",
-                "'p9.png' (labels.csv, line 2) is not a file of the folder",
+                "'p9.png' (labels.csv, line 2) is not a file in the folder",
             ),
             ("p0.png,1\np0.png,2\n", "", "'p0.png' (labels.csv, line 2) already has a label"),
-            ("p0.png,1\np1.png\n", "", "labels.csv, line 2, 'p1.png', has no label"),
-            ("", "", "labels.csv has no label for any file"),
-            ("p0.png,dog\n", "", "the label 'dog' is a word, and no list assigns it to a class"),
+            ("p0.png,1\np1.png\n", "", "'p1.png' (labels.csv, line 2) has no label"),
+            ("", "", "labels.csv names none of the files"),
+            (
+                "p0.png,dog\n",
+                "",
+                "the label 'dog' is a word, and the number of its class is not known",
+            ),
             ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' is not in "),
         ],
     )
@@ -459,5 +463,5 @@ class TestPlan:
 
     def test_a_folder_that_is_scored_needs_labels(self, tmp_path: Path) -> None:
         request = PlanRequest(models=(), dataset=Dataset(path=str(photos(tmp_path / "photos"))))
-        with pytest.raises(UsageError, match="has no labels"):
+        with pytest.raises(UsageError, match="have no labels"):
             self.plan(model(tmp_path, ["N", 3, 4, 5]), request)

@@ -169,7 +169,7 @@ def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
             "Write e.g. cuda:0",
         ),
         ("cuda:-1", "'-1' is not a device of 'cuda'"),
-        ("cuda:", "'cuda:' names no device"),
+        ("cuda:", "'cuda:' has no device after"),
         ("dml:tpu", "which takes gpu, npu or an index"),
         ("qnn:dsp", "'qnn' has no device 'dsp'. Known: qnn:htp, qnn:cpu"),
         ("openvino:FOO", "'FOO' is neither a device of OpenVINO nor a provider"),

@@ -219,7 +219,7 @@ def test_held(ortbench, kind):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("measure(network()); ortbench.measure(network())", "two models without a name"),
+        ("measure(network()); ortbench.measure(network())", "a model without a name"),
         ("measure(network(), models='m.onnx')", "Leave models= out"),
         ("measure(network(), batches=1)", "has no keyword 'batches'"),
         ("measure(3)", "type int"),

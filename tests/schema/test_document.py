@@ -232,9 +232,9 @@ WHOLE = encode_run(RUN)
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "the document is empty. Name the file journal.jsonl"),
+        (b"", "the document is empty. If the folder has a file journal.jsonl"),
         (b" \n\t", "the document is empty"),
-        (WHOLE[:5000], "cut off after 5000 bytes. Name the file journal.jsonl"),
+        (WHOLE[:5000], "cut off after 5000 bytes. If the folder has a file journal.jsonl"),
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "not JSON: invalid character (byte 0). Name a run.json"),
         (b"PK\x03\x04", "not JSON"),

@@ -87,11 +87,11 @@ def test_a_killed_run_is_found_by_its_id_too(tmp_path):
     ("spec", "message"),
     [
         ("20260303T050600Z-lab-00", "Did you mean '20260303T050600Z-lab-0000'?"),
-        ("latst", "the run 'latst' does not exist. Did you mean 'latest'?"),
-        ("", "the run '' does not exist"),
+        ("latst", "contains no run 'latst'. Did you mean 'latest'?"),
+        ("", "contains no run ''"),
         ("../results", "the run '../results' does not exist"),
         ("x" * 5000, "File name too long"),
-        ("nul\0", "does not exist"),
+        ("nul\0", "contains no run"),
     ],
 )
 def test_an_unknown_run_gets_the_nearest_name(tmp_path, spec, message):

@@ -106,7 +106,7 @@ def test_one_thread_is_refused_with_what_helps(tmp_path: Path) -> None:
     with pytest.raises(WorkerError) as caught:
         MeasuredCase(case, entered.append).open()
     assert (caught.value.failure.kind, entered[-1]) == ("unsupported", "session")
-    assert "1 intra-op thread" in caught.value.failure.message
+    assert "this one has 1" in caught.value.failure.message
     assert "--ort-threads=2" in caught.value.failure.hint
 
 

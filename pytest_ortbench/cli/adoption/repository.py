@@ -82,7 +82,7 @@ def _root(folder: Path) -> Path:
         raise UsageError(
             f"{str(folder)!r} is not in a Git repository",
             place="init",
-            hint="Run 'git init' first. A gate compares with what Git has stored",
+            hint="Run 'git init' in the folder first",
         )
     root = Path(top.rstrip("\n"))
     if root.resolve() != folder.resolve():

@@ -33,8 +33,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     read: tuple[Path, ...] = ()
     if onnx is None:
         raise EngineRefusal(
-            f"the function returned a callable of {type(loaded.model).__qualname__}, which "
-            "nothing can export, and named no ONNX file that does the same",
+            f"the function returned a callable of type {type(loaded.model).__qualname__}, which "
+            "no framework can export, and did not name an ONNX file that does the same",
             kind="error",
             hint=_SHAPE,
         )
@@ -46,13 +46,13 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
             raise EngineRefusal(
                 f"the function names the ONNX file {str(onnx)!r}, which does not exist",
                 kind="error",
-                hint=f"Correct the path. It starts at {loaded.path.parent}",
+                hint=f"Correct the path, which starts at {loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)
     if loaded.example is not None and not isinstance(loaded.example, Mapping):
         raise EngineRefusal(
-            f"the example inputs are a {type(loaded.example).__qualname__}, not a dictionary",
+            f"the example inputs are of type {type(loaded.example).__qualname__}, not a dictionary",
             kind="error",
             hint="Return, as the second value, a dictionary of arrays by input name, e.g. "
             "{'x': array}",

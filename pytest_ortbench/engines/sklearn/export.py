@@ -47,8 +47,8 @@ def export_estimator(loaded: LoadedSource, path: Path, _settings: Mapping[str, s
     except (MissingConverter, MissingShapeCalculator) as error:
         raise EngineRefusal(
             f"skl2onnx has no converter for {_lacking(error, model)}",
-            hint="Register a converter in the function that returns the model, as the "
-            "documentation of skl2onnx shows",
+            hint="Register a converter in the function that returns the model, with "
+            "skl2onnx.update_registered_converter",
         ) from error
     path.write_bytes(made.SerializeToString())
     return Made(

@@ -79,14 +79,15 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     asked = settings.get("exporter", "")
     if asked and asked not in EXPORTERS:
         raise EngineRefusal(
-            f"--ort-exporter={asked} names no exporter of PyTorch",
+            f"{asked!r} in --ort-exporter is not an exporter of PyTorch",
             kind="error",
             hint=near_and_known(asked, EXPORTERS),
         )
     if program.is_exported and asked == "torchscript":
         raise EngineRefusal(
             "the TorchScript exporter does not accept an exported program (.pt2)",
-            hint="Leave out torchscript, or use a function that returns the module",
+            hint="Leave --ort-exporter=torchscript out, or name a function that returns the "
+            "module, e.g. net.py:build",
         )
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
@@ -178,7 +179,7 @@ def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) 
             f"{key!r} has {len(given)} names ({', '.join(given)}), but the model has only "
             f"{len(made)} tensors there ({', '.join(made)})",
             kind="error",
-            hint=f"Write at most {len(made)} names in {key!r}, in order",
+            hint=f"Write at most {len(made)} names in {key!r}, in the order of the tensors",
         )
 
 

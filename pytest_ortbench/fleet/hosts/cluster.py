@@ -161,7 +161,8 @@ class Cluster:
         while not (workers := self.workers()):
             if time.monotonic() > ends:
                 raise UsageError(
-                    f"no worker of the scheduler has the resource {RESOURCE}",
+                    f"the scheduler has no worker with the resource {RESOURCE}, which marks those "
+                    "that may measure",
                     place=_PLACE,
                     hint=f"Start such a worker on each machine: {_START}",
                 )
@@ -194,7 +195,7 @@ class Cluster:
                 raise UsageError(
                     f"the worker {new[address]!r} can't take the files: {answer['reason']}",
                     place=_PLACE,
-                    hint="Name another folder with --folder, or end that worker",
+                    hint="Name another folder with --folder, or stop that worker",
                 )
         lacking = {address: set(answer.get("absent", ())) for address, answer in answers.items()}
         large = parcel.large()
@@ -230,7 +231,7 @@ class Cluster:
             raise UsageError(
                 f"no worker could collect the suite: {type(error).__name__}: {error}",
                 place=_PLACE,
-                hint="Look at the log of the workers",
+                hint="Read the log of the workers, and run pytest with the same arguments there",
             ) from error
 
     def measure(
@@ -338,13 +339,13 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         )
     if scheme == "tls" and certificates is None:
         raise UsageError(
-            "a tls:// address needs certificates",
+            "an address with tls:// needs certificates, and none are given",
             place="--scheduler",
             hint="Add --tls-ca, --tls-cert and --tls-key",
         )
     if scheme == "tcp" and certificates is not None:
         raise UsageError(
-            "certificates are given, but a tcp:// address uses none",
+            "certificates are given, but an address with tcp:// does not use them",
             place="--scheduler",
             hint="Write tls://HOST:PORT, or leave --tls-ca, --tls-cert and --tls-key out",
         )
@@ -352,9 +353,9 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         from distributed import Client, Security  # an extra
     except ImportError as error:
         raise UsageError(
-            "distributed is not installed",
+            "the package distributed is not installed",
             place=_PLACE,
-            hint="pip install 'pytest-ortbench[dask]'",
+            hint="Run: pip install 'pytest-ortbench[dask]'",
         ) from error
     security = None
     if certificates is not None:

@@ -38,7 +38,7 @@ def program(name: str) -> str:
         raise UsageError(
             "Ansible does not run on Windows",
             place="fleet",
-            hint="Use Linux, macOS or WSL",
+            hint="Run this command on Linux or macOS, or in WSL",
         )
     beside = Path(sys.executable).with_name(name)
     path = str(beside) if beside.exists() else shutil.which(name)
@@ -46,7 +46,7 @@ def program(name: str) -> str:
         raise UsageError(
             f"the program {name!r} of ansible-core is not installed",
             place="fleet",
-            hint="pip install 'pytest-ortbench[fleet]'",
+            hint="Run: pip install 'pytest-ortbench[fleet]'",
         )
     return path
 
@@ -65,7 +65,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         raise UsageError(
             f"the file {str(path)!r} does not exist",
             place="--inventory",
-            hint="Write an inventory of Ansible, or name another file",
+            hint="Name a file that lists your machines in the form of an Ansible inventory",
         )
     command = [program("ansible-inventory"), "-i", str(path), "--list", "--limit", pattern]
     done = subprocess.run(
@@ -80,16 +80,17 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         raise UsageError(
-            f"ansible-inventory can't read the file: "
-            f"{' '.join(lines[-3:]) or 'no inventory was printed'}",
+            f"Ansible can't read the file as an inventory: "
+            f"{' '.join(lines[-3:]) or 'it printed nothing'}",
             place=str(path),
-            hint=f"Run 'ansible-inventory -i {path} --list' to see why",
+            hint=f"Correct the file. 'ansible-inventory -i {path} --list' prints all that Ansible "
+            "says",
         ) from error
     if not hosts:
         raise UsageError(
             f"no machine of this inventory matches {pattern!r}",
             place=str(path),
-            hint="Add the machine to the file, or write --limit=all",
+            hint="Add the machine to the file, or name another one with --limit",
         )
     return hosts
 
@@ -111,17 +112,19 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
     for host in hosts:
         if host.name in content:
             raise UsageError(
-                f"{host.name!r} is a host and a group, so that its name means all of the group",
+                f"{host.name!r} is the name of a host and of a group, and would mean the whole "
+                "group",
                 place=f"{place}, host {host.name}",
                 hint="Give the host or the group another name",
             )
         other = first.setdefault(host.called, host)
         if other is not host:
             raise UsageError(
-                f"{other.name} and {host.name} are both called {host.called!r} in a comparison, "
-                "where the numbers of one would stand for both",
+                f"the hosts {other.name} and {host.name} both have the name {host.called!r} for "
+                "comparisons, so their results could not be told apart",
                 place=f"{place}, host {host.name}",
-                hint=f"Give each a {PREFIX}machine of its own, or leave it out",
+                hint=f"Write another {PREFIX}machine for one of the two, or leave {PREFIX}machine "
+                "out",
             )
     return hosts
 
@@ -141,7 +144,8 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
     place = f"{place}, host {name}"
     if not NAME.match(name):
         raise UsageError(
-            "the name of a host can have only letters, digits, dots, dashes and underscores",
+            f"the host {name!r} has a character in its name other than letters, digits, dots, "
+            "dashes and underscores",
             place=place,
             hint="Give the host another name, and write its address as ansible_host",
         )
@@ -149,7 +153,7 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
     for key in own:
         if key not in _VARIABLES:
             raise UsageError(
-                f"there is no variable {PREFIX + key!r}",
+                f"{PREFIX + key!r} is not a known variable",
                 place=place,
                 hint=did_you_mean(PREFIX + key, (PREFIX + known for known in _VARIABLES)),
             )
@@ -167,7 +171,7 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
             raise UsageError(
                 f"{PREFIX}{key} is {value!r}, which is not text",
                 place=place,
-                hint="Put the value in quotes",
+                hint=f"Put the value in quotes, e.g. {PREFIX}{key}: '{value}'",
             )
     host = Host(name=name, packages=tuple(packages), **own)
     _check(host, place)
@@ -188,10 +192,10 @@ def _check(host: Host, place: str) -> None:
             )
     if host.machine and not NAME.match(host.machine):
         raise UsageError(
-            f"{PREFIX}machine is {host.machine!r}, which has other characters than letters, "
+            f"{PREFIX}machine is {host.machine!r}, which has a character other than letters, "
             "digits, dots, dashes and underscores",
             place=place,
-            hint="Write a name of these characters",
+            hint=f"Write e.g. '{PREFIX}machine: lab-1'",
         )
     for text in (host.runtime, *host.packages):
         try:

@@ -118,9 +118,9 @@ class Fleet:
             import ansible_runner  # an extra
         except ImportError as error:
             raise UsageError(
-                "ansible-runner is not installed",
+                "the package ansible-runner is not installed",
                 place="fleet",
-                hint="pip install 'pytest-ortbench[fleet]'",
+                hint="Run: pip install 'pytest-ortbench[fleet]'",
             ) from error
         binaries = str(Path(program("ansible-playbook")).parent)
         # In a file, since thousands of names are longer than an argument may be.

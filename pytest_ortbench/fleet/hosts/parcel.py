@@ -176,7 +176,7 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
             raise UsageError(
                 f"{str(path)!r} is outside the current folder, {str(root)!r}",
                 place="fleet run",
-                hint="Copy it into the current folder. Only that folder is sent to the machines",
+                hint="Copy it into the current folder, from which files are sent to the machines",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]
@@ -220,7 +220,7 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
         raise UsageError(
             f"{str(wheel)!r} is not a wheel of {_DISTRIBUTION}",
             place="--wheel",
-            hint="Leave it out: what is installed here is packed into a wheel then",
+            hint="Leave --wheel out. The installed version is then packed and sent",
         )
     paths = [wheel or own_wheel(folder)]
     if wheelhouse is not None:

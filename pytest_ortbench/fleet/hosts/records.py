@@ -31,7 +31,7 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
         raise UsageError(
             f"the record of the run can't be written: {error.strerror}",
             place=str(path),
-            hint="Make room there, or name another folder with --results",
+            hint="Name a folder that you may write to with --results",
         ) from error
 
 

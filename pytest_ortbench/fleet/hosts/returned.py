@@ -146,10 +146,10 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
     fail_shared(run)
     if not run.outcomes:
         raise UsageError(
-            f"{str(folder)!r} contains no run document",
+            f"the folder {str(folder)!r} contains no run document",
             place="fleet collect",
-            hint="Put the run document of each machine there as MACHINE.json, or as "
-            f"MACHINE/{DOCUMENT}",
+            hint=f"Put the {DOCUMENT} of each machine there, named after the machine, e.g. "
+            f"lab-1.json, or in a folder named after the machine, e.g. lab-1/{DOCUMENT}",
         )
 
 
@@ -182,9 +182,9 @@ def _content_of(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise DocumentError(
-                "a device or a pipe stands where a machine's document should be, and is not read",
+                "this is a device or a pipe, where the run document of a machine should be",
                 place=str(path),
-                hint="Remove it on that machine, and go on with --resume",
+                hint="Remove it on that machine, and go on with --resume=latest",
             )
         _refuse_large(path)
         return stream.read(MOST_BYTES)

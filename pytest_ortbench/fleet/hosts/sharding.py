@@ -72,7 +72,7 @@ class Sharding:
         order = sent_file(path, "")
         if self.run.project not in ("", order.digest):
             raise UsageError(
-                f"the project changed since {self.run.tag} began",
+                f"files of the project have changed since {self.run.tag} began",
                 place="--resume",
                 hint="Start a new run: leave --resume out",
             )

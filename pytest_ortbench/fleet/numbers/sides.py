@@ -174,7 +174,9 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
     """
     if axis not in AXES:
         raise UsageError(
-            f"runs can't be compared by {axis!r}", place="--by", hint=did_you_mean(axis, AXES)
+            f"{axis!r} is nothing that runs can be compared by",
+            place="--by",
+            hint=did_you_mean(axis, AXES),
         )
     machines = dict(zip((run.run_id for run in runs), machine_names(runs), strict=True))
     names = _time_names(runs)

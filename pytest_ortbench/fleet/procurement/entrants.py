@@ -81,8 +81,8 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
         near = nearest(machine.host, strangers)
         if near and not _differ_by_a_number(near, machine.host):
             raise UsageError(
-                f"the entry [machines.{machine.name}] has no run, and the run of {near!r} has no "
-                "entry",
+                f"no run comes from [machines.{machine.name}], and the run from {near!r} has no "
+                "entry in the table",
                 place="--machines",
                 hint=f"If both are the same machine, rename the entry to [machines.{near}], or "
                 f"write {machine.host}=RUN in place of the run",
@@ -94,8 +94,9 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
             "no run comes from a machine of the table. The runs come from "
             f"{', '.join(dict.fromkeys(names.values()))}. The table has {known}",
             place="--machines",
-            hint=f"Say which machine a run comes from, e.g. 'ortbench compare {first}=RUN', or add "
-            "'host = HOST NAME' to the entry of the machine",
+            hint="Say which machine a run comes from, e.g. "
+            f"'ortbench compare {first}=run.json', or "
+            f'write host = "{next(iter(names.values()))}" below [machines.{first}]',
         )
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 

@@ -140,7 +140,7 @@ def parse_machines(text: str, place: str) -> Terms:
     _known(document, _TOP, place)
     tables = document.get("machines")
     if not isinstance(tables, dict) or not tables:
-        raise UsageError("the file has no table of machines", place=place, hint=_EXAMPLE)
+        raise UsageError("the file has no entry of a machine", place=place, hint=_EXAMPLE)
     years = _number(document, "years", place)
     if years == 0:
         raise UsageError(
@@ -193,14 +193,14 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
         raise UsageError(
             "both mix and rate are given",
             place=place,
-            hint="Leave rate out. The rate is the sum of the rates in mix",
+            hint="Leave rate out. It is the sum of the rates in mix",
         )
     return parse_mix(written, f"{place}, mix")
 
 
 def _machine(name: str, table: object, common: float | None, place: str) -> PricedMachine:
     if not isinstance(table, dict):
-        raise UsageError(f"{name!r} is not a table", place=place, hint=_EXAMPLE)
+        raise UsageError(f"{name} is {table!r}, not a table of keys", place=place, hint=_EXAMPLE)
     _known(table, _KEYS, place)
     host = table.get("host", name)
     if not isinstance(host, str):
@@ -231,7 +231,8 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",
             place=place,
-            hint="Write the power of the whole machine for both, read at the wall socket",
+            hint="Write for both the watts of the whole machine, as a meter at the wall socket "
+            "shows them",
         )
     return PricedMachine(
         name=name,
@@ -320,7 +321,11 @@ def _rate(table: Mapping[str, object], place: str) -> float | None:
         else _number(table, "rate", place)
     )
     if rate == 0:
-        raise UsageError("rate is 0", place=place, hint="Leave rate out if there is no target")
+        raise UsageError(
+            "rate is 0, but must be above 0",
+            place=place,
+            hint="Write the requests a second that a machine has to answer, or leave rate out",
+        )
     return rate
 
 

@@ -60,9 +60,9 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
         part = MixPart(name=name, rate_per_s=_rate(written, place, of=f"the rate of {name!r}"))
         if any(other.name == name for other in parts):
             raise UsageError(
-                f"the model {name!r} is given twice",
+                f"the model {name!r} is named twice",
                 place=place,
-                hint="Add the two rates up in one entry",
+                hint="Name the model once, with the sum of the two rates",
             )
         parts.append(part)
     return tuple(parts)
@@ -101,9 +101,7 @@ def _rate(written: str, place: str, *, of: str) -> float:
         seconds = _UNITS[unit] if slash else None
     except (ValueError, KeyError):
         raise UsageError(
-            f"{of} is {written!r}, not a number with /s, /min or /h",
-            place=place,
-            hint=_EXAMPLE,
+            f"{of} is {written!r}, not a number with /s, /min or /h", place=place, hint=_EXAMPLE
         ) from None
     if seconds is None:
         raise UsageError(f"{of} is {written}, without a unit", place=place, hint=_EXAMPLE)
@@ -111,7 +109,7 @@ def _rate(written: str, place: str, *, of: str) -> float:
         raise UsageError(
             f"{of} is {written}, not a number above 0 and up to {_MOST:,.0f}",
             place=place,
-            hint="Correct the rate. A model that gets no requests is left out",
+            hint="Write a number above 0, or leave out a model that gets no requests",
         )
     return value / seconds
 

@@ -225,7 +225,7 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
         variants += made
     if not variants:
         raise UsageError(
-            "no machine has a case that can be ranked for every model",
+            "no machine can be ranked, since each lacks a usable number for some model",
             place="--mix",
             hint="; ".join(f"{entry.machine}: {entry.reason}" for entry in left_out),
         )
@@ -268,8 +268,8 @@ def _of_part(
     }
     if len(of_model) > 1:
         raise UsageError(
-            f"the model {part.name!r} was measured with {len(of_model)} workloads (batches or "
-            "sizes), and the mix must name one",
+            f"the model {part.name!r} was measured with {len(of_model)} batches or sizes, and the "
+            "mix must name one of them",
             place="--mix",
             hint=f"Write one of: {', '.join(sorted(of_model))}",
         )

@@ -35,9 +35,9 @@ def check_margins(margins: Mapping[str, float | None], *, place: str) -> None:
     if least is not None and wanted[case_id] < least:
         wish, seen = amounts_apart(wanted[case_id], least, "ratio")
         raise UsageError(
-            f"{case_id} has a margin of {wish}, but the self-test of this machine ({log.path}) "
-            f"showed that slowdowns below {seen} are lost in the noise",
+            f"the margin of {case_id} is {wish}, but on this machine the noise hides slowdowns "
+            f"below {seen}, as its self-test showed ({log.path})",
             place=place,
-            hint=f"Use a margin of {seen} or more. If the machine is quieter now, remove that file "
-            "and run 'ortbench gate --self-test' again",
+            hint=f"Write a margin of {seen} or more. If the machine is quieter now, remove that "
+            "file and run 'ortbench gate --self-test' again",
         )

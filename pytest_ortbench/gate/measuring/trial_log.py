@@ -20,7 +20,7 @@ T = TypeVar("T")
 L = TypeVar("L", bound="_Log[Any]")
 
 
-_ANOTHER = "Make the file readable and writable, or name another one with --file"
+_ANOTHER = "Allow reading and writing the file, or name another one with --file"
 
 
 class _Log(Generic[T]):

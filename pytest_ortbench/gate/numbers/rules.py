@@ -148,15 +148,15 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
                 f"{rule.text!r} compares times, which vary between runs, so both sides must be "
                 "measured in one run",
                 place=place,
-                hint="Measure both in one run, e.g. with --ort-against=git:REV, or set an absolute "
-                f"limit, {_as_limit(rule.metric)}",
+                hint="Measure both sides in one run, e.g. with --ort-against=git:main, or set an "
+                f"absolute limit, {_as_limit(rule.metric)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares the outputs of two sides, and a stored run contains no "
                 "outputs",
                 place=place,
-                hint="Measure both in one run, e.g. with --ort-against=git:REV, or limit "
+                hint="Measure both sides in one run, e.g. with --ort-against=git:main, or limit "
                 "accuracy_sqnr instead",
             )
 
@@ -265,14 +265,14 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             raise UsageError(
                 f"{part.strip()!r} in {text!r} is not a percentage",
                 place=place,
-                hint="Write e.g. 3%",
+                hint=f"Write e.g. {metric}:3%",
             )
         else:
             known = unit if unit in FACTORS else "1"
             amount = parse_amount(part, known, place=place)
     if share < 0 or amount < 0 or share >= 10:
         raise UsageError(
-            f"the margin {text!r} is not between 0 and 1000 %", place=place, hint=_EXAMPLE
+            f"the margin in {text!r} is not between 0 and 1000 %", place=place, hint=_EXAMPLE
         )
     if metric == LATENCY and not share:
         raise UsageError(

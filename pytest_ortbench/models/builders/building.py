@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
-from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import ModelError, UsageError, cache_advice, did_you_mean
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders.registry import BUILDERS, BuilderInfo
 
@@ -47,7 +47,7 @@ def build(name: str, folder: Path) -> Path:
         raise ModelError(
             f"the built model can't be written: {error.strerror or error}",
             place=str(target),
-            hint="Free space there, or set another folder with ORTBENCH_CACHE",
+            hint=cache_advice(error),
         ) from error
     return target
 
@@ -90,8 +90,9 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
             digest = _digest(info, part)
             if digest != info.digest:
                 raise ModelError(
-                    f"the model built here has SHA-256 {digest[:16]}…, but version {info.version} "
-                    f"of it has {info.digest[:16]}…, so results could not be compared",
+                    f"the model that was built here has SHA-256 {digest[:16]}…, and not "
+                    f"{info.digest[:16]}… as version {info.version} must have, so its results "
+                    "could not be compared with others",
                     place=f"builtin:{info.name}",
                     hint="Please report it with the versions of numpy, onnx and protobuf",
                 )

@@ -176,10 +176,7 @@ def _causal_mask(writer: GraphWriter, attended: str, queries: str, total: str) -
     shown = writer.node("Cast", attended, to=9)
     shown = writer.node("Unsqueeze", shown, writer.integers(1, 2))
     return writer.node(
-        "Where",
-        writer.node("And", shown, earlier),
-        writer.number(0.0),
-        writer.number(HIDDEN_SCORE),
+        "Where", writer.node("And", shown, earlier), writer.number(0.0), writer.number(HIDDEN_SCORE)
     )
 
 

@@ -28,9 +28,9 @@ def read_rate(written: OptionText) -> float:
     value = parse_amount(written.last, "1/s", place=written.place)
     if not 0.0 < value <= _FASTEST_PER_S:
         raise UsageError(
-            f"{written.last!r} is out of range",
+            f"{written.last!r} requests a second are out of range",
             place=written.place,
-            hint="Write requests a second above 0, at most 1000000, e.g. 20",
+            hint="Write a number above 0 and up to 1000000, e.g. 20",
         )
     return value
 
@@ -75,10 +75,11 @@ def refuse_idle_faults(
     ended = [name for name in value if name in ENDINGS]
     if ended and not serve:
         raise UsageError(
-            f"{ended[0]!r} ends the service, which is allowed only for a service that this run "
-            "starts",
+            f"{ended[0]!r} would end the service, which is done only to a service that this run "
+            "has started",
             place=place,
-            hint=f"Start the service with --ort-serve, or leave out {' and '.join(ended)}",
+            hint="Have the run start the service, e.g. --ort-serve=app.py:app, or leave out "
+            f"{' and '.join(ended)}",
         )
 
 
@@ -87,5 +88,6 @@ def _require_endurance(place: str, endurance_s: float) -> None:
         raise UsageError(
             "the option has an effect only together with --ort-endurance",
             place=place,
-            hint="Add --ort-endurance=MINUTES, or leave the option out",
+            hint="Add --ort-endurance with a number of minutes, e.g. --ort-endurance=10, or leave "
+            "the option out",
         )

@@ -17,9 +17,11 @@ def read_energy_window(written: OptionText) -> float:
     """Read the seconds of a window of energy: 5 at least, below which no counter is believed."""
     value = read_seconds(written)
     if value < _SHORTEST_WINDOW_S:
-        rule = "Write 5 or more seconds, since energy counters change at most ten times a second"
         raise UsageError(
-            f"{written.last!r} is too short for a window of energy", place=written.place, hint=rule
+            f"energy can't be read over {written.last!r}, since its counters change only some "
+            "times a second",
+            place=written.place,
+            hint="Write 5 seconds or more, e.g. 10s",
         )
     return value
 

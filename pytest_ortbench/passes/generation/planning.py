@@ -80,7 +80,8 @@ def read_sources(written: OptionText) -> dict[str, str]:
             raise UsageError(
                 f"two folders are named for {name.strip() or 'all models'}",
                 place=written.place,
-                hint="Name one folder for each model: MODEL=FOLDER",
+                hint="Name one folder, or one for each model, e.g. --ort-source=small=folder1,"
+                "large=folder2",
             )
     return sources
 
@@ -122,12 +123,12 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
         if name in options.typed and getattr(options, name):
             raise UsageError(
-                f"no case of this run is a request of a language model, so "
-                f"{options.given[name]} has no effect",
+                f"{options.given[name]} has no effect, since no case of this run has a language "
+                "model answer prompts",
                 place=options.place_of(name),
-                hint="Leave the option out. To measure requests, leave out --ort-inputs, "
-                "--ort-dims and --ort-generate=off. With --ort-generate=only a row says why a "
-                "model can't be measured with requests",
+                hint="Leave the option out. If a model of this run is a language model, leave out "
+                "--ort-inputs, --ort-dims and --ort-generate=off instead, or add "
+                "--ort-generate=only to see why it is not measured with prompts",
             )
 
 
@@ -146,7 +147,7 @@ def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[in
     ids = _encoded(text, model)[:TEXT_TOKENS]
     if len(ids) < 2:
         raise UsageError(
-            f"{str(text)!r} has fewer than two tokens", place=_TEXT, hint="Name a longer text"
+            f"{str(text)!r} has fewer than two tokens", place=_TEXT, hint="Name a longer text file"
         )
     if max(ids) >= decoder.vocabulary:
         raise UsageError(
@@ -166,7 +167,9 @@ def _encoded(text: Path, model: Path) -> tuple[int, ...]:
         content = text.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{str(text)!r} can't be read as UTF-8 text: {error}", place=_TEXT
+            f"{str(text)!r} can't be read as text in UTF-8: {error}",
+            place=_TEXT,
+            hint="Name a text file that is saved as UTF-8",
         ) from error
     return tuple(tokenizer.encode(content).ids)
 

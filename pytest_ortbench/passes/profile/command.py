@@ -120,7 +120,7 @@ def command(
         raise UsageError(
             f"the folder {str(trace.absolute().parent)!r} does not exist",
             place=f"--trace={trace}",
-            hint="Create the folder, or name a file in another one",
+            hint="Create the folder, or name a file in another folder",
         )
     given = TrustedOptions(
         model=model,
@@ -139,7 +139,8 @@ def command(
             planned = _planned_again(stored, given, session)
         elif model:
             raise UsageError(
-                f"the argument {what!r} already names a model",
+                f"the argument {what!r} already names the model, and --model is for the cases of "
+                "a stored run",
                 place=f"--model={model}",
                 hint="Leave --model out",
             )

@@ -53,7 +53,7 @@ def read_profilers(written: OptionText) -> tuple[str, ...]:
     for name in names:
         if name not in PYTHON_PROFILERS:
             raise UsageError(
-                f"there is no profiler {name!r}",
+                f"{name!r} is not a known profiler",
                 place=written.place,
                 hint=near_and_known(name, PYTHON_PROFILERS),
             )
@@ -70,9 +70,10 @@ def refuse_profile_of_nothing(
     """
     if value and not stages and serve in ("", REFERENCE):
         raise UsageError(
-            "this run has no Python code of yours to look at",
+            "this run has no Python code of yours to profile",
             place=place,
-            hint="Add --ort-stages=FILE.py, or --ort-serve=FILE.py:NAME",
+            hint="Add the file with your pre- and postprocessing, e.g. --ort-stages=stages.py, or "
+            "your service, e.g. --ort-serve=app.py:app",
         )
 
 
@@ -97,8 +98,8 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
             cases = f"the cases that match {file.pattern!r}" if file.pattern else "every case"
             name = Path(file.path).name
             raise UsageError(
-                f"{other.path} and {file.path} both apply to {cases}, but a case has only one "
-                "file of stages",
+                f"{other.path} and {file.path} are both for {cases}, but a case has only one file "
+                "of stages",
                 place=place,
                 hint=f"Leave one of the files out, or write PATTERN@{name} to say which cases "
                 f"{name} is for",
@@ -147,9 +148,9 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
                 f"{stage_file.pattern}@{stage_file.path}" for stage_file in named[:2]
             )
             raise UsageError(
-                f"{both} both apply to {case.case_id}, but a case has only one file of stages",
+                f"{both} both fit the case {case.case_id}, but a case has only one file of stages",
                 place=place,
-                hint="Write a narrower pattern for one of the files",
+                hint="Write a pattern that fits fewer cases for one of the files",
             )
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
@@ -194,9 +195,7 @@ def _read(text: str, base: Path, place: str) -> StageFile:
                 hint="Correct the file",
             ) from error
         raise UsageError(
-            f"{str(path)!r} can't be read as a Python file: {error}",
-            place=place,
-            hint=_EXAMPLE,
+            f"{str(path)!r} can't be read as a Python file: {error}", place=place, hint=_EXAMPLE
         ) from error
     if not _may_define(tree, _STAGES):
         raise UsageError(

@@ -152,7 +152,8 @@ class UserStages:
         frames: list[Any] = call(self._path, "frames()", taken)
         if not frames:
             raise stage_error(
-                f"frames() of {self._path.name} returned no frame", "Return at least one raw frame"
+                f"frames() of {self._path.name} returned no frame",
+                "Return a list of at least one frame, as preprocess(frame) takes it",
             )
         return frames
 
@@ -183,13 +184,14 @@ class UserStages:
         wanted = {spec.name: spec for spec in self._specs}
         if not isinstance(feeds, Mapping):
             raise stage_error(
-                f"{place}, is a {type(feeds).__name__}, not the inputs by name",
-                f"Return a dictionary with {', '.join(wanted)}",
+                f"{place}, is of type {type(feeds).__name__}, not a dictionary of arrays",
+                f"Return a dictionary with an array for each input: {', '.join(wanted)}",
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{place}, has {_listed(feeds)}, but the model takes {_listed(wanted)}",
-                "Return every input of the model by its name, and nothing else",
+                f"{place}, has arrays for {_listed(feeds)}, but the inputs of the model are "
+                f"{_listed(wanted)}",
+                "Return one array for each input of the model, under the name of the input",
             )
         for name, spec in wanted.items():
             made, asked = _described(feeds[name]), _asked(spec)

@@ -51,20 +51,23 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
     if suffix not in (".npz", ".py"):
-        kinds = f"a file {suffix}" if suffix else "this name"
+        kinds = f"a file that ends in {suffix}" if suffix else "a file without an ending"
         raise UsageError(
-            f"labelled data can't be read from {kinds} ({text!r})", place=place, hint=_FORMS
+            f"labelled data can't be read from {kinds}: {text!r}", place=place, hint=_FORMS
         )
     if not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
     if suffix == ".npz":
         _check_npz(path, place)
     elif not function:
-        known = ", ".join(_functions(path, place)) or "none"
+        known = _functions(path, place)
         raise UsageError(
-            f"{text!r} does not name a function",
+            f"{text!r} does not say which function of the file gives the data",
             place=place,
-            hint=f"Write {file}:FUNCTION. The file has {known}",
+            hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
+            f"{', '.join(known)}"
+            if known
+            else f"Define a function in {file}, and write {file}:FUNCTION with its name",
         )
     else:
         _check_function(path, function, place)
@@ -121,8 +124,8 @@ def _check_npz(path: Path, place: str) -> None:
         raise UsageError(
             f"{str(path)!r} has no array named {_LABELS!r}, only {held}",
             place=place,
-            hint=f"Call the array of the labels {_LABELS!r}, or '{_LABELS}:OUTPUT' for one of "
-            "several outputs",
+            hint=f"Store the labels as an array named {_LABELS!r}, or '{_LABELS}:OUTPUT' with the "
+            "name of an output, if the model has several",
         )
 
 
@@ -144,7 +147,9 @@ def _functions(path: Path, place: str) -> list[str]:
         line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
         said = error.msg if isinstance(error, SyntaxError) else str(error)
         raise UsageError(
-            f"{str(path)!r} can't be read as a Python file: {said}{line}", place=place
+            f"{str(path)!r} can't be read as a Python file: {said}{line}",
+            place=place,
+            hint="Correct the file",
         ) from None
     found: list[str] = []
     for node in tree.body:

@@ -16,7 +16,7 @@ from pytest_ortbench.passes.together.facts import WAYS
 from pytest_ortbench.planning.request import PlanRequest
 
 PLACE = "--ort-together"
-_BESIDE_ITSELF = "Use --ort-sessions or --ort-processes to run a model beside itself"
+_BESIDE_ITSELF = "To run one model several times at once, use --ort-sessions or --ort-processes"
 
 
 def is_called(model: Model, spec: str) -> bool:
@@ -119,13 +119,11 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
             same = Path(earlier).absolute() == Path(spec).absolute()
             if same or any(is_called(own, earlier) and is_called(own, spec) for own in models):
                 raise UsageError(
-                    f"{earlier!r} and {spec!r} are the same model",
-                    place=PLACE,
-                    hint=_BESIDE_ITSELF,
+                    f"{earlier!r} and {spec!r} are the same model", place=PLACE, hint=_BESIDE_ITSELF
                 )
     if len(specs) < 2:
         raise UsageError(
-            f"{specs[0]!r} is named alone, so nothing would run beside it",
+            f"only {specs[0]!r} is named, so no model would run beside it",
             place=PLACE,
             hint=f"Name two models, e.g. {PLACE}=det.onnx,rec.onnx. {_BESIDE_ITSELF}",
         )

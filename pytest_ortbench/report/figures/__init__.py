@@ -159,5 +159,7 @@ def render(made: Figure, ending: str, *, transparent: bool = False) -> bytes:
         svg = FigureCanvasSVG(made)
         svg.print_svg(stream, metadata={"Date": None})  # type: ignore[no-untyped-call]  # no types
     else:
-        raise UsageError(f"a figure can't be written as {ending!r}", hint="Write .png or .svg")
+        raise UsageError(
+            f"a figure can't be written as {ending!r}", hint="Name a file that ends in .png or .svg"
+        )
     return stream.getvalue()

@@ -56,12 +56,12 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         return
     ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
-        "the logits token by token differ from those of one run over all tokens: "
-        f"{ratios} dB after {prompt} to {prompt + later} tokens, below the minimum of "
-        f"{seen.least_db:g} dB. The inputs are wrong, or the model computes wrongly with a "
-        "cache",
-        "Check what the file expects of mask, positions and cache. --ort-generate=off "
-        "measures single inferences",
+        "the model gives other logits token by token than in one run over all tokens: their "
+        f"signal to noise ratio is {ratios} dB after {prompt} to {prompt + later} tokens, and "
+        f"must be at least {seen.least_db:g} dB. The inputs are wrong, or the model computes "
+        "wrongly with a cache",
+        "Check what the model expects of mask, positions and cache, or measure single inferences "
+        "with --ort-generate=off",
         kind="error",
         phase="first",
     )

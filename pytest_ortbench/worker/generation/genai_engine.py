@@ -66,8 +66,9 @@ class GenaiEngine(LastWritten):
         """
         if self._batch > 1:
             raise case_error(
-                f"with {self._batch} sequences, {PACKAGE} can't read a prompt after earlier tokens",
-                "Use --ort-batch-sizes=1 with --ort-depth, or --ort-engines=session",
+                f"{PACKAGE} can read a prompt after earlier tokens (--ort-depth) for one sequence "
+                f"only, not for {self._batch}",
+                "Use --ort-batch-sizes=1, or --ort-engines=session",
                 phase="first",
             )
         self._before, self._depth = ids, ids.shape[1]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Name of the engine for people, and of what installs it.
 PACKAGE = "onnxruntime-genai"
 #: What to do where genai can't be told a setting.
-_OTHER_ENGINE = "Leave the setting out, or measure with --ort-engines=session"
+_OTHER_ENGINE = "Leave the option out, or measure with --ort-engines=session"
 #: What genai calls ONNX Runtime's providers; it hands on any other name as it is.
 _PROVIDERS = {
     "CUDAExecutionProvider": "cuda",
@@ -80,7 +80,7 @@ def load_genai() -> tuple[ModuleType, int]:
     if not hasattr(genai, "Config") or not hasattr(genai.Config, "overlay"):
         version = getattr(genai, "__version__", "")
         raise _refused(
-            f"{PACKAGE} {version} takes no session options, which need version 0.9 or later",
+            f"{PACKAGE} {version} takes no session options, but version 0.9 and later do",
             f"Run: pip install '{PACKAGE}>=0.9'",
             phase="import",
         )
@@ -214,12 +214,14 @@ def refuse_unsupported(case: Case) -> None:
     session, provider = case.session, case.provider
     if provider.name == CPU and provider.options:
         raise _refused(
-            f"{PACKAGE} takes no options of the CPU provider: {', '.join(provider.options)}",
+            f"{PACKAGE} takes no options of the CPU provider, but these are given: "
+            f"{', '.join(provider.options)}",
             _OTHER_ENGINE,
         )
     if session.sets_arena or session.enable_mem_reuse is not None:
         raise _refused(
-            f"{PACKAGE} takes no settings of an arena and no enable_mem_reuse", _OTHER_ENGINE
+            f"{PACKAGE} does not take the session options about an arena or enable_mem_reuse",
+            _OTHER_ENGINE,
         )
     if session.execution_mode != "sequential":
         raise _refused(
@@ -284,7 +286,10 @@ def _relative(file: str, folder: Path) -> str:
     try:
         relative = os.path.relpath(path.parent.resolve() / path.name, folder)
     except ValueError as error:  # another drive of Windows
-        raise _refused(f"{PACKAGE} reads no file of another drive: {error}") from error
+        raise _refused(
+            f"{PACKAGE} can't read a file on another drive: {error}",
+            "Put the model and the files of the run on one drive",
+        ) from error
     return relative.replace(os.sep, "/")
 
 

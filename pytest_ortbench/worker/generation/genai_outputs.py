@@ -104,7 +104,8 @@ class GenaiOutputs:
         if wrong:
             raise case_error(
                 f"{PACKAGE} makes the input {wrong[0]!r} itself, with other values than the model "
-                "needs for a prompt without padding"
+                "needs for a prompt without padding",
+                "Use --ort-engines=session",
             )
 
 

@@ -139,4 +139,4 @@ def test_runs_of_no_machine_of_the_table_are_told_how_to_name_them() -> None:
     with pytest.raises(UsageError) as caught:
         tenders([run("vm", model())], priced("big", "small"))
     assert all(name in caught.value.message for name in ("vm", "big", "small"))
-    assert "big=RUN" in caught.value.hint
+    assert "big=run.json" in caught.value.hint

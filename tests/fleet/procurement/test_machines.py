@@ -89,7 +89,7 @@ def test_a_rate_of_the_table_may_have_a_unit() -> None:
     ("text", "message"),
     [
         ("currency = ", "not valid TOML"),
-        ("currency = 'EUR'", "the file has no table of machines"),
+        ("currency = 'EUR'", "the file has no entry of a machine"),
         ("[machines.a]\nprize = 3", "'prize' is not known. Did you mean 'price'?"),
         ("curency = 'EUR'\n[machines.a]\nprice = 3", "'curency' is not known"),
         ("[machines.a]\nprice = 'cheap'", "price is 'cheap', not a number from 0"),
@@ -121,8 +121,8 @@ def test_a_rate_of_the_table_may_have_a_unit() -> None:
         ("p99 = 0.05\n[machines.a]\nprice = 3", "p99 is 0.05, without a unit"),
         ("p99 = '50 MB'\n[machines.a]\nprice = 3", "has the unit 'MB'"),
         ("rate = 0\n[machines.a]\nprice = 3", "rate is 0"),
-        ("machines = 3", "the file has no table of machines"),
-        ("[machines]\na = 3", "'a' is not a table"),
+        ("machines = 3", "the file has no entry of a machine"),
+        ("[machines]\na = 3", "a is 3, not a table"),
         ("[machines.a]\nprice = 3\nidle_power = 9\nload_power = 8", "below idle_power"),
         (
             "[machines.a]\nprice = 3\nload_power = 0",

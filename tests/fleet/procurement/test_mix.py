@@ -216,7 +216,7 @@ def test_a_request_of_a_batch_counts_as_one() -> None:
 
 def test_a_model_with_several_workloads_has_to_be_named_with_one() -> None:
     several = run("box", DET, model("det", 0.05, batch=8), REC)
-    with pytest.raises(UsageError, match="2 workloads") as caught:
+    with pytest.raises(UsageError, match="2 batches or sizes") as caught:
         only(several)
     assert caught.value.hint == "Write one of: det/b1, det/b8"
     named = replace(TERMS, mix=parse_mix("det/b8:4/s,rec:120/s", "--mix"))

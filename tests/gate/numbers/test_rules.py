@@ -121,5 +121,5 @@ def test_rules_of_two_sides_are_refused_for_a_stored_run():
 
 
 def test_a_limit_of_two_sides_is_none_of_one_case():
-    with pytest.raises(UsageError, match="--ort-gate=sides_sqnr"):
+    with pytest.raises(UsageError, match="--ort-gate='sides_sqnr"):
         parse_limit("sides_sqnr >= 40 dB", place="--ort-limits")

@@ -108,17 +108,23 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
     [
         ("sever:1:2ms", "'sever' in 'sever:1:2ms' is not a load scenario. Did you mean 'server'?"),
         ("", "'' in '' is not a load scenario. Known: multi-stream, offline, peak, server, single"),
-        ("server:100", "'server:100' has too few parts. Write server:RATE:LATENCY or"),
-        ("server:1:2ms:p99:4", "has too many parts. Write server:RATE:LATENCY"),
-        ("peak:p99", "'peak:p99' has too few parts. Write peak:pNN:LATENCY, e.g. peak:p99:20ms"),
-        ("offline:3", "'offline:3' has too many parts. Write offline"),
+        (
+            "server:100",
+            "'server:100' has too few parts between its colons. Write server:RATE:LATENCY or",
+        ),
+        ("server:1:2ms:p99:4", "has too many parts between its colons. Write server:RATE:LATENCY"),
+        (
+            "peak:p99",
+            "'peak:p99' has too few parts between its colons. Write peak:pNN:LATENCY, e.g. ",
+        ),
+        ("offline:3", "'offline:3' has too many parts between its colons. Write offline"),
         ("server:100:20", "the latency '20' in 'server:100:20' has no unit. Write e.g. 20ms"),
         (
             "server:100:20MB",
             "'20MB' has the unit 'MB', which this value can't have. Write 20 with ",
         ),
         ("server:100:0ms", "the latency '0ms' in 'server:100:0ms' is out of range. Write a time"),
-        ("server:0:20ms", "the rate '0' in 'server:0:20ms' is out of range. Write requests a sec"),
+        ("server:0:20ms", "the rate '0' in 'server:0:20ms' is out of range. Write a number"),
         ("server:-5:20ms", "the rate '-5' in 'server:-5:20ms' is out of range"),
         ("server:1e9:20ms", "the rate '1e9' in 'server:1e9:20ms' is out of range"),
         ("server:fast:20ms", "'fast' is not a number with a unit"),

@@ -91,7 +91,7 @@ def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str
         parse_stage_files(texts, base=folder, place=PLACE)
     what = "every case" if "det" not in texts[0] else "the cases that match 'det*'"
     assert str(caught.value) == (
-        f"{PLACE}: {folder}/a.py and {folder}/b.py both apply to {what}, but a case has only one "
+        f"{PLACE}: {folder}/a.py and {folder}/b.py are both for {what}, but a case has only one "
         "file of stages. Leave one of the files out, or write PATTERN@b.py to say which cases b.py "
         "is for"
     )
@@ -109,8 +109,8 @@ def test_a_case_that_two_patterns_fit_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         refuse_unused_stages(files, [case], place=PLACE)
     assert str(caught.value) == (
-        f"{PLACE}: cpu@/a.py and native@/b.py both apply to {case.case_id}, but a case has only "
-        "one file of stages. Write a narrower pattern for one of the files"
+        f"{PLACE}: cpu@/a.py and native@/b.py both fit the case {case.case_id}, but a case has "
+        "only one file of stages. Write a pattern that fits fewer cases for one of the files"
     )
 
 

@@ -200,7 +200,7 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "frame 0, which preprocess of own_stages.py returned, has image, but the model takes x",
+            "frame 0, which preprocess of own_stages.py returned, has arrays for image, but",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
@@ -209,7 +209,7 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
-            "frame 0, which frames of own_stages.py returned, is a int, not the inputs by name",
+            "frame 0, which frames of own_stages.py returned, is of type int, not a dictionary",
         ),
     ],
 )

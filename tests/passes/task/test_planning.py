@@ -54,17 +54,18 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("data.csv", "('data.csv'). Name an .npz file"),
+        ("data.csv", ".csv: 'data.csv'. Name an .npz file"),
         ("missing.npz", "does not exist"),
         ("missing.py:f", "does not exist"),
         (
             "text.npz",
             "can't be read as an .npz file (File is not a zip file). Write the file with",
         ),
-        ("bare.npz", "has no array named 'labels', only x, y. Call the array of"),
+        ("bare.npz", "has no array named 'labels', only x, y. Store the labels"),
         (
             "data.py",
-            "'data.py' does not name a function. Write data.py:FUNCTION. The file has first",
+            "'data.py' does not say which function of the file gives the data. Write the file and "
+            "the function, e.g. data.py:first",
         ),
         ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
         ("broken.py:f", "can't be read as a Python file: invalid syntax in line 2"),

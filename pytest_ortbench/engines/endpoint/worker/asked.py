@@ -124,7 +124,8 @@ class Endpoint(Engine):
         another = why_another_model(metadata, self.task)
         if another:
             raise EngineRefusal(
-                f"{address.model!r} at the endpoint differs from the measured model: {another}",
+                f"the model {address.model!r} at the endpoint is not the one that is measured: "
+                f"{another}",
                 hint="Correct --ort-endpoint, or measure the model that the service runs",
             )
 
@@ -178,7 +179,8 @@ class Endpoint(Engine):
         address = address_of(self.task.options.get("url", ""))
         if address is None:
             raise EngineRefusal(
-                "the address of the endpoint is missing", hint="Add --ort-endpoint=URL"
+                "the provider 'endpoint' needs the address of a service, and none is given",
+                hint="Add the address, e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
             )
         return address
 

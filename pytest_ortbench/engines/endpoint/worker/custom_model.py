@@ -47,7 +47,7 @@ class CustomModel:
             raise EngineRefusal(
                 f"{address.file} has no function {address.function!r}",
                 kind="error",
-                hint="Name a function that takes arrays by input name: custom:FILE.py:FUNCTION",
+                hint="Correct the name of the function in --ort-endpoint=custom:FILE.py:FUNCTION",
             )
         self._function: Callable[..., Any] = function
         self._name = address.function

@@ -127,7 +127,7 @@ class OpenAiRequests:
             EngineRefusal: always.
         """
         raise EngineRefusal(
-            f"an endpoint can't keep {ids.shape[1]} tokens before a prompt",
+            f"an endpoint can't read a prompt after {ids.shape[1]} earlier tokens (--ort-depth)",
             hint="Leave --ort-depth out",
         )
 
@@ -191,7 +191,7 @@ def _require_plain(case: Case) -> None:
     asked = generation_in(case)
     if case.batch > 1 or asked.depth:
         raise EngineRefusal(
-            "a request to an endpoint has only one sequence, and no tokens before the prompt",
+            "an endpoint answers one prompt at a time, without earlier tokens before the prompt",
             hint="Leave out --ort-batch-sizes and --ort-depth",
         )
 

@@ -41,7 +41,8 @@ def write_converted(
     )
     if lacking:
         raise EngineRefusal(
-            f"tf2onnx has no ONNX operators (opset {versions.get('', 0)}) for {', '.join(lacking)}",
+            f"tf2onnx can't convert the operators {', '.join(lacking)} to opset "
+            f"{versions.get('', 0)} of ONNX",
             hint="Replace these operators in the model",
         )
     name_dimensions(model.graph, dynamic or {})

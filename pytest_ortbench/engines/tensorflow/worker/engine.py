@@ -100,7 +100,7 @@ class TensorFlow(Engine):
         seen = sorted({item.device_type for item in self._library.config.list_physical_devices()})
         if kind not in seen:
             raise EngineRefusal(
-                f"TensorFlow sees no {kind} here, only {', '.join(seen)}",
+                f"TensorFlow finds no {kind} on this machine, only {', '.join(seen)}",
                 kind="unavailable",
                 hint=f"Name a device that is there, or install a build of TensorFlow for {kind}",
             )

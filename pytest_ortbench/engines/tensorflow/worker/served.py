@@ -130,8 +130,8 @@ def _of_keras(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> Serve
     model = loaded.model
     if keras.backend.backend() != "tensorflow":
         raise EngineRefusal(
-            f"Keras runs on {keras.backend.backend()} here, not on TensorFlow",
-            hint="Set KERAS_BACKEND=tensorflow",
+            f"Keras uses {keras.backend.backend()} here, not TensorFlow",
+            hint="Set the environment variable KERAS_BACKEND=tensorflow",
         )
     declared = getattr(model, "inputs", None)
     if declared:

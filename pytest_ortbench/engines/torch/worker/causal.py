@@ -223,6 +223,7 @@ class CausalModel(Eager):
                 f"the weights in {self._folder.name} lack {missing[0]}"
                 + (f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""),
                 kind="error",
+                hint="Download or save the folder again",
             )
         return model
 
@@ -289,8 +290,8 @@ def past_in(
     past: int = max(rows) if mask is None else mask.shape[1] - feeds[ids].shape[1]
     if past > min(rows):
         raise EngineRefusal(
-            f"a layer keeps only {min(rows)} of {past} tokens, and transformers does not take such "
-            "a cache",
+            f"a layer of the cache has {min(rows)} of the {past} earlier tokens, and transformers "
+            "takes all of them only",
             hint="Measure requests (--ort-generate=only), or a shorter past",
         )
     return past
@@ -320,7 +321,8 @@ def roles(
         elif item.name not in _PASSED:
             if ids:
                 raise EngineRefusal(
-                    f"the ONNX file has the input {item.name!r}, which models of transformers lack"
+                    f"the ONNX file has the input {item.name!r}, which models of transformers do "
+                    "not take"
                 )
             ids = item.name
     incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
@@ -332,6 +334,7 @@ def roles(
     given = [layer_of(name) for name in outputs]
     if given.count(None) != 1:
         raise EngineRefusal(
-            "the ONNX file has outputs beside logits and cache, which models of transformers lack"
+            "the ONNX file has outputs beside logits and cache, which models of transformers do "
+            "not give"
         )
     return ids, fed, given

@@ -77,7 +77,7 @@ def program_of(loaded: LoadedSource) -> Program:
         raise EngineRefusal(
             f"{type(model).__name__} is not a PyTorch model",
             kind="error",
-            hint="Return a torch.nn.Module",
+            hint="Return a torch.nn.Module from the function",
         )
     if example is None and isinstance(model, torch.export.ExportedProgram):
         example = model.example_inputs

@@ -122,16 +122,15 @@ def reported(
     source = KNOWN.get(name) or _histogram(name)
     if name not in KNOWN and not name.endswith(_SECONDS):
         raise UsageError(
-            f"the metric {_shown(name)} does not say that it counts seconds",
+            f"the name of the metric {_shown(name)} does not end in {_SECONDS}, so the unit of its "
+            "latencies is not known",
             place=place,
-            hint=f"Name a histogram that ends in {_SECONDS}, or one of {', '.join(KNOWN)}",
+            hint=f"Name a histogram whose name ends in {_SECONDS}, or one of {', '.join(KNOWN)}",
         )
     counters = [entry for entry in series if entry.name in source.counters]
     if not counters:
         raise UsageError(
-            f"the file has no {source.counters[0]!r}",
-            place=place,
-            hint=_which_it_has(series),
+            f"the file has no {source.counters[0]!r}", place=place, hint=_which_it_has(series)
         )
     owner = _owner(counters, series, model, place)
     start_s = _start(series, source, owner)
@@ -140,10 +139,10 @@ def reported(
     requests = round(sum(count.increase for count in counts))
     if requests < LEAST_REQUESTS or seconds <= 0:
         raise UsageError(
-            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, but a "
-            f"rate needs {LEAST_REQUESTS}",
+            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, and at "
+            f"least {LEAST_REQUESTS} are needed to tell a rate",
             place=place,
-            hint="Record the metrics for longer",
+            hint="Save the metrics of a longer time",
         )
     buckets = [
         entry for entry in series if entry.name == source.buckets and _owner_of(entry) == owner
@@ -164,28 +163,29 @@ def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> flo
     """
     if not found.buckets or found.requests is None:
         raise UsageError(
-            f"{found.metric or 'the number'} has no times of requests, so there is no limit",
+            f"{found.metric or 'the number in the file'} has no durations of requests, from which "
+            "a latency limit could be taken",
             place=place,
-            hint="Write the limit behind the file, e.g. from:FILE:50ms",
+            hint="Write the limit after the file, e.g. from:metrics.txt:50ms",
         )
     if found.requests < samples_needed(percent):
         reachable = [p for p in _PROPOSED if samples_needed(p) <= found.requests]
         raise UsageError(
-            f"{found.requests} requests are too few for p{percent:g}, which needs "
+            f"the file counts {found.requests} requests, but p{percent:g} needs at least "
             f"{samples_needed(percent)}",
             place=place,
-            hint="Record the metrics for longer, or write another percentile "
-            f"(from:FILE:p{reachable[0]:g}) or a limit of your own (from:FILE:50ms)",
+            hint="Save the metrics of a longer time, or write after the file another percentile "
+            f"(from:metrics.txt:p{reachable[0]:g}) or a limit of your own (from:metrics.txt:50ms)",
         )
     rank = nearest_rank(percent, found.requests)
     bound_s = next(bound_s for bound_s, count in found.buckets if count >= rank)
     if math.isinf(bound_s):
         largest_s = max((bound for bound, _ in found.buckets[:-1]), default=0.0)
         raise UsageError(
-            f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, the largest "
-            "bucket, so its value is not known",
+            f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, the bound "
+            "of its largest bucket, so its value is not known",
             place=place,
-            hint="Write the limit behind the file, e.g. from:FILE:50ms",
+            hint="Write the limit after the file, e.g. from:metrics.txt:50ms",
         )
     return bound_s
 
@@ -195,17 +195,17 @@ def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
     numbers = [value for entry in series for _, value in entry.points]
     if len(numbers) != 1:
         raise UsageError(
-            f"the query gave {len(numbers)} numbers without a name, and a rate is one",
+            f"the answer has {len(numbers)} numbers without a name, but a rate is one number",
             place=place,
-            hint="Add them up in the query (sum(rate(NAME_count[1h]))), or ask for the metric over "
-            "a range (NAME_count[1h])",
+            hint="Add them up in the query, e.g. sum(rate(NAME_count[1h])), or ask for the metric "
+            "itself over a time, e.g. NAME_count[1h]",
         )
     rate = numbers[0]
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(
-            f"{rate:g} is not a rate",
+            f"{rate:g} is not a rate of requests",
             place=place,
-            hint="Ask for requests a second, above 0",
+            hint="Ask Prometheus for a number of requests a second that is above 0",
         )
     return ReportedRequests(metric="", rate_per_s=rate)
 
@@ -217,9 +217,9 @@ def _known_metric(series: Sequence[CounterSeries], place: str) -> str:
         return present[0]
     if present:
         raise UsageError(
-            f"the file has {' and '.join(present)}",
+            f"the file has several metrics that count requests: {', '.join(present)}",
             place=place,
-            hint="Say which one counts the requests, e.g. from:FILE:metric=" + present[0],
+            hint=f"Name one of them, e.g. from:metrics.txt:metric={present[0]}",
         )
     raise UsageError(
         f"the file has none of the known metrics ({', '.join(KNOWN)})",
@@ -262,26 +262,27 @@ def _owner(
         owners = [owner for owner in owners if model in models[owner]]
         if not owners:
             raise UsageError(
-                f"the file tells nothing of the model {_shown(model)}",
+                f"the file has no metrics of the model {_shown(model)}",
                 place=place,
-                hint=f"It has {_several(names)}"
+                hint=f"Name a model that it has: {_several(names)}"
                 if names
-                else "Leave out model=. The file names no model",
+                else "Leave out model=, since the file names no model",
             )
     if len(owners) == 1 and len(models[owners[0]]) <= 1:
         return owners[0]
     if len(names) > 1 and not model:
         raise UsageError(
-            f"the file has {len(names)} models ({_several(names)}), and a load is that of one",
+            f"the file has metrics of {len(names)} models ({_several(names)}), but a load is that "
+            "of one",
             place=place,
-            hint="Say which one: from:FILE:model=NAME",
+            hint="Name one of them after the file: from:metrics.txt:model=NAME",
         )
     apart = sorted({label for owner in owners for label, _ in owner ^ owners[0]})
     raise UsageError(
-        f"the file has {len(owners)} services, told apart by {_several(apart)}, and a load is that "
-        "of one",
+        f"the file has metrics of {len(owners)} services, which differ in {_several(apart)}, but a "
+        "load is that of one",
         place=place,
-        hint='Ask for one of them, e.g. {instance="HOST:PORT"} in the query',
+        hint='Save the metrics of one service, e.g. with {instance="HOST:PORT"} in the query',
     )
 
 
@@ -313,7 +314,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
     for _, value in entry.points:
         if not 0 <= value <= _LARGEST:
             raise UsageError(
-                f"{_shown(entry.name)} is {value:g}, which no counter can be",
+                f"the counter {_shown(entry.name)} has the value {value:g}, which is not a count",
                 place=place,
                 hint="Save the metrics again",
             )
@@ -321,30 +322,33 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
     values = [value for _, value in entry.points]
     if len(times) < len(values) or not values:
         raise UsageError(
-            f"the file does not tell when it was written, so {_shown(entry.name)} gives no rate",
+            f"the file has no times, so no rate can be computed from {_shown(entry.name)}",
             place=place,
-            hint="Ask a Prometheus that scrapes the service, over a range: "
-            f"/api/v1/query?query={entry.name[:_LONGEST_SHOWN]}[1h]",
+            hint="Ask the Prometheus server that watches the service for the last hour, and save "
+            f"its answer: /api/v1/query?query={entry.name[:_LONGEST_SHOWN]}[1h]",
         )
     if len(values) == 1:
         if start_s is None:
             raise UsageError(
-                f"the file does not tell since when {_shown(entry.name)} counts",
+                f"the file does not say when {_shown(entry.name)} began to count, so no rate can "
+                "be computed",
                 place=place,
-                hint="Name two scrapes, from:BEFORE+AFTER, or ask Prometheus for a range: [1h]",
+                hint="Save the metrics twice, and name the earlier file first: "
+                "from:before.txt+after.txt",
             )
         return _Count(start_s, times[0], values[0])
     if any(later < earlier for earlier, later in pairwise(values)):
         raise UsageError(
-            f"{_shown(entry.name)} goes down: the service was started again meanwhile",
+            f"the counter {_shown(entry.name)} goes down, since the service was started again in "
+            "that time",
             place=place,
-            hint="Record the metrics of a time in which the service is not started again",
+            hint="Save the metrics of a time in which the service runs without a restart",
         )
     if not all(later > earlier for earlier, later in pairwise(times)):
         raise UsageError(
-            "the times of the scrapes do not ascend",
+            "the second of the two files is not the later one",
             place=place,
-            hint="Name the earlier scrape first: from:BEFORE+AFTER",
+            hint="Name the earlier file first: from:before.txt+after.txt",
         )
     return _Count(times[0], times[-1], values[-1] - values[0])
 
@@ -362,7 +366,7 @@ def _cumulative(
         if math.isnan(bound_s) or bound_s < 0:
             raise UsageError(
                 f"a bucket of {name} has the bound {_shown(entry.labels.get('le', ''))}, which is "
-                "no time",
+                "not a time",
                 place=place,
                 hint="Save the metrics again",
             )
@@ -371,9 +375,9 @@ def _cumulative(
     falls = any(later < earlier for (_, earlier), (_, later) in pairwise(ordered))
     if falls or ordered[-1] != (math.inf, requests):
         raise UsageError(
-            f"the buckets of {name} do not hold the {requests} requests that it counts",
+            f"the buckets of {name} do not add up to the {requests} requests that {name} counts",
             place=place,
-            hint="Take all of them from one scrape or query, the bucket +Inf as well",
+            hint='Save all of its buckets, le="+Inf" among them, in one answer',
         )
     return ordered
 

@@ -64,7 +64,9 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
     if not least <= len(parts) <= most:
         few = "few" if len(parts) < least else "many"
         raise UsageError(
-            f"{text!r} has too {few} parts", place=place, hint=f"Write {FORMS[scenario]}"
+            f"{text!r} has too {few} parts between its colons",
+            place=place,
+            hint=f"Write {FORMS[scenario]}",
         )
     if scenario == "peak":
         return LoadSpec(
@@ -106,7 +108,9 @@ def _with_origin(text: str, place: str) -> LoadSpec:
     spec = parse_load(load, place=place)
     if match is None or spec.scenario != "server" or spec.is_of_tokens:
         raise UsageError(
-            f"{text!r} is not from a file", place=place, hint="Leave out the part from @ on"
+            f"{text!r} has an @, which only a stored load that was made from a file has",
+            place=place,
+            hint="Leave out the @ and what follows",
         )
     file, digest, rate_alone = match.groups()
     return replace(
@@ -152,14 +156,16 @@ def _of_tokens(
     least = {"server": 1, "peak": 0}.get(scenario)
     if least is None:
         raise UsageError(
-            f"{text!r} has limits on tokens, which the scenario {scenario} does not take",
+            f"{text!r} has a limit on tokens, which the scenario {scenario} does not have",
             place=place,
             hint=f"Write {FORMS['server']}",
         )
     if not least <= len(parts) <= least + 1:
         few = "few" if len(parts) < least else "many"
         raise UsageError(
-            f"{text!r} has too {few} parts", place=place, hint=f"Write {FORMS[scenario]}"
+            f"{text!r} has too {few} parts between its colons",
+            place=place,
+            hint=f"Write {FORMS[scenario]}",
         )
     bounds: dict[str, float] = {}
     for limit in limits:
@@ -216,6 +222,6 @@ def _rate(part: str, text: str, place: str) -> float:
         raise UsageError(
             f"the rate {part!r} in {text!r} is out of range",
             place=place,
-            hint="Write requests a second, above 0 and at most 1000000, e.g. 100",
+            hint="Write a number of requests a second above 0 and up to 1000000, e.g. 100",
         )
     return value

@@ -55,7 +55,7 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
                 if nearest is None
                 else "Add 1 to --ort-batch-sizes"
                 if nearest.batch > 1
-                else "Write two tokens at least (--ort-new-tokens)",
+                else "Have at least two tokens written: --ort-new-tokens=2",
             )
 
 

@@ -29,8 +29,8 @@ from pytest_ortbench.passes.load.numbers.spec import origin_text, parse_load
 #: What such a load begins with.
 FROM = "from:"
 _FORM = (
-    "Write from:FILE, or from:FILE:50ms:p99 with a limit of your own; a file that holds several is "
-    "told by from:FILE:model=NAME and from:FILE:metric=NAME"
+    "Write e.g. from:metrics.txt, or from:metrics.txt:50ms:p99 with a latency limit of your own. "
+    "If the file has several models or metrics, add :model=NAME or :metric=NAME"
 )
 #: A scrape of thousands of series has a megabyte.
 _MOST_BYTES = 32 << 20
@@ -56,9 +56,10 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
     """
     if "@" in text and not text.startswith(FROM):
         raise UsageError(
-            f"{text!r} says which file it is from, which only from:FILE may",
+            f"{text!r} has an @, which only a stored load that was made from a file has",
             place=place,
-            hint="Leave out the part from @ on",
+            hint="Leave out the @ and what follows. To make a load from a file of metrics, write "
+            "e.g. from:metrics.txt",
         )
     if not text.startswith(FROM):
         return text
@@ -91,9 +92,10 @@ def _asked(text: str, place: str) -> _Asked:
         raise UsageError(f"{text!r} names no file", place=place, hint=_FORM)
     if file in ("http", "https"):
         raise UsageError(
-            f"{text!r} is an address, and nothing is fetched",
+            f"{text!r} has an address, but metrics are read from files only",
             place=place,
-            hint="Write its answer to a file (curl -o FILE ADDRESS), and name that",
+            hint="Save the metrics first, e.g. 'curl -o metrics.txt ADDRESS', and write "
+            "from:metrics.txt",
         )
     settings = {"model": "", "metric": "", "latency": "", "percent": ""}
     for part in parts:
@@ -101,7 +103,7 @@ def _asked(text: str, place: str) -> _Asked:
         if not is_named:
             name, value = "percent" if part[:1] in ("p", "P") else "latency", part
         if settings.get(name, value) or not value:
-            what = "comes twice" if settings.get(name) else "is no part of it"
+            what = "is written twice" if settings.get(name) else "has no meaning there"
             raise UsageError(f"{part!r} in {text!r} {what}", place=place, hint=_FORM)
         settings[name] = value
     return _Asked(file=file, **settings)
@@ -117,7 +119,7 @@ def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
             raise UsageError(
                 f"the file {str(path)!r} of {text!r} does not exist",
                 place=place,
-                hint="Name a file whose path has no colon and no comma",
+                hint="Correct the path. It can't contain a colon or a comma",
             )
     return paths
 
@@ -134,9 +136,9 @@ def _content(path: Path, place: str) -> bytes:
         ) from None
     if len(content) > _MOST_BYTES:
         raise UsageError(
-            f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB",
+            f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB, the most that is read",
             place=place,
-            hint="Ask for one metric, or for a shorter time",
+            hint="Save one metric only, or the metrics of a shorter time",
         )
     return content
 
@@ -211,9 +213,9 @@ def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
         answer = msgspec.json.decode(content, type=_Answer)
         if answer.status != "success":
             raise UsageError(
-                f"the query failed: {answer.error[:200]!r}",
+                f"the file says that Prometheus could not answer the query: {answer.error[:200]!r}",
                 place=place,
-                hint="Correct the query, and ask again",
+                hint="Correct the query, and save its answer again",
             )
         if answer.data.result_type == "scalar":
             scalar = msgspec.json.decode(answer.data.result, type=tuple[float, str])
@@ -236,10 +238,10 @@ def _points(points: Iterable[tuple[float, str]]) -> tuple[tuple[float, float], .
 
 def _unreadable(error: BaseException, kind: str, place: str) -> UsageError:
     return UsageError(
-        "the file holds neither Prometheus' text format nor the JSON answer of a query "
-        f"(as {kind}: {first_line(error)[:200]})",
+        "the file contains neither metrics in Prometheus' text format nor the JSON answer to a "
+        f"query (read as {kind}: {first_line(error)[:200]})",
         place=place,
-        hint="Save the answer of /metrics or of /api/v1/query in the file",
+        hint="Save what the service gives at /metrics, or what Prometheus gives at /api/v1/query",
     )
 
 

@@ -104,8 +104,8 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
         return scored
     if other.digests != case.digests:
         raise _unfit(
-            f"{dataset.label} returned other pictures for the case than for its reference",
-            "Use the same pictures in the same order each time",
+            f"{dataset.label} gave other pictures for this case than for its reference",
+            "Give the same pictures in the same order each time",
         )
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _HINT = (
-    "Name the form (coco:labels.json:yolov8), or read them yourself: "
-    "--ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+    "Name the form of the outputs, e.g. --ort-dataset=coco:labels.json:yolov8, or a function of "
+    "yours that reads boxes from them: --ort-dataset=coco:labels.json:FILE.py:FUNCTION"
 )
 
 
@@ -94,7 +94,9 @@ class BoxReader:
             module = load_file(Path(asked.adapter))
             self._function = getattr(module, asked.function, None)
             if not callable(self._function):
-                raise bad_data(f"{Path(asked.adapter).name} has no function {asked.function!r}")
+                raise bad_data(
+                    f"{Path(asked.adapter).name} has no function {asked.function!r}", _HINT
+                )
 
     @property
     def found(self) -> tuple[PictureBoxes, ...]:
@@ -119,8 +121,8 @@ class BoxReader:
         if len(pictures) != len(rows):
             source = f"the function {self._asked.function}" if self._function else "a batch"
             raise bad_data(
-                f"{source} returned boxes of {len(pictures)} pictures, but {len(rows)} were fed: "
-                f"{self.shapes}",
+                f"{source} gave boxes for {len(pictures)} pictures, but the model was given "
+                f"{len(rows)}: {self.shapes}",
                 _HINT,
             )
         for row, picture in zip(rows, pictures, strict=True):
@@ -194,7 +196,7 @@ def _own(given: Any, function: str) -> Sequence[Triple]:
             boxes, scores, labels = (np.asarray(part, np.float64) for part in item)
         except (TypeError, ValueError) as error:
             raise bad_data(
-                f"{function} returned something that is not a number: {error}", rule
+                f"{function} returned a value that is not a number: {error}", rule
             ) from error
         boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
         scores, labels = scores.reshape(-1), labels.reshape(-1)

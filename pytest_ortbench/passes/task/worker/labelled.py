@@ -116,11 +116,13 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
         found = len(array) if array.ndim else 0
         if found != len(labels):
             raise bad_data(
-                f"{path.name} has {len(labels)} labels, but {found} samples of {name!r}",
-                "Give every array one sample a label, along its first axis",
+                f"{path.name} has {len(labels)} labels, but {found} rows in the array {name!r}",
+                "Store as many rows (first axis) in every array as there are labels",
             )
     if not len(labels):
-        raise bad_data(f"{path.name} has no samples", "Put at least one labelled sample there")
+        raise bad_data(
+            f"the arrays in {path.name} have no rows", "Store at least one sample with its label"
+        )
     return Labelled(
         batches=_pieces(fed, shared, labels, batch),
         metric=LabelScores(output),
@@ -163,7 +165,7 @@ def _fed(
         held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
         raise bad_data(
             f"{path.name} has no array for the input {missing[0]!r}, only {held}",
-            did_you_mean(missing[0], list(arrays)),
+            f"Store the values of this input as an array named {missing[0]!r}",
         )
     return {name: arrays[name] for name in inputs}
 
@@ -185,7 +187,9 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except OSError as error:
-        raise bad_data(f"{path} can't be read: {error.strerror or error}") from error
+        raise bad_data(
+            f"{path} can't be read: {error.strerror or error}", "Make the file readable"
+        ) from error
     except (
         ValueError,
         EOFError,
@@ -210,14 +214,14 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
             f"{path.name} has no array named {LABELS!r}, only {held}"
             if not names
             else f"{path.name} has {len(names)} arrays of labels: {', '.join(names)}",
-            f"Call the array of the labels {LABELS!r}, or '{LABELS}:OUTPUT' for one of several "
-            "outputs",
+            f"Store the labels as one array, named {LABELS!r}, or '{LABELS}:OUTPUT' with the name "
+            "of an output, if the model has several",
         )
     labels = arrays[names[0]]
     if not labels.ndim:
         raise bad_data(
-            f"{path.name} has one label without an axis for samples",
-            "Write the labels as an array with one entry a sample",
+            f"the array {names[0]!r} in {path.name} is a single number, not one label per sample",
+            "Store the labels as an array with one axis, e.g. numpy.array([3, 5])",
         )
     return labels, names[0].partition(":")[2]
 
@@ -271,7 +275,9 @@ def _call_entry_point(dataset: Dataset, batch: int) -> Labelled:
         raise bad_data(f"{dataset.label} returned {_kind(returned)}, not a pair", _FORM)
     batches, metric = returned
     if not isinstance(batches, Iterable):
-        raise bad_data(f"the batches of {dataset.label} are {_kind(batches)}", _FORM)
+        raise bad_data(
+            f"the first value that {dataset.label} returned is {_kind(batches)}, not batches", _FORM
+        )
     name = str(getattr(metric, "__name__", type(metric).__name__))
 
     def score(outputs: Mapping[str, object], labels: Any) -> object:
@@ -349,7 +355,8 @@ class LabelScores:
         )
         if not counted.any(axis=1).all():
             raise bad_data(
-                f"a sample has only the label {IGNORED}, so the sample can't be scored",
+                f"all labels of a sample are {IGNORED}, which means not counted, so the sample "
+                "has no score",
                 "Leave the sample out",
             )
         shares: NDArray[Any] = right.sum(axis=1) / counted.sum(axis=1)

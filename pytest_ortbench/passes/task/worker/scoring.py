@@ -122,8 +122,9 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     broken = [name for name, some in finite.items() if not some]
     if broken:
         raise bad_data(
-            f"the input {broken[0]!r} of {dataset.label} holds only NaN and infinity",
-            "Check how the values were made. A standard deviation of 0 divides by zero",
+            f"all values of the input {broken[0]!r} of {dataset.label} are NaN or infinity",
+            "Correct how the values are made. Dividing by a standard deviation of 0, for example, "
+            "gives them",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(
@@ -203,8 +204,8 @@ def hold_against_reference(
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
         raise bad_data(
-            f"{dataset.label} returned other data for the case than for its reference{counts}",
-            "Use a fixed seed, so that the same samples come in the same order each time",
+            f"{dataset.label} gave other data for this case than for its reference{counts}",
+            "Give the same samples in the same order each time, e.g. with a fixed seed",
         )
     difference = values - before
     return replace(
@@ -223,14 +224,14 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
     unknown = [name for name in batch.feeds if name not in known]
     if unknown:
         raise bad_data(
-            f"{dataset.label} returns {unknown[0]!r}, which is not an input of the model",
+            f"{dataset.label} gives values for {unknown[0]!r}, which is not an input of the model",
             did_you_mean(unknown[0], known),
         )
     feeds, missing = fitting(session, batch.feeds)
     if missing:
         raise bad_data(
-            f"{dataset.label} returns no value for the input {missing!r}",
-            "Return every input of the model",
+            f"{dataset.label} gives no values for the input {missing!r}",
+            "Give values for every input of the model",
         )
     try:
         return session.run(None, feeds)
@@ -238,8 +239,9 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         # Native errors have no common base class.
         fed = ", ".join(f"{name}: {array_words(value)}" for name, value in feeds.items())
         raise bad_data(
-            f"the batch at sample {first} of {dataset.label} does not run: {first_line(error)}",
-            f"The batch was {fed}",
+            f"the model fails on the batch that begins with sample {first} of {dataset.label} "
+            f"({fed}): {first_line(error)}",
+            "Give arrays of the types and sizes that the model takes",
         ) from error
 
 
@@ -284,7 +286,7 @@ def _scores(
     if bad.size:
         raise bad_data(
             f"the metric returned {scores[bad[0]]:g} for sample {len(before) + int(bad[0])}",
-            "A score must be a finite number",
+            "Return a finite number for each sample",
         )
     values: list[float] = scores.tolist()
     return values
