@@ -13,7 +13,7 @@ from functools import cache
 
 import pytest
 
-from pytest_ortbench.schema.question_table import QUESTIONS
+from pytest_ortbench.schema.question_table import questions
 from tests.branches_on_texts import Branch, Names, branches_on_texts
 from tests.foreign_texts import FUNCTIONS, WHOLE_MODULES
 from tests.parsed import nodes_of, product, tree_of
@@ -112,7 +112,7 @@ SHIPPED_TO_WORKERS = (
     "schema/question_table.py",
     *{
         name.partition(":")[0].replace("pytest_ortbench.", "", 1).replace(".", "/") + ".py"
-        for name in QUESTIONS
+        for name in questions()
     },
     "worker/",
     "convert/",

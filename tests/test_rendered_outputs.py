@@ -107,8 +107,9 @@ import importlib, json, sys
 sent = json.load(sys.stdin)
 space = {"__name__": "importer"}
 exec(sent["sources"][sent["importer"]], space)
-space["install"](sent["sources"])
-for name in sent["sources"]:
+lines = {name: json.dumps([name, text, ""]) for name, text in sent["sources"].items()}
+space["install"](lines)
+for name in lines:
     importlib.import_module(name)
 foreign = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 foreign -= {"__main__"}

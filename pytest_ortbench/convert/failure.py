@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
 from pytest_ortbench.core.errors import WorkerError, cache_advice, did_you_mean
+from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
-from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def conversion_failure(message: str, hint: str = "", *, kind: str = "unsupported
     Args:
         message: One line in plain words.
         hint: The next step, empty where none is known.
-        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
+        kind: A key of :data:`~pytest_ortbench.core.failure.FAILURE_KINDS`.
     """
     return case_failure(message, hint, kind=kind, phase="convert")
 

@@ -15,13 +15,12 @@ Every message shows the value, the place, the rule and the next step. Only the o
 
 from __future__ import annotations
 
-import difflib
 import errno
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.outcome import Failure
+    from pytest_ortbench.core.failure import Failure
 
 
 #: A longer message shows its two ends: what was written may be of any length.
@@ -151,6 +150,8 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
         return f"Did you mean {near!r}? {more}".rstrip()
     listed = "Known: " + ", ".join(words) if words else "None are known"
     if len(words) > _MOST_NAMED:
+        import difflib  # no worker pays for it at its start
+
         least_unlike = difflib.get_close_matches(value, words, n=_FEW_NAMED, cutoff=0.0)
         listed = f"Known: {', '.join(least_unlike)} and {len(words) - _FEW_NAMED} more"
     return f"{listed}. {more}" if more else listed
@@ -175,6 +176,8 @@ def first_of_several(value: str, words: Sequence[str]) -> str:
 
 def nearest(value: str, words: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the nearest word, empty if none is near: 0 takes any, 1 only the same."""
+    import difflib  # likewise
+
     lowered = {word.lower(): word for word in words}
     near = difflib.get_close_matches(value.lower(), lowered, n=1, cutoff=cutoff)
     return lowered[near[0]] if near else ""

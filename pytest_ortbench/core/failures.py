@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failure import Failure
 
 
 def case_failure(
@@ -14,8 +14,8 @@ def case_failure(
     Args:
         message: One line in plain words.
         hint: The next step, empty where none is known.
-        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
-        phase: A key of :data:`~pytest_ortbench.core.outcome.PHASES`.
+        kind: A key of :data:`~pytest_ortbench.core.failure.FAILURE_KINDS`.
+        phase: A key of :func:`~pytest_ortbench.core.failure.phases`.
     """
     return Failure(kind=kind, phase=phase, message=message, hint=hint)
 
@@ -28,7 +28,7 @@ def case_error(
     Args:
         message: One line in plain words.
         hint: The next step, empty where none is known.
-        kind: A key of :data:`~pytest_ortbench.core.outcome.FAILURE_KINDS`.
-        phase: A key of :data:`~pytest_ortbench.core.outcome.PHASES`.
+        kind: A key of :data:`~pytest_ortbench.core.failure.FAILURE_KINDS`.
+        phase: A key of :func:`~pytest_ortbench.core.failure.phases`.
     """
     return WorkerError(case_failure(message, hint, kind=kind, phase=phase))

@@ -11,6 +11,10 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.accuracy import Accuracy as Accuracy
 from pytest_ortbench.core.accuracy import OutputAccuracy as OutputAccuracy
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.failure import CHANGED_FILE as CHANGED_FILE
+from pytest_ortbench.core.failure import FAILURE_KINDS as FAILURE_KINDS
+from pytest_ortbench.core.failure import Failure as Failure
+from pytest_ortbench.core.failure import phases
 from pytest_ortbench.core.measurement import CACHE_STATES as CACHE_STATES
 from pytest_ortbench.core.measurement import Measurement as Measurement
 from pytest_ortbench.core.measurement import Memory as Memory
@@ -18,7 +22,6 @@ from pytest_ortbench.core.measurement import OutputCheck as OutputCheck
 from pytest_ortbench.core.measurement import Placement as Placement
 from pytest_ortbench.core.measurement import RuntimeInfo as RuntimeInfo
 from pytest_ortbench.core.measurement import Startup as Startup
-from pytest_ortbench.core.placing import Place, placed
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.samples import Block as Block
 from pytest_ortbench.core.samples import OrderStatistic as OrderStatistic
@@ -32,7 +35,6 @@ from pytest_ortbench.passes.generation.facts import GenerationCheck
 from pytest_ortbench.passes.load.facts import Load
 from pytest_ortbench.passes.processes.facts import ProcessPoint
 from pytest_ortbench.passes.profile.facts import OperatorProfile
-from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.passes.served.facts import ServiceUse
 from pytest_ortbench.passes.soak.facts import Soak
 from pytest_ortbench.passes.stages.facts import Stages
@@ -41,89 +43,8 @@ from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.together.facts import Together
 from pytest_ortbench.passes.transfers.facts import Transfers
 
-#: Every way in which a case can fail to give a number.
-FAILURE_KINDS: dict[str, str] = {
-    "unsupported": "the model, operator set, precision or shape is not supported there",
-    "unavailable": "the provider, device or library is not available here",
-    "fallback": "the provider exists, but ran no computing node or left the requested device",
-    "out_of_memory": "memory ran out",
-    "timeout": "the case took longer than --ort-timeout",
-    "crash": "the measured process died",
-    "error": "anything else",
-}
-
-#: The phase in which a file turns out to be another one than was planned; nothing that was
-#: measured before is kept.
-CHANGED_FILE = "digest"
-
-_STANDARD_PHASES: dict[str, str] = {
-    "start": "starting the interpreter",
-    "files": "copying files to the runtime",
-    CHANGED_FILE: "checking its files",
-    "import": "importing ONNX Runtime or another engine",
-    "export": "exporting the model",
-    "convert": "converting the model",
-    "compile": "compiling the model",
-    "plug-ins": "loading plug-in providers",
-    "inputs": "preparing the case",
-    "session": "creating the session",
-    "first": "running the first inference",
-    "warm-up": "warming up",
-    "measure": "measuring",
-    "memory": "reading memory",
-    "profile": "profiling placement",
-    "accuracy": "comparing outputs",
-    "reference": "computing the reference",
-    "close": "shutting down",
-}
-
-#: What a worker is doing, as it stands after "while"; a failure names the phase it happened in.
-PHASES: dict[str, str] = dict(
-    placed(
-        _STANDARD_PHASES.items(),
-        [
-            (
-                Place(after="reference", rank=entry.phase.rank),
-                (entry.phase.name, entry.phase.doing),
-            )
-            for entry in PASSES
-            if entry.phase is not None
-        ],
-        lambda phase: phase[0],
-    )
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a case gave no number.
-
-    Attributes:
-        kind: A key of :data:`FAILURE_KINDS`.
-        phase: A key of :data:`PHASES`.
-        message: One line in plain words, with the native message where there is one.
-        hint: The next step, empty where none is known.
-        exit_code: Exit code of the worker, if it exited.
-        signal: Name of the signal that ended it (``SIGSEGV``), empty if none did.
-        log_tail: Last lines of what native code printed.
-        tells_phase: Whether the message itself says what the worker was doing.
-        tells_signal: Whether the message itself names the signal.
-    """
-
-    kind: str
-    phase: str
-    message: str
-    hint: str = ""
-    exit_code: int | None = None
-    signal: str = ""
-    log_tail: str = ""
-    tells_phase: bool = False
-    tells_signal: bool = False
-
-    @property
-    def doing(self) -> str:
-        """What the worker was doing; empty where the message says so itself."""
-        return "" if self.tells_phase else PHASES.get(self.phase, self.phase)
+#: What a worker may be doing, as it stands after "while".
+PHASES: dict[str, str] = phases()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

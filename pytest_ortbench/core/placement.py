@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from pytest_ortbench.core.judgement import Judgement, bad, good, unjudged
-from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.measurement import Placement
 from pytest_ortbench.core.provider_kinds import CPU
 
 

@@ -11,7 +11,7 @@ from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 from pytest_ortbench.core.case import Runtime
-from pytest_ortbench.schema.question_table import QUESTIONS
+from pytest_ortbench.schema.question_table import questions
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGE = "pytest_ortbench"
@@ -36,13 +36,10 @@ channel = os.fdopen(i, 'rb')
 line = channel.readline()
 if line:
     sent = json.loads(line)
-    modules = [json.loads(channel.readline()) for _ in range(sent['modules'])]
-    sources = {name: source for name, source, _ in modules}
-    codes = {name: code for name, _, code in modules if code}
+    lines = {name: channel.readline() for name in sent['modules']}
     space = {'__name__': 'importer'}
-    exec(compile(sources['IMPORTER'], '<IMPORTER>', 'exec'), space)
-    space['install'](sources, sent['python'], codes)
-    del modules
+    exec(compile(json.loads(lines['IMPORTER'])[1], '<IMPORTER>', 'exec'), space)
+    space['install'](lines, sent['python'])
     from pytest_ortbench.worker.main import serve
     serve(channel, os.fdopen(o, 'wb', 0), token)
 """.replace("IMPORTER", _IMPORTER)
@@ -87,7 +84,7 @@ _PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", 
 
 @functools.cache
 def module_lines(*, compiled: bool) -> bytes:
-    """Return the first lines for a worker: how many modules it may import, then each, as JSON.
+    """Return the first lines for a worker: which modules it may import, then each, as JSON.
 
     A module has a line of its own, with its name, its source and its code in text, which may be
     empty. Together they are megabytes; whoever frees so large a piece of memory tells glibc's
@@ -101,7 +98,7 @@ def module_lines(*, compiled: bool) -> bytes:
     sources = {name: path.read_text(encoding="utf-8") for name, path in _files().items()}
     packages = {name.rpartition(".")[0] for name in sources}
     python = [sys.implementation.cache_tag, MAGIC_NUMBER.hex()] if compiled else []
-    sent: list[object] = [{"modules": len(sources), "python": python}]
+    sent: list[object] = [{"modules": list(sources), "python": python}]
     for name, source in sources.items():
         code = _compiled(name, source, is_package=name in packages) if compiled else ""
         sent.append([name, source, code])
@@ -110,8 +107,8 @@ def module_lines(*, compiled: bool) -> bytes:
 
 def _files() -> dict[str, Path]:
     files = [_ROOT / room / "__init__.py" for room in ("", "schema", "yardstick")]
-    questions = [name.partition(":")[0] for name in QUESTIONS]
-    files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *questions))]
+    asked = [name.partition(":")[0] for name in questions()]
+    files += [_file(name) for name in dict.fromkeys((*_CONVERSATION, *asked))]
     for room in ("passes", "engines"):
         files += [path for path in (_ROOT / room).rglob("*.py") if _is_of_workers(path)]
     files += [_ROOT / "selfcheck" / name for name in ("__init__.py", "facts.py")]

@@ -29,6 +29,7 @@ from pytest_ortbench.launch.reference import reference_case, reference_file, ref
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.launch.service_process import ServiceProcess, Services
 from pytest_ortbench.launch.yardstick_process import YardstickProcess
+from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
 from pytest_ortbench.schema.question import CaseQuestion, Question, case_in
@@ -166,7 +167,7 @@ class ProcessLauncher:
         try:
             told = None if service is None else service.read_log
             questioner = Questioner(process, case.runtime, deadline, case=case, service_log=told)
-            return ProcessWorker(process, questioner, Open(case=case, engines=self._engines(case)))
+            return ProcessWorker(process, questioner, self._open(case))
         except BaseException:
             process.close()
             raise
@@ -356,6 +357,15 @@ class ProcessLauncher:
             reason = _took_nothing(probed, ", ".join(sorted(executed)))
         return ProbeOutcome(
             provider=provider, usable=False, reason=reason, failure=refused, executed=executed
+        )
+
+    def _open(self, case: Case) -> Open:
+        return Open(
+            case=case,
+            engines=self._engines(case),
+            why_not={
+                entry.name: entry.full_name(entry.why_not) for entry in PASSES if entry.why_not
+            },
         )
 
     def _engines(self, case: Case) -> str:

@@ -5,16 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from pytest_ortbench.core.outcome import (
-    Accuracy,
-    Block,
-    Memory,
-    OutputCheck,
-    Placement,
-    RuntimeInfo,
-    Startup,
-    WarmUp,
-)
+from pytest_ortbench.core.accuracy import Accuracy
+from pytest_ortbench.core.measurement import Memory, OutputCheck, Placement, RuntimeInfo, Startup
+from pytest_ortbench.core.samples import Block, WarmUp
 from pytest_ortbench.schema.question import CaseQuestion, CaseToMeasure, Question, ReadFile
 
 
@@ -53,12 +46,14 @@ class Open(Question[Opened]):
         case: What to measure.
         engines: Folder for engines that providers build, kept for the other workers of the run;
             empty keeps none.
+        why_not: What says why a pass can't be carried out on the provider, by the pass's name.
     """
 
     opens_session: ClassVar[bool] = True
 
     case: CaseToMeasure
     engines: str = ""
+    why_not: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.schema.question import Question
-from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name
+from pytest_ortbench.schema.question_table import dotted_name, handler_name
 from pytest_ortbench.schema.wire import Plain, WireError, from_plain, to_plain
 
 A = TypeVar("A")
@@ -26,7 +26,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseEntered:
-    """The worker begins with ``phase``, a key of :data:`pytest_ortbench.core.outcome.PHASES`."""
+    """The worker begins with ``phase``, a key of :func:`~pytest_ortbench.core.failure.phases`."""
 
     phase: str
 
@@ -86,7 +86,7 @@ def unpack_question(plain: Plain) -> Question[Any] | Close:
     name, value = _open(plain)
     if name == _CLOSE:
         return from_plain(Close, value)
-    if name not in QUESTIONS:
+    if not handler_name(name):
         raise WireError(f"unknown question {name!r}")
     question: Question[Any] = from_plain(import_named(name), value)
     return question

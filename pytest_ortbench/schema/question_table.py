@@ -11,11 +11,12 @@ A function gets the question and what it is about: the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.passes import registry
 from pytest_ortbench.schema.question import Question
 
 A = TypeVar("A")
@@ -79,19 +80,35 @@ _HANDLERS: dict[str, dict[str, str]] = {
     },
 }
 
-#: The same by the dotted name of the class, and those of passes.
-QUESTIONS: dict[str, str] = {
-    **{
-        f"{module}:{question}": handler
-        for module, handlers in _HANDLERS.items()
-        for question, handler in handlers.items()
-    },
-    **{
-        entry.full_name(question): entry.full_name(handler)
-        for entry in PASSES
-        for question, handler in entry.questions
-    },
+#: The same by the dotted name of the class.
+_STANDARD: dict[str, str] = {
+    f"{module}:{question}": handler
+    for module, handlers in _HANDLERS.items()
+    for question, handler in handlers.items()
 }
+
+
+@functools.cache
+def questions() -> dict[str, str]:
+    """Return what answers each question, those of passes too, by the dotted name of the class."""
+    of_passes = {
+        entry.full_name(question): entry.full_name(handler)
+        for entry in registry.PASSES
+        for question, handler in entry.questions
+    }
+    return {**_STANDARD, **of_passes}
+
+
+def handler_name(question: str) -> str:
+    """Return what answers a question; a worker that is asked nothing of a pass loads none.
+
+    Args:
+        question: Dotted name of its class.
+
+    Returns:
+        Dotted name of the function; empty for what is no question.
+    """
+    return _STANDARD.get(question) or questions().get(question, "")
 
 
 def dotted_name(question: type[Question[Any]]) -> str:
@@ -101,5 +118,5 @@ def dotted_name(question: type[Question[Any]]) -> str:
 
 def handler_of(question: type[Question[A]]) -> Callable[[Question[A], Any], A]:
     """Import the function that answers a class of questions, in a worker."""
-    handler: Callable[[Question[A], Any], A] = import_named(QUESTIONS[dotted_name(question)])
+    handler: Callable[[Question[A], Any], A] = import_named(handler_name(dotted_name(question)))
     return handler

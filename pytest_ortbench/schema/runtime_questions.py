@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.outcome import Placement, RuntimeInfo
+from pytest_ortbench.core.measurement import Placement, RuntimeInfo
 from pytest_ortbench.schema.question import Question
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_ortbench.core.accuracy import Accuracy
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.schema.question import CaseQuestion, ReadFile, WrittenFile
 
 

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.accuracy import Accuracy, OutputAccuracy
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
 from pytest_ortbench.core.errors import first_line
-from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy, OutputCheck
+from pytest_ortbench.core.measurement import OutputCheck
 from pytest_ortbench.core.precision import has_fixed_ranges
 from pytest_ortbench.schema.case_questions import CompareOutputs
 from pytest_ortbench.worker.agreement import (

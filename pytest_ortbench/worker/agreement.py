@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.outcome import OutputAccuracy
+from pytest_ortbench.core.accuracy import OutputAccuracy
 from pytest_ortbench.worker.outputs import Leaf, real_parts
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.measurement import Placement, RuntimeInfo, Startup
 from pytest_ortbench.core.model import TensorInfo
-from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.precision import computed_precision, floor_of
 from pytest_ortbench.engines.engine_kind import EngineKind

@@ -8,35 +8,30 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import json
 import marshal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import CodeType, MappingProxyType, ModuleType
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+from types import CodeType, ModuleType
 
 
 class SourceImporter(MetaPathFinder, InspectLoader):
-    """Finds and loads the modules whose sources it was given, and nothing else.
+    """Finds and loads the modules that it was given, and nothing else.
 
     Args:
-        sources: Source text by dotted name; packages are the names that others extend.
-        python: Which Python ``codes`` are for, see :func:`this_python`; another one compiles the
+        lines: By dotted name the name itself, the source of the module and its code, which may be
+            empty: marshalled, in base64; all three as JSON, which is read when a module is
+            imported, since most are not. Packages are the names that others extend.
+        python: Which Python the codes are for, see :func:`this_python`; another one compiles the
             sources.
-        codes: What the sources compile to, by the same names: marshalled, in base64.
     """
 
-    def __init__(
-        self,
-        sources: Mapping[str, str],
-        python: Sequence[str] = (),
-        codes: Mapping[str, str] = _NOTHING,
-    ) -> None:
-        self._sources = sources
-        self._codes = codes if list(python) == this_python() else _NOTHING
-        self._packages = {name.rpartition(".")[0] for name in sources}
+    def __init__(self, lines: Mapping[str, bytes], python: Sequence[str] = ()) -> None:
+        self._lines = lines
+        self._takes_codes = list(python) == this_python()
+        self._packages = {name.rpartition(".")[0] for name in lines}
 
     def find_spec(
         self,
@@ -44,8 +39,8 @@ class SourceImporter(MetaPathFinder, InspectLoader):
         path: Sequence[str] | None = None,  # noqa: ARG002 - the import system passes it
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """Find a module among the sources."""
-        if fullname not in self._sources:
+        """Find a module among those that were sent."""
+        if fullname not in self._lines:
             return None
         return importlib.util.spec_from_loader(
             fullname, self, origin="sent by the host", is_package=self.is_package(fullname)
@@ -57,17 +52,18 @@ class SourceImporter(MetaPathFinder, InspectLoader):
 
     def get_source(self, fullname: str) -> str:
         """Return the source; tracebacks print lines of it."""
-        return self._sources[fullname]
+        return str(json.loads(self._lines[fullname])[1])
 
     def get_code(self, fullname: str) -> CodeType:
         """Take or compile a module, under the name that its file has, for tracebacks."""
-        if fullname in self._codes:
-            code = marshal.loads(base64.b64decode(self._codes[fullname]))
+        _, source, sent = json.loads(self._lines[fullname])
+        if sent and self._takes_codes:
+            code = marshal.loads(base64.b64decode(sent))
             assert isinstance(code, CodeType)
             return code
         name = fullname.replace(".", "/")
         place = f"{name}/__init__.py" if self.is_package(fullname) else f"{name}.py"
-        return self.source_to_code(self._sources[fullname], place)
+        return self.source_to_code(source, place)
 
 
 def this_python() -> list[str]:
@@ -75,11 +71,9 @@ def this_python() -> list[str]:
     return [str(sys.implementation.cache_tag), importlib.util.MAGIC_NUMBER.hex()]
 
 
-def install(
-    sources: Mapping[str, str], python: Sequence[str] = (), codes: Mapping[str, str] = _NOTHING
-) -> None:
-    """Make ``sources`` importable, before any installed copy and without touching ``sys.path``.
+def install(lines: Mapping[str, bytes], python: Sequence[str] = ()) -> None:
+    """Make modules importable, before any installed copy and without touching ``sys.path``.
 
     See :class:`SourceImporter`.
     """
-    sys.meta_path.insert(0, SourceImporter(sources, python, codes))
+    sys.meta_path.insert(0, SourceImporter(lines, python))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ortbench.core.outcome import RuntimeInfo
+from pytest_ortbench.core.measurement import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import OPENVINO
 from pytest_ortbench.schema.runtime_questions import Inspect
 from pytest_ortbench.worker.gpus import visible_gpus

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
-from pytest_ortbench.core.outcome import Placement, RuntimeInfo, Startup
+from pytest_ortbench.core.measurement import Placement, RuntimeInfo, Startup
 from pytest_ortbench.engines.seam import Sender
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import has_numeric_outputs, output_device_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.failures import case_error
-from pytest_ortbench.core.outcome import OutputCheck
+from pytest_ortbench.core.measurement import OutputCheck
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

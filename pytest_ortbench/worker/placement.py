@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ortbench.core.arithmetic import WITHOUT_PRODUCTS, is_counted
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.links import LinkPlacement
-from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.measurement import Placement
 from pytest_ortbench.core.provider_kinds import WEBGPU
 from pytest_ortbench.worker.assignment import Assignment, read_assignment, witness
 from pytest_ortbench.worker.node_kinds import COMPUTING, CONTROL, COPY, SHAPE, sort_nodes

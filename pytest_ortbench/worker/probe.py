@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance, read_text
-from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.measurement import Placement
 from pytest_ortbench.core.provider_kinds import CPU, WEBGPU
 from pytest_ortbench.schema.runtime_questions import ChunkTaken, Probed, ProbeProvider, TakeChunk
 from pytest_ortbench.worker.cpu_arena import ArenaMissing

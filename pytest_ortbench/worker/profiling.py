@@ -16,7 +16,7 @@ from pytest_ortbench.core.case import Case, Provider, SessionConfig
 from pytest_ortbench.core.compilation import WAYS
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.mantissa import FLOAT32_BITS
-from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.measurement import Placement
 from pytest_ortbench.core.precision import computed_precision
 from pytest_ortbench.core.session_entries import NO_COMPILE
 from pytest_ortbench.worker.placement import read_profile

@@ -16,8 +16,8 @@ from typing import TextIO
 
 from pytest_ortbench.core.cpus import CpuAllowance, allowance
 from pytest_ortbench.core.device_variables import device_variables
+from pytest_ortbench.core.measurement import RuntimeInfo
 from pytest_ortbench.core.namesakes import namesake_of
-from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.worker.gpus import gpus
 
 #: Distributions whose name starts alike but which bring no runtime, no provider and no engine.

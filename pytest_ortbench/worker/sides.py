@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_ortbench.core.accuracy import Accuracy
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import first_line
-from pytest_ortbench.core.outcome import Accuracy
 from pytest_ortbench.schema.side_questions import (
     CompareSides,
     OutputsCompared,

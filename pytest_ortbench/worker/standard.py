@@ -7,12 +7,13 @@ not go through modules of ours.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.outcome import Block, Memory, OutputCheck, Placement, WarmUp
-from pytest_ortbench.passes.registry import PASSES
+from pytest_ortbench.core.dotted_name import import_named
+from pytest_ortbench.core.measurement import Memory, OutputCheck, Placement
+from pytest_ortbench.core.samples import Block, WarmUp
 from pytest_ortbench.schema.case_questions import (
     CheckOutputs,
     KeptBits,
@@ -33,10 +34,6 @@ from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import clock_pair_ns
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
 
-_WHY_NOT: dict[str, Callable[[Provider], str]] = {
-    entry.name: entry.load(entry.why_not) for entry in PASSES if entry.why_not
-}
-
 
 def import_runtime(question: ImportRuntime, state: WorkerState) -> None:
     """Import ONNX Runtime; this module, which opens a case, has been imported by then."""
@@ -51,6 +48,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         Exception: what ONNX Runtime raises.
     """
     unconfirmed = check_entries(question.case, state)
+    why_not = {name: import_named(asked) for name, asked in question.why_not.items()}
     measured = opened_as(question.case)(question.case, state.enter, engines=question.engines)
     # Before it is open: a refusal tells what was fed to the session.
     state.measured = measured
@@ -64,7 +62,7 @@ def open_case(question: Open, state: WorkerState) -> Opened:
         options_in_force=measured.options_in_force(),
         unconfirmed={**unconfirmed, **measured.unconfirmed},
         clock_pair_ns=clock_pair_ns(),
-        impossible=impossible_passes(question.case.provider),
+        impossible=impossible_passes(question.case.provider, why_not),
     )
 
 
@@ -91,9 +89,16 @@ def opened_as(case: Case) -> type[MeasuredCase]:
     return GeneratingCase
 
 
-def impossible_passes(provider: Provider) -> dict[str, str]:
-    """Return why passes can't be carried out on a provider here, by their names."""
-    reasons = {name: why_not(provider) for name, why_not in _WHY_NOT.items()}
+def impossible_passes(
+    provider: Provider, why_not: Mapping[str, Callable[[Provider], str]]
+) -> dict[str, str]:
+    """Return why passes can't be carried out on a provider here, by their names.
+
+    Args:
+        provider: The provider.
+        why_not: What says so of each pass; an empty text where it can be carried out.
+    """
+    reasons = {name: ask(provider) for name, ask in why_not.items()}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.outcome import WarmUp
+from pytest_ortbench.core.samples import WarmUp
 from pytest_ortbench.worker.timing import median
 
 _MIN_RUNS = 3

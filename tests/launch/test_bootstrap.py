@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.launch import bootstrap
-from pytest_ortbench.schema.question_table import QUESTIONS
+from pytest_ortbench.schema.question_table import questions
 from pytest_ortbench.worker.importer import SourceImporter
 
 
@@ -22,7 +25,28 @@ def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
 def sent(*, compiled: bool) -> tuple[dict[str, object], dict[str, tuple[str, str]]]:
     """The first line for a worker, and source and code of each module."""
     first, *lines = map(json.loads, bootstrap.module_lines(compiled=compiled).splitlines())
+    assert first["modules"] == [name for name, _, _ in lines]
     return first, {name: (source, code) for name, source, code in lines}
+
+
+def lines_of(sources: dict[str, str], codes: dict[str, str]) -> dict[str, bytes]:
+    """The lines of modules, by their names."""
+    sent = {name: [name, source, codes.get(name, "")] for name, source in sources.items()}
+    return {name: json.dumps(line).encode() for name, line in sent.items()}
+
+
+@pytest.mark.live
+def test_a_worker_that_opens_a_case_loads_no_pass_and_nothing_of_the_host_alone() -> None:
+    program = (
+        "import json, sys, pytest_ortbench.worker.main, pytest_ortbench.worker.standard\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith('pytest_ortbench.')]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=600
+    )
+    loaded = {name.removeprefix("pytest_ortbench.") for name in json.loads(done.stdout)}
+    assert {name for name in loaded if name.startswith("passes.")} == {"passes.registry"}
+    assert loaded & {"core.outcome", "core.metrics", "core.flags", "core.run"} == set()
 
 
 def test_no_line_is_so_large_that_freeing_it_changes_how_memory_is_kept() -> None:
@@ -32,13 +56,13 @@ def test_no_line_is_so_large_that_freeing_it_changes_how_memory_is_kept() -> Non
 
 def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     first, modules = sent(compiled=False)
-    assert first == {"modules": len(modules), "python": []}
+    assert first == {"modules": list(modules), "python": []}
     assert {code for _, code in modules.values()} == {""}
     sources = {name: source for name, (source, _) in modules.items()}
     root = Path(bootstrap.__file__).parents[1]
     assert sources["pytest_ortbench.worker.main"] == (root / "worker/main.py").read_text()
     assert {"pytest_ortbench", "pytest_ortbench.core", "pytest_ortbench.worker"} <= set(sources)
-    handlers = {handler.partition(":")[0] for handler in QUESTIONS.values()}
+    handlers = {handler.partition(":")[0] for handler in questions().values()}
     assert handlers <= set(sources)
     tops = {name.split(".")[1] for name in sources if "." in name}
     assert tops == {
@@ -56,10 +80,10 @@ def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     assert parts == {"declaration", "facts", "questions", "worker"}
     schema = {name for name in sources if name.startswith("pytest_ortbench.schema.")}
     conversation = ("wire", "protocol", "question", "question_table")
-    questions = {name.partition(":")[0] for name in QUESTIONS}
-    assert questions <= set(sources)
+    asked = {name.partition(":")[0] for name in questions()}
+    assert asked <= set(sources)
     assert schema == {f"pytest_ortbench.schema.{name}" for name in conversation} | {
-        name for name in questions if name.startswith("pytest_ortbench.schema.")
+        name for name in asked if name.startswith("pytest_ortbench.schema.")
     }
 
 
@@ -68,8 +92,8 @@ def test_what_is_compiled_is_what_the_worker_would_have_compiled() -> None:
     sources = {name: source for name, (source, _) in modules.items()}
     assert sources == {name: source for name, (source, _) in sent(compiled=False)[1].items()}
     codes = {name: code for name, (_, code) in modules.items()}
-    plain = SourceImporter(sources)
-    ready = SourceImporter(dict.fromkeys(sources, ""), first["python"], codes)
+    plain = SourceImporter(lines_of(sources, {}))
+    ready = SourceImporter(lines_of(dict.fromkeys(sources, ""), codes), first["python"])
     for name in sources:
         one, other = plain.get_code(name), ready.get_code(name)
         assert (one, one.co_filename) == (other, other.co_filename)

@@ -32,7 +32,7 @@ from pytest_ortbench.schema.question import (
     case_in,
     files_in,
 )
-from pytest_ortbench.schema.question_table import QUESTIONS, dotted_name, handler_of
+from pytest_ortbench.schema.question_table import dotted_name, handler_of, questions
 from pytest_ortbench.schema.wire import WireError, decode_frame
 from pytest_ortbench.worker.main import Conversation
 from pytest_ortbench.worker.state import WorkerState
@@ -55,10 +55,10 @@ def questions_in_sources() -> set[str]:
 
 
 def test_every_question_stands_in_the_table() -> None:
-    assert set(QUESTIONS) == questions_in_sources()
+    assert set(questions()) == questions_in_sources()
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_a_question_has_a_handler_that_takes_it_and_gives_its_answer(name: str) -> None:
     question = import_named(name)
     assert dotted_name(question) == name
@@ -83,7 +83,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_a_field_that_names_files_says_which(name: str) -> None:
     question = import_named(name)
     marks = files_in(question)
@@ -152,7 +152,7 @@ def test_a_new_question_needs_its_class_its_handler_and_one_line(
     packed = pack_question(question)
     with pytest.raises(WireError, match="unknown question"):
         unpack_question(packed)
-    monkeypatch.setitem(QUESTIONS, name, f"{__name__}:count_words")
+    monkeypatch.setitem(questions(), name, f"{__name__}:count_words")
     arrived = unpack_question(packed)
     assert arrived == question
     written: Any = Written()

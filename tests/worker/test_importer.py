@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import importlib
+import json
 import marshal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 import pytest
 
@@ -18,6 +20,12 @@ SOURCES = {
     "ort_sent.inner": '"""Package."""\n',
     "ort_sent.inner.leaf": "from ort_sent import VALUE\n\ndef fail():\n    raise ValueError('x')\n",
 }
+
+
+def lines(codes: Mapping[str, str] = MappingProxyType({})) -> dict[str, bytes]:
+    """The modules as a host sends them, with codes as far as there are some."""
+    sent = {name: [name, source, codes.get(name, "")] for name, source in SOURCES.items()}
+    return {name: json.dumps(line).encode() for name, line in sent.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +39,7 @@ def restored() -> Iterator[None]:
 
 
 def test_packages_and_modules() -> None:
-    install(SOURCES)
+    install(lines())
     leaf = importlib.import_module("ort_sent.inner.leaf")
     assert leaf.VALUE == 1
     assert sys.modules["ort_sent.inner"].__doc__ == "Package."
@@ -39,14 +47,14 @@ def test_packages_and_modules() -> None:
 
 
 def test_what_was_not_sent_is_not_there() -> None:
-    install(SOURCES)
+    install(lines())
     with pytest.raises(ModuleNotFoundError, match=r"ort_sent\.other"):
         importlib.import_module("ort_sent.other")
-    assert SourceImporter(SOURCES).find_spec("json") is None
+    assert SourceImporter(lines()).find_spec("json") is None
 
 
 def test_tracebacks_show_place_and_line() -> None:
-    install(SOURCES)
+    install(lines())
     leaf = importlib.import_module("ort_sent.inner.leaf")
     with pytest.raises(ValueError) as caught:
         leaf.fail()
@@ -63,7 +71,7 @@ def test_what_is_compiled_already_counts_for_the_same_python_only(
     python: list[str], value: int
 ) -> None:
     code = marshal.dumps(compile("VALUE = 2", "elsewhere.py", "exec"))
-    install(SOURCES, python, {"ort_sent": base64.b64encode(code).decode("ascii")})
+    install(lines({"ort_sent": base64.b64encode(code).decode("ascii")}), python)
     top = importlib.import_module("ort_sent")
     # Others come from their sources all the same.
     leaf = importlib.import_module("ort_sent.inner.leaf")

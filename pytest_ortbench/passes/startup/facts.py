@@ -52,7 +52,7 @@ class StartTrial:
         session_create_ns: Creating the session, reading the files and compiling included.
         first_inference_ns: The first inference.
         again_ns: Median of the three after it.
-        provider_init_ns: As in :class:`~pytest_ortbench.core.outcome.Startup`.
+        provider_init_ns: As in :class:`~pytest_ortbench.core.measurement.Startup`.
         shapes: First inferences of further shapes, in this order.
         reason: Why the files could not be brought into the asked state; empty if they were.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_ortbench.core.outcome import Block
+from pytest_ortbench.core.samples import Block
 from pytest_ortbench.schema.question import CaseQuestion, CaseToMeasure
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from dataclasses import replace
 
-from pytest_ortbench.core.outcome import Placement
+from pytest_ortbench.core.measurement import Placement
 from pytest_ortbench.worker.assignment import Assignment
 from pytest_ortbench.worker.generation.decoding import cache_bytes
 from pytest_ortbench.worker.generation.genai_engine import GenaiEngine

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import cast
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.samples import Block
 from pytest_ortbench.core.yardstick import Yardstick, YardstickBlock
 from pytest_ortbench.schema.yardstick_questions import PrepareYardstick, TimeYardstick
