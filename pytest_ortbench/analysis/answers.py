@@ -32,7 +32,6 @@ from pytest_ortbench.analysis.ranked import (
 from pytest_ortbench.analysis.recommendation import (
     Advice,
     Contender,
-    Tie,
     advise,
 )
 from pytest_ortbench.analysis.summary import Summary
@@ -239,7 +238,7 @@ def _answer(
         engines=engine_answers(members, runtimes=runtimes),
         bars=batch_bars(
             members,
-            None if advice is None or advice.tie is Tie.UNKNOWN else advice,
+            advice if advice is not None and advice.is_settled else None,
             unproven=None if withheld is None else (withheld.variant, withheld.needs),
             runtimes=runtimes,
         ),
@@ -340,6 +339,16 @@ def _advice(candidates: Sequence[Candidate], fastest: Sequence[Winner], rivals: 
         original_bytes=sizes.get("fp32", sizes.get("native")),
         blurred_by=fastest[0].blurred_by,
         unsure=bool(fastest[0].unsure),
+        one_worker=_in_one_worker(candidates),
+    )
+
+
+def _in_one_worker(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Name the variants that one process measured; none where there is nothing to choose among."""
+    if len({candidate.variant for candidate in candidates}) < 2:
+        return ()
+    return tuple(
+        dict.fromkeys(candidate.variant for candidate in candidates if candidate.one_worker)
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.passes.registry import unit_of
 
@@ -21,10 +22,6 @@ ONE_WORKER_GAP = 0.05
 
 #: Numbers that can't be told apart are even where neither may be this many times the other.
 EVEN_WITHIN = 1.25
-
-#: Gap up to which a single process leaves doubt: two numbers that scatter by 10 % between
-#: processes, as was seen, are farther apart by chance once in twenty times.
-ONE_WORKER_DOUBT = 0.3
 
 
 def speed_metric(case: Case) -> str:
@@ -55,8 +52,8 @@ class Candidate:
 
     @property
     def one_worker(self) -> bool:
-        """Whether all of its samples are of one process."""
-        return any(flag.name == "ONE-WORKER" for flag in self.summary.flags)
+        """Whether all of its samples are of one process, which shows no spread of processes."""
+        return any(flag.name == ONE_WORKER for flag in self.summary.flags)
 
     def interval(self, metric: str) -> tuple[float, float]:
         """Return the metric's interval, widened where a flag blurs it."""
@@ -83,7 +80,8 @@ def are_tied(best: Candidate, other: Candidate, metric: str) -> bool:
         return True
     if metric == "model_size" or not (best.one_worker or other.one_worker):
         return False
-    return _are_near(best, other, metric, ONE_WORKER_GAP)
+    small, large = sorted(side.summary.quantities[metric].value for side in (best, other))
+    return large <= small * (1 + ONE_WORKER_GAP)
 
 
 def are_even(best: Candidate, other: Candidate, metric: str) -> bool:
@@ -99,24 +97,19 @@ def are_even(best: Candidate, other: Candidate, metric: str) -> bool:
     return other_high <= EVEN_WITHIN * low and high <= EVEN_WITHIN * other_low
 
 
-def _are_near(best: Candidate, other: Candidate, metric: str, gap: float) -> bool:
-    """Whether two numbers are no farther apart than a share of the smaller one."""
-    small, large = sorted(candidate.summary.quantities[metric].value for candidate in (best, other))
-    return large <= small * (1 + gap)
-
-
 def _overlap(span: tuple[float, float], other: tuple[float, float]) -> bool:
     return span[0] <= other[1] and other[0] <= span[1]
 
 
 def doubts(best: Candidate, others: Sequence[Candidate], metric: str) -> tuple[str, ...]:
-    """Return the flag that leaves doubt about a win that is no tie: one process says too little."""
+    """Return the flag that leaves doubt about a win that is no tie: one process says too little.
+
+    However far apart the numbers are: what processes of it differ by was not seen at all.
+    """
     if metric == "model_size":
         return ()
     doubtful = any(
-        (best.one_worker or other.one_worker)
-        and not are_tied(best, other, metric)
-        and _are_near(best, other, metric, ONE_WORKER_DOUBT)
+        (best.one_worker or other.one_worker) and not are_tied(best, other, metric)
         for other in others
     )
-    return ("ONE-WORKER",) if doubtful else ()
+    return (ONE_WORKER,) if doubtful else ()

@@ -15,6 +15,7 @@ class Certainty(Enum):
     CLEAR = "clear lead"
     TIE = "tie"
     NOISY = "too noisy"
+    ONE_WORKER = "more workers needed"
     DOUBTFUL = "not certain"
     UNPROVEN = Proof.REAL_INPUTS.value
     UNLABELLED = Proof.LABELS.value
@@ -29,8 +30,8 @@ _NEEDS = {Proof.REAL_INPUTS: Certainty.UNPROVEN, Proof.LABELS: Certainty.UNLABEL
 def certainty_of(answer: ModelAnswer) -> Certainty:
     """Return how sure the recommendation of an answer is.
 
-    A variant that nothing but its speed recommends yet comes before noise, noise before other
-    doubts, and these before ties.
+    A variant that nothing but its speed recommends yet comes before one that a single process
+    measured, that before noise, noise before other doubts, and these before ties.
     """
     advice, withheld = answer.advice, answer.withheld
     if answer.ranked == 0:
@@ -42,6 +43,8 @@ def certainty_of(answer: ModelAnswer) -> Certainty:
         return Certainty.SINGLE if answer.asked == 1 else Certainty.ALONE
     if advice.needs is not None:
         return _NEEDS[advice.needs]
+    if advice.one_worker:
+        return Certainty.ONE_WORKER
     if advice.tie is Tie.UNKNOWN:
         return Certainty.NOISY
     if doubts_of(answer):

@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.sentences import (
     as_asked,
     batch_list,
     factor_text,
+    first_names,
     name_of,
     next_words,
     noise_words,
@@ -40,6 +41,10 @@ def _headline(answer: ModelAnswer) -> Told:
     time += f" ({batch_list(advice.idle)} idle)" if advice.idle else ""
     if advice.rivals == 1 and withheld is None:
         return _without_rival(answer, advice, time)
+    if advice.one_worker:
+        names = first_names(advice.one_worker, 2)
+        were = "was" if len(advice.one_worker) == 1 else "were"
+        return Told(f"no recommendation: {names} {were} measured in one worker")
     if withheld is not None:
         lead = "faster" if withheld.factor is None else f"{_times(withheld.factor)} faster"
         return Told("use ", advice.variant, f": {time}; {withheld.variant} is {lead}, unproven")

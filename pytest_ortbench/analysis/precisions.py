@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.analysis.candidates import is_tie, speed_metric
+from pytest_ortbench.analysis.candidates import Candidate, is_tie, speed_metric
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.model import Variant
@@ -32,6 +32,7 @@ class PrecisionRatio:
         tie: Whether the two can't be told apart, by the rule that ranks cases: the interval holds
             1, or the gap is smaller than what one process, or a blurred number, can prove.
         same_file: Whether both sides ran the very same file, so that any gap is chance.
+        one_worker: Whether a side is of a single process, so that no gap in time is proven.
     """
 
     value: float
@@ -39,11 +40,14 @@ class PrecisionRatio:
     high: float | None = None
     tie: bool = False
     same_file: bool = False
+    one_worker: bool = False
 
     @property
     def certain(self) -> bool:
         """Whether the interval lies on one side of 1, and the gap is one that counts."""
-        if self.tie or self.same_file or self.low is None or self.high is None:
+        if self.tie or self.same_file or self.one_worker:
+            return False
+        if self.low is None or self.high is None:
             return False
         return self.low > 1 or self.high < 1
 
@@ -228,6 +232,8 @@ def ratio_between(
         value=value,
         tie=metric != "model_size" and is_tie(reference, summary, metric),
         same_file=_same_file(reference.case.variant, summary.case.variant),
+        one_worker=metric == speed_metric(summary.case)
+        and any(Candidate(side, "").one_worker for side in (reference, summary)),
     )
     bounds = (before.low, before.high, after.low, after.high)
     if any(bound is None for bound in bounds) or not before.low or not before.high:

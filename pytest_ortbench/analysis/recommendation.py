@@ -65,6 +65,8 @@ class Advice:
         blurred_by: Flags that make it less certain.
         idle: Links of its chain of providers that computed nothing at the smallest batch size.
         working: The chain without them, as it is written; empty where every link computed.
+        one_worker: Variants that it was chosen among and that a single process measured. How far
+            processes of these differ was not seen, so nothing is recommended.
     """
 
     variant: str
@@ -85,6 +87,12 @@ class Advice:
     blurred_by: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
     working: str = ""
+    one_worker: tuple[str, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the numbers allow a recommendation: each of several processes, and told apart."""
+        return not self.one_worker and self.tie is not Tie.UNKNOWN
 
 
 def advise(
@@ -94,6 +102,7 @@ def advise(
     original_bytes: float | None,
     blurred_by: tuple[str, ...] = (),
     unsure: bool = False,
+    one_worker: tuple[str, ...] = (),
 ) -> Advice:
     """Choose among the fastest.
 
@@ -103,6 +112,7 @@ def advise(
         original_bytes: Size of the fp32 variant, else of the native one.
         blurred_by: Flags of the fastest case of the smallest batch size.
         unsure: Whether their numbers there are too noisy to say that those that tie are even.
+        one_worker: Variants that a single process measured.
     """
     first = pools[0]
     chosen = min(
@@ -146,6 +156,7 @@ def advise(
         blurred_by=blurred_by,
         idle=idle,
         working=_working(case.provider, idle) if idle else "",
+        one_worker=one_worker,
     )
 
 

@@ -138,10 +138,21 @@ def _first(answer: ModelAnswer, advice: Advice) -> Told:
             for winner in answer.fastest
         )
         return _alone(answer, advice.variant, medians)
+    if advice.one_worker:
+        return Told(f"no recommendation: {one_worker_words(advice.one_worker)}")
     if advice.tie is Tie.UNKNOWN and answer.withheld is None:
         names = batch_list([advice.variant, *advice.ties])
         return Told(f"no recommendation: {names} can't be told apart, {noise_words(answer)}")
     return _advice(answer, advice)
+
+
+def one_worker_words(names: Sequence[str]) -> str:
+    """Say of what a single process measured why it recommends nothing, and what would."""
+    were = "was" if len(names) == 1 else "were"
+    return (
+        f"{first_names(names)} {were} measured in one worker process, which does not show how far "
+        "processes differ; measure each in three or more (--ort-workers=3)"
+    )
 
 
 def _advice(answer: ModelAnswer, advice: Advice) -> Told:

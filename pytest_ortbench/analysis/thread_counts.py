@@ -91,6 +91,7 @@ def _slower(key: tuple[str, str], rows: list[_ThreadRow]) -> SlowerThreads | Non
         if (
             ratio is None
             or ratio.tie
+            or ratio.one_worker
             or ratio.low is None
             or ratio.high is None
             or ratio.low < _MATTERS

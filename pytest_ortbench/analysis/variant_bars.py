@@ -12,6 +12,7 @@ from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.analysis.ranked import label_of, why_not_ranked
 from pytest_ortbench.analysis.recommendation import Advice
 from pytest_ortbench.analysis.summary import Summary
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.quantity import Quantity
 
@@ -19,6 +20,10 @@ from pytest_ortbench.core.quantity import Quantity
 MOST_BARS = 8
 #: Of them, those that are not ranked.
 MOST_UNRANKED = 3
+
+
+#: What stands beside the time of a single process.
+IN_ONE_WORKER = "one worker"
 
 
 class Rank(Enum):
@@ -43,6 +48,8 @@ class VariantBar:
         reason: One word, why it is not ranked: a flag (``EMULATED``), a status (``unsupported``),
             or ``unjudged``; empty if it is ranked.
         is_flag: Whether that word is a flag.
+        one_worker: Whether a single process measured it, so that its time has no interval to be
+            compared by.
     """
 
     label: str
@@ -51,6 +58,7 @@ class VariantBar:
     reason: str = ""
     is_flag: bool = False
     needs: Proof | None = None
+    one_worker: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +117,18 @@ def _bar(variant: str, summary: Summary, rank: Rank) -> VariantBar:
     measured = summary.status == "measured"
     flags = flag_names(summary.flags, "bars") if measured else ()
     reason = flags[0] if flags else "unjudged" if measured else summary.status
+    quantity = summary.quantities.get(speed_metric(summary.case))
+    # What stands alone is compared with nothing, and keeps the interval that it has.
+    single = rank is not Rank.RECOMMENDED and ONE_WORKER in flag_names(summary.flags, "notes")
+    if single and quantity is not None:
+        quantity = replace(quantity, low=None, high=None)
     return VariantBar(
         label=variant,
         rank=rank if is_ranked else Rank.UNRANKED,
-        quantity=summary.quantities.get(speed_metric(summary.case)),
+        quantity=quantity,
         reason="" if is_ranked else reason,
         is_flag=not is_ranked and bool(flags),
+        one_worker=single,
     )
 
 

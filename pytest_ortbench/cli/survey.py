@@ -128,4 +128,5 @@ def _supply(kind: ProviderKind) -> str:
     if not kind.distributions:
         return f"in no package on PyPI: {kind.elsewhere}"
     installs = " or ".join(f"pip install {name}" for name in kind.distributions)
+    installs += f" ({kind.which})" if kind.which else ""
     return f"{installs}; needs {kind.source}" if kind.source else installs

@@ -10,6 +10,9 @@ from pytest_ortbench.passes.registry import PASSES
 #: inconclusive; ``notes`` only informs.
 SEVERITIES = ("bars", "blurs", "notes")
 
+#: The flag of a number whose samples are all of one process.
+ONE_WORKER = "ONE-WORKER"
+
 
 #: Flags without those of passes.
 _STANDARD: tuple[FlagKind, ...] = (
@@ -192,7 +195,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Rely on the interval, not on the value. More --ort-workers narrow the interval.",
     ),
     flag_kind(
-        "ONE-WORKER",
+        ONE_WORKER,
         "notes",
         "only one process was measured, so the spread between processes is unknown and intervals "
         "are widened by 5 % each way",

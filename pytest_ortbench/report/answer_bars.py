@@ -9,7 +9,7 @@ from pytest_ortbench.analysis.answers import ModelAnswer, answers
 from pytest_ortbench.analysis.certainty import Certainty, certainty_of
 from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.sentences import with_interval
-from pytest_ortbench.analysis.variant_bars import BatchBars, Rank, VariantBar
+from pytest_ortbench.analysis.variant_bars import IN_ONE_WORKER, BatchBars, Rank, VariantBar
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 
@@ -40,7 +40,7 @@ class _Ink:
 
 
 #: What the sentence itself says in the same words.
-_SAID = (Certainty.NOISY, Certainty.ALONE)
+_SAID = (Certainty.NOISY, Certainty.ONE_WORKER, Certainty.ALONE)
 
 _BLOCKS = _Ink("█", "▓", "░", "·", "»")
 _PLAIN = _Ink("#", "=", "-", ".", ">")
@@ -121,7 +121,7 @@ def _beside(bar: VariantBar, *, is_alone: bool) -> str:
     if bar.reason or bar.needs is not None:
         return bar.reason or (bar.needs.value if bar.needs else "")
     if bar.rank is not Rank.RECOMMENDED:
-        return ""
+        return IN_ONE_WORKER if bar.one_worker else ""
     return "only one ranked" if is_alone else "recommended"
 
 

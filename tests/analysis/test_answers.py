@@ -93,13 +93,15 @@ def test_a_single_process_does_not_beat_another_by_less_than_five_per_cent():
     [
         (3.5, ("ONE-WORKER",), ("ONE-WORKER",)),
         (3.5, (), ()),
-        (4.5, ("ONE-WORKER",), ()),
+        # However far apart: one process shows nothing of the next one.
+        (4.5, ("ONE-WORKER",), ("ONE-WORKER",)),
+        (300.0, ("ONE-WORKER",), ("ONE-WORKER",)),
         # A tie says so itself.
         (3.1, ("ONE-WORKER",), ()),
         (3.5, ("ONE-WORKER", "PARTIAL"), ("ONE-WORKER",)),
     ],
 )
-def test_a_win_over_a_single_process_is_not_certain_unless_it_is_clear(
+def test_a_win_over_a_single_process_is_not_certain_however_large_it_is(
     other_ms: float, flags: tuple[str, ...], doubts: tuple[str, ...]
 ):
     for first, second in (((), flags), (flags, ())):

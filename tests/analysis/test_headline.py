@@ -34,7 +34,11 @@ def ranks(*results: CaseResult) -> list[list[tuple[str, Rank, str]]]:
         pytest.param(
             [at("cpu", 3.0, "UNSTEADY"), at("openvino", 9.0)], Certainty.DOUBTFUL, "native/cpu"
         ),
+        pytest.param(
+            [at("cpu", 3.0), at("openvino", 9.0, "ONE-WORKER")], Certainty.ONE_WORKER, ""
+        ),
         pytest.param([at("cpu", 3.0)], Certainty.SINGLE, ""),
+        pytest.param([at("cpu", 3.0, "ONE-WORKER")], Certainty.SINGLE, ""),
         pytest.param(
             [at("cpu", 3.0), at("openvino", 1.8, "EMULATED")], Certainty.ALONE, "native/cpu"
         ),
@@ -61,7 +65,7 @@ def test_a_headline_has_at_most_fifteen_words():
     for fast, slow, flags, precision, batch, photos in itertools.product(
         speeds,
         speeds,
-        ((), ("UNSTEADY",), ("CPU-SHARE", "STEAL"), *barred),
+        ((), ("UNSTEADY",), ("CPU-SHARE", "STEAL"), ("ONE-WORKER",), *barred),
         ("fp32", "int8-static"),
         (1, 8),
         ("", "photos.npz"),
@@ -107,6 +111,15 @@ def test_each_batch_size_has_bars_with_the_fastest_first_and_what_is_not_ranked_
         ],
         [("native/cpu", Rank.RECOMMENDED, "")],
     ]
+
+
+def test_the_time_of_one_process_has_no_interval_beside_others():
+    (group,) = only(at("cpu", 3.0), at("openvino", 9.0, "ONE-WORKER")).bars
+    assert [bar.one_worker for bar in group.bars] == [False, True]
+    assert [bar.quantity.low is None for bar in group.bars if bar.quantity] == [False, True]
+    (alone,) = only(at("cpu", 3.0, "ONE-WORKER")).bars
+    assert alone.bars[0].quantity is not None
+    assert alone.bars[0].quantity.low is not None
 
 
 def test_the_variant_to_use_may_differ_by_batch_size():

@@ -16,6 +16,7 @@ from pytest_ortbench.analysis.sentences import (
     noise_words,
     sentences,
     tie_text,
+    verdicts,
     without_idle,
 )
 from pytest_ortbench.analysis.variant_bars import Rank
@@ -422,3 +423,31 @@ def test_a_chain_whose_links_all_computed_has_none_to_leave_out() -> None:
         chained("openvino~cpu", 1.0, {"OpenVINOExecutionProvider": 1, CPU: 1}), at("native", 3.0)
     )
     assert (found.variant, found.idle, without_idle(found)) == ("native/openvino~cpu", (), "")
+
+
+@pytest.mark.parametrize("single", [("fp32",), ("fp16",), ("fp32", "fp16")])
+@pytest.mark.parametrize("slower_ms", [3.3, 12.0, 300.0])
+def test_what_one_process_measured_is_neither_recommended_nor_beaten(
+    single: tuple[str, ...], slower_ms: float
+) -> None:
+    """Its interval holds nothing of how far processes differ, however narrow it looks."""
+    results = [
+        at(precision, ms, *(["ONE-WORKER"] if precision in single else []), sqnr_db=90.0)
+        for precision, ms in (("fp32", 3.0), ("fp16", slower_ms))
+    ]
+    (answer,) = answers_of(make_run(results))
+    assert answer.advice is not None
+    assert answer.advice.one_worker == tuple(f"{precision}/cpu" for precision in single)
+    assert not answer.advice.is_settled
+    assert certainty_of(answer) is Certainty.ONE_WORKER
+    assert [told.winner for told in (headline(answer), verdicts(answer)[0])] == ["", ""]
+    ranks = [bar.rank for group in answer.bars for bar in group.bars]
+    assert Rank.RECOMMENDED not in ranks
+
+
+def test_the_original_that_is_left_because_others_lack_proof_needs_no_second_process() -> None:
+    results = [at("fp32", 3.0, "ONE-WORKER"), at("int8-static", 1.0, sqnr_db=30.0)]
+    (answer,) = answers_of(make_run(results))
+    assert answer.advice is not None
+    assert (answer.advice.variant, answer.advice.one_worker) == ("fp32/cpu", ())
+    assert certainty_of(answer) is Certainty.UNLABELLED

@@ -1,12 +1,43 @@
-"""Whether sides that can't be told apart are known to be alike, or nothing is known of them."""
+"""Whether sides that can't be told apart are known to be alike, or nothing is known of them.
+
+Nothing is known, either, where the number of a side is of a single process: whatever the gap, how
+far processes of it differ was not seen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from pytest_ortbench.analysis.candidates import EVEN_WITHIN
-from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
+from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, is_timed
 from pytest_ortbench.fleet.numbers.ratios import Ratio, geometric_mean, ratio
+
+
+def single_cells(row: Row, metric: str) -> tuple[int, ...]:
+    """Return the sides of a row that are compared by the number of a single process.
+
+    Args:
+        row: The row.
+        metric: What is compared; sizes and memory do not vary so between processes.
+    """
+    ranked = [
+        index for index, cell in enumerate(row.cells) if cell.comparable and not cell.withheld
+    ]
+    if len(ranked) < 2 or not is_timed(metric):
+        return ()
+    return tuple(
+        index
+        for index in ranked
+        if (case := row.cells[index].case) is not None and case.one_worker
+    )
+
+
+def single_sides(matrix: Matrix) -> tuple[int, ...]:
+    """Return the sides whose mean over the common rows holds the number of a single process."""
+    found = {
+        index for row in matrix.rows if row.whole for index in single_cells(row, matrix.metric)
+    }
+    return tuple(sorted(found))
 
 
 def are_cells_even(row: Row) -> bool:

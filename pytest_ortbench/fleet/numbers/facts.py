@@ -18,6 +18,7 @@ from pytest_ortbench.analysis.relative_latency import (
 from pytest_ortbench.analysis.scaling import total_threads
 from pytest_ortbench.analysis.summary import Summary, summarise
 from pytest_ortbench.core.case import ROLES, WORKLOAD_KNOBS, Case, role_note
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.ids import model_part
 from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.quantity import Quantity
@@ -88,7 +89,8 @@ class CaseFacts:
         power: Power under load; ``None`` if not measured.
         power_reason: Why its power and energy must not be ranked; empty if they may.
         blurred_by: Flags that make gaps inside the intervals ties.
-        one_worker: Whether all samples are of one process, so that small gaps are ties, too.
+        one_worker: Whether all samples are of one process: small gaps are ties then, and no larger
+            one recommends anything.
         service_s: Equally likely durations of one call in seconds, ascending; empty if not asked.
         idle_w: Idle power of the device before the load; ``None`` if not measured.
         served: Rates of arrival that it was seen to serve.
@@ -306,7 +308,7 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         quantities=summary.quantities,
         reason=_why_not(summary),
         blurred_by=flag_names(summary.flags, "blurs"),
-        one_worker="ONE-WORKER" in flag_names(summary.flags, "notes"),
+        one_worker=ONE_WORKER in flag_names(summary.flags, "notes"),
         service_s=(
             service_times([measurement.samples for measurement in result.measurements])
             if service

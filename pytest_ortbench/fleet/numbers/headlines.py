@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.fleet.numbers.evenness import are_cells_even, are_sides_even
+from pytest_ortbench.fleet.numbers.evenness import (
+    are_cells_even,
+    are_sides_even,
+    single_cells,
+    single_sides,
+)
 from pytest_ortbench.fleet.numbers.matrix import Matrix, Row
 from pytest_ortbench.fleet.numbers.words import words_of
 
@@ -26,6 +31,9 @@ def overall_headline(matrix: Matrix) -> Told:
         side.label for side, mean in zip(matrix.sides, matrix.overall, strict=True) if mean.tie
     ]
     counted = "1 case" if matrix.common == 1 else f"{matrix.common} cases"
+    if single_sides(matrix):
+        names = first_names([matrix.sides[index].label for index in single_sides(matrix)], 2)
+        return Told(f"no best over {counted}: one worker measured {names}", about="overall: ")
     tied = [index for index, mean in enumerate(matrix.overall) if mean.tie]
     if level and not are_sides_even(matrix, winner, tied):
         names = first_names([name, *level], 2)
@@ -48,6 +56,11 @@ def model_headline(rows: Sequence[Row], matrix: Matrix) -> Told:
     word, _ = words_of(matrix.metric)
     where: dict[tuple[str, ...], list[str]] = {}
     noisy: list[str] = []
+    single = dict.fromkeys(
+        matrix.sides[index].label for row in rows for index in single_cells(row, matrix.metric)
+    )
+    if single:
+        return Told(f"no best: one worker measured {first_names(list(single), 2)}", about=about)
     for row in rows:
         winners = tuple(
             side.label

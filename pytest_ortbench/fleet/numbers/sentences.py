@@ -9,15 +9,21 @@ from pytest_ortbench.analysis.answers import ModelAnswer
 from pytest_ortbench.analysis.sentences import (
     batch_list,
     first_names,
+    one_worker_words,
     tie_text,
     verdicts,
     with_interval,
 )
 from pytest_ortbench.analysis.told import Told
-from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.flags import FLAGS, ONE_WORKER
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.fleet.numbers.evenness import are_sides_even, mean_ratio
+from pytest_ortbench.fleet.numbers.evenness import (
+    are_sides_even,
+    mean_ratio,
+    single_cells,
+    single_sides,
+)
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.shipping import shipped
@@ -82,6 +88,9 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
     winner = next((i for i, mean in enumerate(matrix.overall) if mean.best), None)
     if winner is None:
         return _about_all(_no_mean(matrix))
+    single = [matrix.sides[index].label for index in single_sides(matrix)]
+    if single:
+        return _about_all(f"no clear best: {one_worker_words(single)}")
     level = [index for index, mean in enumerate(matrix.overall) if mean.tie]
     name = matrix.sides[winner].label
     tail = f", {counted}{_exceptions(best, {winner, *level})}"
@@ -177,7 +186,7 @@ def _workload(row: Row, matrix: Matrix) -> Told:
     ]
     # What can't be told from others is not said to be ahead.
     text += tie_text(ties) if ties else _against(row, matrix, index, relation)
-    text += _blur(cell)
+    text += _blur(cell, row, matrix.metric)
     winner = f"{matrix.sides[index].label}{with_variant}"
     return Told(f"{word} ", winner, text, about=f"{row.model} {row.label}: ")
 
@@ -219,8 +228,10 @@ def _number(cell: Cell) -> str:
     return with_interval(cell.quantity) if cell.quantity else ""
 
 
-def _blur(cell: Cell) -> str:
-    return f" ({', '.join(cell.case.blurred_by)})" if cell.case and cell.case.blurred_by else ""
+def _blur(cell: Cell, row: Row, metric: str) -> str:
+    names = [*(cell.case.blurred_by if cell.case else ())]
+    names += [ONE_WORKER] if single_cells(row, metric) else []
+    return f" ({', '.join(names)})" if names else ""
 
 
 def _alone(matrix: Matrix) -> list[Told]:

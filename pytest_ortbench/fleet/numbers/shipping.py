@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.analysis.proof import lack_words
-from pytest_ortbench.analysis.sentences import batch_list
+from pytest_ortbench.analysis.sentences import batch_list, one_worker_words
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
-from pytest_ortbench.fleet.numbers.evenness import are_cells_even
+from pytest_ortbench.fleet.numbers.evenness import are_cells_even, single_cells
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
@@ -107,6 +107,14 @@ def _lead(better: Cell, other: Cell, matrix: Matrix) -> str:
 
 def _model(name: str, rows: Sequence[Row], matrix: Matrix, axis: str) -> Told:
     pools = [_pool(row) for row in rows]
+    single = dict.fromkeys(
+        _called((index, row.cells[index].variant), matrix, axis)
+        for row in rows
+        for index in single_cells(row, matrix.metric)
+    )
+    if single:
+        told = f"no recommendation: {one_worker_words(list(single))}"
+        return Told(told, about=f"{name}: ", lead=True)
     every = dict.fromkeys(choice for pool in pools for choice in pool)
     chosen = min(
         every,

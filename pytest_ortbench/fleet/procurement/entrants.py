@@ -29,6 +29,10 @@ class Absence(Enum):
     NOT_RANKED = "no case of {of} can be ranked there"
     OTHER_INPUTS = "{of} was measured with other inputs there"
     OTHER_MODEL = "the model of {of} is another file there"
+    ONE_WORKER = (
+        "{of} was measured in one worker process there, which does not show how far processes "
+        "differ; measure it again with --ort-workers=3"
+    )
     NO_THROUGHPUT = "the throughput of {of} is not known there"
     NO_COMMON_COUNT = (
         "the models were not measured with the same number of processes or callers there"
@@ -197,4 +201,6 @@ def why_left_out(
         absence = Absence.OTHER_MODEL
     elif all(case.inputs != reference.inputs for case in cases):
         absence = Absence.OTHER_INPUTS
+    elif any(case.one_worker for case in cases):
+        absence = Absence.ONE_WORKER
     return LeftOut(machine=machine.name, absence=absence, subject=subject)

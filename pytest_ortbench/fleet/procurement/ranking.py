@@ -152,12 +152,15 @@ def _cases_of(
 def _alike(
     members: Sequence[tuple[PricedMachine, CaseFacts]],
 ) -> tuple[CaseFacts, dict[PricedMachine, list[CaseFacts]]]:
-    """The case that says what is fed, and by machine those that may be ranked and were fed that."""
+    """The case that says what is fed, and by machine those that may be priced and were fed that.
+
+    A purchase does not rest on one process: how far the next one is off is not known.
+    """
     reference = next((case for _, case in members if not case.reason), members[0][1])
     usable: dict[PricedMachine, list[CaseFacts]] = {}
     for machine, case in members:
         alike = case.inputs == reference.inputs and case.digest == reference.digest
-        if not case.reason and alike:
+        if not case.reason and alike and not case.one_worker:
             usable.setdefault(machine, []).append(case)
     return reference, usable
 

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.sentences import digits_for, first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
-from pytest_ortbench.fleet.numbers.evenness import are_cells_even, are_sides_even
+from pytest_ortbench.fleet.numbers.evenness import (
+    are_cells_even,
+    are_sides_even,
+    single_cells,
+    single_sides,
+)
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.machine_share import machine_shares
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row, by_case, by_workload
@@ -276,10 +282,14 @@ def _says_more(best: Matrix, cases: Matrix) -> bool:
 def _holes(matrix: Matrix) -> tuple[str, ...]:
     counted: Counter[str] = Counter()
     where: dict[str, list[str]] = {}
+    first_of: dict[str, str] = {}
     for row in matrix.rows:
         for side, cell in zip(matrix.sides, row.cells, strict=True):
             if not cell.comparable:
                 reason = one_line(cell.reason)
+                if cell.quantity is not None:
+                    # Of a flag the first one's detail stands for all.
+                    reason = first_of.setdefault(reason.partition(":")[0], reason)
                 counted[reason] += 1
                 where.setdefault(reason, []).append(one_line(side.label))
     reasons = [
@@ -290,7 +300,8 @@ def _holes(matrix: Matrix) -> tuple[str, ...]:
     return (*reasons, f"and {rest} further reasons: see the CSV") if rest > 0 else tuple(reasons)
 
 
-#: Mark of what can't be told from the best, nor is known to be like it.
+#: Mark of what can't be told from the best, nor is known to be like it, or of numbers of which one
+#: is of a single process.
 NOISY = "unclear"
 
 
@@ -326,10 +337,12 @@ def cell_texts(row: Row, matrix: Matrix) -> list[CellText]:
     factor, name = (1.0, "") if unit == "1/s" else common_scale(known, unit)
     made: list[CellText] = []
     is_noisy = any(cell.tie for cell in row.cells) and not are_cells_even(row)
+    single = single_cells(row, matrix.metric)
     for index, cell in enumerate(row.cells):
         mark = "best" if cell.best else "tie" if cell.tie else ""
-        mark = NOISY if mark and is_noisy else mark
-        blur = " ".join(cell.case.blurred_by) if cell.case else ""
+        mark = NOISY if mark and (is_noisy or single) else mark
+        names = [*(cell.case.blurred_by if cell.case else ())]
+        blur = " ".join([*names, ONE_WORKER] if index in single else names)
         made.append(
             CellText(
                 number=_number(cell.quantity, factor, name),
@@ -394,6 +407,8 @@ def overall_mark(matrix: Matrix, index: int) -> str:
     tied = [number for number, other in enumerate(matrix.overall) if other.tie]
     if not (mean.best or mean.tie):
         return ""
+    if single_sides(matrix):
+        return NOISY
     if not tied:
         return "best"
     best = next(number for number, other in enumerate(matrix.overall) if other.best)

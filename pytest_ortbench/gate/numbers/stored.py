@@ -15,6 +15,7 @@ from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
 
+from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.analysis.relative_latency import (
     NoRelativeLatency,
     RelativeLatency,
@@ -24,7 +25,7 @@ from pytest_ortbench.analysis.relative_latency import (
 )
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.endpoint_address import is_on_this_machine
-from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.gate import (
     MODEL_SAME,
     NO_BASELINE,
@@ -379,7 +380,7 @@ def _by_yardstick(result: GateResult, before: MetricSide, after: MetricSide) -> 
     (contrast,) = result.contrasts
     result = replace(result, decided_by=contrast.statistic)
     flags = (*before.result.flags, *after.result.flags)
-    names = blurs_ratios(flag.name for flag in flags)
+    names = [*blurs_ratios(flag.name for flag in flags), *_single_process(flags)]
     if names:
         reason = f"flagged {', '.join(names)}"
         return replace(result, verdict="inconclusive", cause="flags", reason=reason)
@@ -403,8 +404,7 @@ def _judge_latency(
     result = replace(result, contrasts=(contrast,), decided_by="stored")
     blurring = _blurring(before.result) + _blurring(after.result)
     if blurring:
-        names = ", ".join(dict.fromkeys(flag.name for flag in blurring))
-        reason = f"flagged {names}"
+        reason = f"flagged {', '.join(dict.fromkeys(blurring))}"
         return replace(result, verdict="inconclusive", cause="flags", reason=reason)
     cause = reason = ""
     if contrast.verdict == "inconclusive":
@@ -441,12 +441,14 @@ def _margin(rules: CaseRules) -> float:
     return STORED_MARGIN if rules.margin is None else rules.margin
 
 
-def _blurring(result: CaseResult) -> list[Flag]:
-    return [
-        flag
-        for flag in result.flags
-        if flag.name in FLAGS and FLAGS[flag.name].severity in ("bars", "blurs")
-    ]
+def _blurring(result: CaseResult) -> list[str]:
+    names = [*flag_names(result.flags, "bars"), *flag_names(result.flags, "blurs")]
+    return [*names, *_single_process(result.flags)]
+
+
+def _single_process(flags: Sequence[Flag]) -> list[str]:
+    """The flag of a number of one process, which holds nothing of how far processes differ."""
+    return list(dict.fromkeys(flag.name for flag in flags if flag.name == ONE_WORKER))
 
 
 def _without(

@@ -9,7 +9,7 @@ from pytest_ortbench.analysis.certainty import Certainty, certainty_of
 from pytest_ortbench.analysis.engine_sentences import engine_sentences
 from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.sentences import sentences, with_interval
-from pytest_ortbench.analysis.variant_bars import Rank, VariantBar
+from pytest_ortbench.analysis.variant_bars import IN_ONE_WORKER, Rank, VariantBar
 from pytest_ortbench.report.cards.bars import BarText, draw_bars
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.cards.sentence import sentence_of
@@ -28,6 +28,7 @@ _KINDS = {
     Certainty.NONE: "open",
     Certainty.SINGLE: "open",
     Certainty.NOISY: "open",
+    Certainty.ONE_WORKER: "open",
 }
 _ALONE = (Certainty.ALONE, Certainty.SINGLE)
 
@@ -59,6 +60,7 @@ def answer_card(answer: ModelAnswer, flags: Collection[str]) -> AnswerCard:
 
 def _text(bar: VariantBar, *, alone: bool) -> BarText:
     kind, mark = _LOOKS[bar.rank]
+    mark = mark or (IN_ONE_WORKER if bar.one_worker else "")
     mark = mark if bar.needs is None else bar.needs.value
     return BarText(
         label=one_line(bar.label),

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
 
 from pytest_ortbench.analysis.proof import Proof
 from pytest_ortbench.analysis.told import Told
+from pytest_ortbench.fleet.numbers.evenness import single_cells, single_sides
 from pytest_ortbench.fleet.numbers.facts import RunFacts
+from pytest_ortbench.fleet.numbers.headlines import model_headline, overall_headline
 from pytest_ortbench.fleet.numbers.matrix import by_case, by_workload
-from pytest_ortbench.fleet.numbers.sentences import conclusions
+from pytest_ortbench.fleet.numbers.sentences import best_overall, conclusions
 from pytest_ortbench.fleet.numbers.sides import lay_out_sides
+from pytest_ortbench.fleet.report.view import NOISY, cell_texts, overall_mark
 from tests.fleet.numbers.runs import case, exact, latency, run
 
 
@@ -211,3 +217,33 @@ def test_a_side_with_only_such_a_precision_keeps_its_ratio_and_is_never_the_best
     assert second.ratio is not None
     assert second.ratio.value == 0.5
     assert said_of(runs)[0].startswith("net: not recommended yet: int8-static/cpu on b, ×2.000")
+
+
+@pytest.mark.parametrize("metric", ["latency_p50", "throughput"])
+@pytest.mark.parametrize("single", [(True, False), (False, True), (True, True)])
+def test_no_side_is_the_best_where_one_process_measured_a_side(
+    single: tuple[bool, bool], metric: str
+) -> None:
+    runs = [
+        run(host, replace(case({metric: exact(value)}), one_worker=is_single))
+        for host, value, is_single in zip("ab", (2.0, 9.0), single, strict=True)
+    ]
+    layout = lay_out_sides(runs, "machine")
+    best, cases = by_workload(layout, metric), by_case(layout, metric)
+    of_one = tuple(index for index in range(2) if single[index])
+    assert (single_cells(best.rows[0], metric), single_sides(cases)) == (of_one, of_one)
+    told = conclusions(best, cases, "machine")
+    assert [sentence.winner for sentence in told if sentence.lead] == [""]
+    assert best_overall(best, cases).winner == ""
+    assert overall_headline(cases).winner == model_headline(cases.rows, cases).winner == ""
+    marks = {text.mark for text in cell_texts(cases.rows[0], cases)}
+    assert marks | {overall_mark(cases, index) for index in range(2)} <= {NOISY, ""}
+
+
+def test_sizes_are_compared_however_many_processes_measured_them() -> None:
+    runs = [
+        run(host, replace(case({"model_size": exact(value)}), one_worker=True))
+        for host, value in (("a", 2e6), ("b", 9e6))
+    ]
+    layout = lay_out_sides(runs, "machine")
+    assert single_sides(by_case(layout, "model_size")) == ()

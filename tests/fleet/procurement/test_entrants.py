@@ -50,6 +50,11 @@ def absences(tender: Tender) -> dict[str, Absence]:
             ("big", "small"),
             {"small": Absence.NOT_RANKED},
         ),
+        (
+            run("small", replace(model(), one_worker=True)),
+            ("big", "small"),
+            {"small": Absence.ONE_WORKER},
+        ),
         (run("small", model(digest="e")), ("big", "small"), {"small": Absence.OTHER_MODEL}),
         (run("small", model(inputs="x:[9]")), ("big", "small"), {"small": Absence.OTHER_INPUTS}),
         (

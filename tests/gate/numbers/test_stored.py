@@ -65,6 +65,17 @@ def test_on_the_same_dedicated_machine_latency_is_gated(after_ns: int, verdict: 
     assert result.contrasts[0].effect == pytest.approx(after_ns / 3_000_000 - 1, abs=0.002)
 
 
+@pytest.mark.parametrize("single", ["before", "after"])
+@pytest.mark.parametrize("after_ns", [3_000_000, 6_000_000])
+def test_a_side_of_one_process_decides_nothing(single: str, after_ns: int) -> None:
+    """Neither that it got slower nor that it is as fast: the next process was not seen."""
+    sides = {"before": result_of(3_000_000), "after": result_of(after_ns, seed=9)}
+    alone = dataclasses.replace(sides[single], measurements=sides[single].measurements[:1])
+    sides[single] = dataclasses.replace(alone, flags=flags_of(alone))
+    result = judged(sides["before"], sides["after"], canary=1.0)
+    assert (result.verdict, result.cause) == ("inconclusive", "flags")
+
+
 def test_other_cpus_are_compared_but_not_gated():
     # G1
     other = dataclasses.replace(METAL, stable={**METAL.stable, "cpu": "Other CPU"})
