@@ -20,6 +20,7 @@ from pytest_ortbench.analysis.candidates import (
     doubts,
     speed_metric,
 )
+from pytest_ortbench.analysis.other_precisions import precision_to_try
 from pytest_ortbench.analysis.proof import Proof, needed_proof
 from pytest_ortbench.analysis.ranked import (
     SEPARATING_KNOBS,
@@ -39,7 +40,6 @@ from pytest_ortbench.analysis.variant_bars import BatchBars, batch_bars
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.passes.registry import unit_of
@@ -103,8 +103,8 @@ class Withheld:
     error: float | None = None
 
 
-#: What gives a row rivals.
-ALL_PROVIDERS, OTHER_PRECISIONS = "--ort-providers=all", "--ort-precisions=fp32,int8-dynamic"
+#: What gives a row rivals; beside it, another precision that suits the model.
+ALL_PROVIDERS = "--ort-providers=all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +183,8 @@ def _untried(run: Run, case: Case) -> tuple[str, ...]:
     if run.gate:
         return ()
     providers = () if run.options.get("providers") == "all" else (ALL_PROVIDERS,)
-    is_fp32 = precision_of(case.model) == "fp32" and "precisions" not in run.options
-    return (*providers, *((OTHER_PRECISIONS,) if is_fp32 else ()))
+    other = "" if "precisions" in run.options else precision_to_try(case)
+    return (*providers, *((f"--ort-precisions=fp32,{other}",) if other else ()))
 
 
 def _answer(

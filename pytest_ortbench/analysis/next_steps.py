@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import is_barred
+from pytest_ortbench.analysis.other_precisions import precision_to_try
+from pytest_ortbench.analysis.steadiness import WARM_UP
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.analysis.thread_counts import CHOSEN
-from pytest_ortbench.core.case import Key
+from pytest_ortbench.core.case import Case, Key
+from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.outcome import CaseResult
-from pytest_ortbench.core.precision import precision_of
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import format_amount, significant
 
@@ -24,6 +27,15 @@ _WIDE = 0.25
 
 #: Processes that are suggested at most, and how many times the present number.
 _MOST_WORKERS, _TIMES = 12, 2
+
+#: Processes that show how far processes differ.
+_ENOUGH_WORKERS = 3
+
+#: How many times the seconds of a case that could not be warmed up in them.
+_LONGER = 4
+
+#: How much smaller a file gets.
+_SIZES = {"fp16": "half", "int8-static": "a quarter", "int8-dynamic": "a quarter"}
 
 #: A gate makes sense where a number is known about as well as what it is to find.
 _GATED = 0.1
@@ -43,16 +55,20 @@ class NextStep:
     """One suggestion.
 
     Attributes:
-        kind: ``workers``, ``inputs``, ``threads``, ``profile``, ``precision`` or ``gate``.
+        kind: ``workers``, ``time``, ``accuracy``, ``inputs``, ``threads``, ``profile``,
+            ``precision`` or ``gate``.
         why: What of the run suggests it, for people.
-        options: What is added to the command line of the run, by flag; empty for a profile.
+        options: What is added to the command line of the run, by flag; empty for a profile and for
+            the errors of nodes.
         case_id: The case that is profiled; empty for others.
+        wrong: The case whose nodes are compared with those of its reference; ``None`` for others.
     """
 
     kind: str
     why: str
     options: dict[str, str] = field(default_factory=dict)
     case_id: str = ""
+    wrong: Case | None = None
 
 
 def next_steps(
@@ -82,9 +98,12 @@ def next_steps(
     if not members:
         return ()
     slow = [pair for pair in members if pair[0].case.key in too_slow]
+    # More of a number that is barred all the same helps nobody.
+    ranked = [pair for pair in members if not is_barred(pair[0], pair[1].judgements)]
     steps = [
         *(_profile(slow, least_s=0.0) if is_profiled_again else ()),
-        *_workers(members, chosen),
+        *(_enough_workers(ranked) or _time(members) or _workers(ranked, chosen)),
+        *_accuracy(members),
         *_inputs(members, chosen),
         *_threads(members, chosen),
         *(_profile(members) if is_profiled_again and not slow else ()),
@@ -95,6 +114,83 @@ def next_steps(
 
 
 _Members = list[tuple[CaseResult, Summary]]
+
+
+def _enough_workers(members: _Members) -> list[NextStep]:
+    """Several processes, where one measured a case of which more were asked, or that has rivals."""
+    single = [
+        result
+        for result, summary in members
+        if any(flag.name == ONE_WORKER for flag in summary.flags)
+    ]
+    if not single:
+        return []
+    result = single[0]
+    sampling, asked = result.case.sampling, result.case.sampling.workers
+    if asked == 1 and len(members) == 1:
+        return []
+    workers = max(asked, _ENOUGH_WORKERS)
+    options = {"--ort-workers": str(workers)}
+    if result.budget is not None:
+        # It decided on the workers, and is refused beside their number.
+        options["--ort-budget"] = "none"
+    elif asked > 1:
+        # The first one ended in time, so that as many as are asked for end in so many times that.
+        options["--ort-timeout"] = f"{sampling.timeout_s * workers:g}"
+    else:
+        options["--ort-time"] = f"{sampling.time_s * workers / asked:g}"
+    return [
+        NextStep(
+            kind="workers",
+            why=f"{result.case.case_id} was measured in one worker process, which does not show "
+            "how far processes differ",
+            options=options,
+        )
+    ]
+
+
+def _time(members: _Members) -> list[NextStep]:
+    """More seconds for each process, where too few samples tell nothing of the warm-up."""
+    cold = [
+        result
+        for result, summary in members
+        if any(entry.of == WARM_UP and entry.is_unjudged for entry in summary.judgements)
+    ]
+    if not cold:
+        return []
+    result = max(cold, key=lambda entry: entry.case.sampling.time_s)
+    options = {"--ort-time": f"{result.case.sampling.time_s * _LONGER:g}"}
+    if result.budget is not None:
+        options["--ort-budget"] = "none"
+    return [
+        NextStep(
+            kind="time",
+            why=f"{result.case.case_id} had too few samples to tell whether it was warm",
+            options=options,
+        )
+    ]
+
+
+def _accuracy(members: _Members) -> Iterator[NextStep]:
+    """The nodes of a converted file whose answers are wrong."""
+    for result, summary in members:
+        case = result.case
+        is_wrong = any(entry.of == ACCURACY and entry.is_bad for entry in summary.judgements)
+        if (
+            is_wrong
+            and case.variant.recipe
+            and case.model.place
+            and case.generation is None
+            and case.model.exported_from is None
+            and case.provider.is_execution_provider
+            and not case.model.is_made
+        ):
+            yield NextStep(
+                kind="accuracy",
+                why=f"{case.case_id} is INACCURATE; which node the error begins at",
+                wrong=case,
+            )
+            return
 
 
 def _workers(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
@@ -207,20 +303,18 @@ def _precision(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]
     cases = [result.case for result, _ in members]
     if any(case.variant.precision != "native" or case.generation is not None for case in cases):
         return
-    if not all(case.provider.is_execution_provider for case in cases):
-        return
     if any(
-        case.model.weight_types.get("float", 0) < _LEAST_WEIGHTS
-        or case.model.is_made
-        or precision_of(case.model) != "fp32"
+        case.model.weight_types.get("float", 0) < _LEAST_WEIGHTS or case.model.is_made
         for case in cases
     ):
         return
-    on_cpu = all(case.provider.computes_on_host for case in cases)
-    other, size = ("int8-dynamic", "a quarter") if on_cpu else ("fp16", "half")
+    suiting = {precision_to_try(case) for case in cases}
+    if len(suiting) > 1 or "" in suiting:
+        return  # what suits one of them is slower for another
+    (other,) = suiting
     yield NextStep(
         kind="precision",
-        why=f"all weights are fp32; in {other} they take about {size} of the size",
+        why=f"all weights are fp32; in {other} they take about {_SIZES[other]} of the size",
         options={"--ort-precisions": f"fp32,{other}"},
     )
 

@@ -17,7 +17,7 @@ from pytest_ortbench.plugin.options import ROWS
 from pytest_ortbench.report.escape import encodable
 
 if TYPE_CHECKING:
-    from pytest_ortbench.core.case import Key
+    from pytest_ortbench.core.case import Case, Key
     from pytest_ortbench.plugin.bench import Bench
 
 #: Metrics that a profile by node explains.
@@ -53,11 +53,11 @@ def next_lines(bench: Bench, *, encoding: str) -> list[str]:
     folder = config.invocation_params.dir
     lines = ["next:"]
     for step in steps:
-        words = (
-            _profile_words(step, run.run_id, bench.options.results, folder)
-            if step.case_id
-            else None
-        )
+        words = None
+        if step.case_id:
+            words = _profile_words(step, run.run_id, bench.options.results, folder)
+        elif step.wrong is not None:
+            words = _accuracy_words(step.wrong, folder)
         command = words or [*pytest_words(sys.argv[0]), *arguments_with(arguments, step.options)]
         lines += [f"  {step.why}", f"    {in_shell(command)}"]
     return [encodable(line, encoding) for line in lines]
@@ -114,12 +114,33 @@ def _on_path(program: str) -> str:
 
 
 def _profile_words(step: NextStep, run_id: str, results: Path, folder: Path) -> list[str]:
-    tool = Path(sys.executable).with_name("ortbench.exe" if os.name == "nt" else "ortbench")
-    start = (
-        [_on_path(str(tool))]
-        if tool.is_file()
-        else [_on_path(sys.executable), "-m", "pytest_ortbench.cli"]
-    )
     is_default = folder / results == folder / "results"
     where = [] if is_default else [f"--results={results}"]
-    return [*start, "profile", step.case_id, f"--run={run_id}", *where]
+    return [*_tool_words(), "profile", step.case_id, f"--run={run_id}", *where]
+
+
+def _accuracy_words(case: Case, folder: Path) -> list[str]:
+    """The command that compares the nodes of a case, with its inputs and sizes."""
+    files = dict.fromkeys(spec.path for spec in case.inputs if spec.path)
+    return [
+        *_tool_words(),
+        "accuracy",
+        _from(case.model.path, folder),
+        f"--precision={case.variant.precision}",
+        *(f"--inputs={_from(path, folder)}" for path in list(files)[:1]),
+        *(f"--dims={name}:{size}" for name, size in case.dims.items()),
+    ]
+
+
+def _from(path: str, folder: Path) -> str:
+    """Return a path as it is written in a folder; whole where it lies outside."""
+    whole = Path(path)
+    return str(whole.relative_to(folder)) if whole.is_relative_to(folder) else path
+
+
+def _tool_words() -> list[str]:
+    """Return how the console tool beside this interpreter is started."""
+    tool = Path(sys.executable).with_name("ortbench.exe" if os.name == "nt" else "ortbench")
+    if tool.is_file():
+        return [_on_path(str(tool))]
+    return [_on_path(sys.executable), "-m", "pytest_ortbench.cli"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.answers import ALL_PROVIDERS, OTHER_PRECISIONS, ModelAnswer
+from pytest_ortbench.analysis.answers import ALL_PROVIDERS, ModelAnswer
 from pytest_ortbench.analysis.sentences import sentences, with_interval
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
@@ -14,7 +14,9 @@ from tests.results_factory import make_case, make_failure, make_result, make_run
 from tests.summarised import answers_of
 
 #: What the answer about one row ends with.
-ADD = f"add {ALL_PROVIDERS} {OTHER_PRECISIONS} to compare"
+ADD = f"add {ALL_PROVIDERS} to compare"
+#: What suits products of matrices in fp32.
+OTHER_PRECISIONS = "--ort-precisions=fp32,int8-dynamic"
 
 
 def only(*results: CaseResult) -> ModelAnswer:
@@ -276,7 +278,7 @@ def test_only_what_was_not_tried_and_suits_the_file_is_advised(
     options: dict[str, str], weights: dict[str, int], untried: tuple[str, ...]
 ) -> None:
     result = at("cpu", 3.0)
-    ops = {"QLinearConv": 9} if "int8" in weights else {"Conv": 9}
+    ops = {"QLinearConv": 9} if "int8" in weights else {"MatMul": 9}
     model = replace(result.case.model, weight_types=weights, op_types=ops)
     result = replace(result, case=replace(result.case, model=model))
     (answer,) = answers_of(replace(make_run([result]), options=options))

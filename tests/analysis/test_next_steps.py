@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.analysis.next_steps import NextStep, next_steps
+from pytest_ortbench.analysis.other_precisions import precision_to_try
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.thread_counts import slower_threads
-from pytest_ortbench.core.case import SessionConfig
-from pytest_ortbench.core.outcome import CaseResult
+from pytest_ortbench.analysis.validity import flags_of
+from pytest_ortbench.core.case import Sampling, SessionConfig
+from pytest_ortbench.core.outcome import BudgetShare, CaseResult
 from tests.results_factory import (
     draw_durations,
+    make_accuracy,
     make_case,
     make_measurement,
     make_model,
@@ -43,7 +46,7 @@ def _steps(
 
 def _quiet(**changes: object) -> CaseResult:
     """A case about which nothing is open but what else could be tried."""
-    model = replace(make_model(), weight_types={"float": 3_500_000})
+    model = replace(make_model(), weight_types={"float": 3_500_000}, op_types={"MatMul": 9})
     return make_result(case=replace(make_case(model=model), **changes), spread=0.001)
 
 
@@ -59,6 +62,52 @@ def test_a_wide_interval_asks_for_more_processes_and_as_many_seconds_each() -> N
     assert _steps(_wide())["workers"].options == {"--ort-workers": "6", "--ort-time": "10"}
     assert "workers" not in _steps(_quiet())
     assert "workers" not in _steps(_wide(), chosen={"--ort-budget"})
+
+
+def _of_one_worker(
+    workers: int, budget: BudgetShare | None = None, provider: str = "cpu"
+) -> CaseResult:
+    """One process measured a case of which so many were asked for."""
+    case = make_case(provider=provider, sampling=Sampling(workers=workers, time_s=6, timeout_s=40))
+    result = make_result(case=case, spread=0.001, workers=1)
+    result = replace(result, budget=budget)
+    return replace(result, flags=flags_of(result))
+
+
+def test_one_worker_asks_for_as_many_as_show_a_spread() -> None:
+    share = BudgetShare(given_s=42.5, workers=1, timed_s=1.67)
+    for results, options in (
+        # A budget decides on workers, and stands beside no number of them.
+        ([_of_one_worker(3, share)], {"--ort-workers": "3", "--ort-budget": "none"}),
+        ([_of_one_worker(5)], {"--ort-workers": "5", "--ort-timeout": "200"}),
+        ([_of_one_worker(1), _quiet()], {"--ort-workers": "3", "--ort-time": "18"}),
+    ):
+        assert _steps(*results, chosen={"--ort-budget"})["workers"].options == options
+    # Who asked for one of one case has what he asked for.
+    assert "workers" not in _steps(_of_one_worker(1))
+
+
+def test_a_warm_up_that_was_cut_off_asks_for_more_seconds_each() -> None:
+    cold = make_measurement([5_000_000] * 2)
+    cold = replace(cold, warm_up=replace(cold.warm_up, steady=False))
+    result = replace(_quiet(), measurements=(cold,) * 3)
+    steps = _steps(result)
+    assert steps["time"].options == {"--ort-time": f"{4 * result.case.sampling.time_s:g}"}
+    assert "workers" not in steps
+
+
+def test_wrong_answers_ask_for_the_node_and_not_for_more_of_their_number() -> None:
+    model = replace(make_model(), path="/work/net.onnx", place="net.onnx")
+    wrong = make_result(
+        case=make_case(model=model, precision="int8-static", inputs_file="/data/photos.npz"),
+        accuracy=make_accuracy(sqnr_db=3.0),
+    )
+    wrong = replace(wrong, measurements=_wide().measurements)
+    wrong = replace(wrong, flags=flags_of(wrong))
+    steps = _steps(wrong)
+    assert steps["accuracy"].wrong == wrong.case
+    assert "workers" not in steps
+    assert "accuracy" not in _steps(_quiet())
 
 
 def test_default_threads_ask_for_one_beside_them() -> None:
@@ -91,10 +140,43 @@ def test_a_case_that_takes_long_asks_for_its_profile() -> None:
     assert "profile" not in _steps(with_inputs)
 
 
+@pytest.mark.parametrize(
+    ("provider", "nodes", "inputs", "precision"),
+    [
+        ("cpu", {"MatMul": 9, "Conv": 1}, "", "int8-dynamic"),
+        # Dynamic ranges make convolutions slower, and static ones need real inputs.
+        ("cpu", {"Conv": 9, "Gemm": 1}, "", ""),
+        ("cpu", {"Conv": 9, "Gemm": 1}, "/data/photos.npz", "int8-static"),
+        ("cpu", {"TreeEnsemble": 1}, "", ""),
+        # Half precision is computed in float32 on CPUs, by OpenVINO's usual device, too.
+        ("openvino", {"MatMul": 9}, "", "int8-dynamic"),
+        ("openvino:CPU", {"Conv": 9}, "", ""),
+        ("openvino:GPU", {"Conv": 9}, "", "fp16"),
+        ("cuda", {"Conv": 9}, "", "fp16"),
+    ],
+)
+def test_no_precision_is_suggested_that_is_known_to_gain_nothing(
+    provider: str, nodes: dict[str, int], inputs: str, precision: str
+) -> None:
+    model = replace(_quiet().case.model, op_types=nodes)
+    case = make_case(model=model, provider=provider, inputs_file=inputs)
+    assert precision_to_try(case) == precision
+    options = {
+        step.options["--ort-precisions"]
+        for kind, step in _steps(replace(_quiet(), case=case)).items()
+        if kind == "precision"
+    }
+    assert options == ({f"fp32,{precision}"} if precision else set())
+
+
+def test_a_precision_that_suits_one_provider_alone_is_not_suggested() -> None:
+    model = replace(_quiet().case.model, op_types={"MatMul": 9})
+    both = [replace(_quiet(), case=make_case(model=model, provider=name)) for name in ("cpu", "cuda")]
+    assert "precision" not in _steps(*both)
+
+
 def test_fp32_weights_ask_for_another_precision() -> None:
     assert _steps(_quiet())["precision"].options == {"--ort-precisions": "fp32,int8-dynamic"}
-    on_gpu = replace(make_case(provider="cuda"), model=_quiet().case.model)
-    assert "fp16" in _steps(replace(_quiet(), case=on_gpu))["precision"].options["--ort-precisions"]
     half = replace(make_model(), weight_types={"float16": 3_500_000})
     assert "precision" not in _steps(_quiet(model=half))
     small = replace(make_model(), weight_types={"float": 300})

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_ortbench.analysis.answers import ALL_PROVIDERS, OTHER_PRECISIONS
+from pytest_ortbench.analysis.answers import ALL_PROVIDERS
 from pytest_ortbench.analysis.certainty import Certainty, certainty_of, doubts_of
 from pytest_ortbench.analysis.headline import headline
 from pytest_ortbench.analysis.proof import Proof, lack_words
@@ -375,7 +375,7 @@ def test_one_row_says_its_number_and_what_makes_a_comparison() -> None:
     (answer,) = answers_of(make_run([at("native", 2.0)]))
     assert certainty_of(answer) is Certainty.SINGLE
     assert headline(answer).endswith(
-        f"{as_asked(answer)}; add {ALL_PROVIDERS} {OTHER_PRECISIONS} to compare"
+        f"{as_asked(answer)}; add {ALL_PROVIDERS} --ort-precisions=fp32,int8-static to compare"
     )
 
 
