@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pytest_ortbench.analysis.floors import slices_words
+
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
 from pytest_ortbench.core.case import Runtime, Sampling
 from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.node_error import beginning_of
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.models.extent import extent_of
 from pytest_ortbench.models.ort_file import is_ort_file
@@ -62,11 +66,13 @@ def command(
     inputs: Path | None,
     dims: tuple[str, ...],
 ) -> int:
-    """List the nodes of MODEL by the signal to noise ratio of what they make, worst first.
+    """List the nodes of MODEL by the signal to noise ratio of what they make, worst first, and name
+    the one at which the error begins.
 
     The precision's file runs beside the model's own (or its named reference) on the CPU, without
     graph optimisation and on the same inputs; values that both graphs call by the same name are
-    compared. A node that is much worse than the nodes before it is one to exclude in a recipe.
+    compared, and channels of them that are much smaller than the others by themselves. The error
+    begins at the node that loses most of what it reads: one to exclude in a recipe.
     """
     with Session(Path.cwd(), notify=step) as session:
         request = PlanRequest(
@@ -138,6 +144,8 @@ def _show(case: Case, errors: NodeErrors, top: int) -> None:
     rest = len(ordered) - len(rows)
     if rest:
         say(f"and {rest} better {'one' if rest == 1 else 'ones'}")
+    for line in _beginning(errors):
+        say(line)
     broken = [node.node for node in errors.nodes if node.reference_nan]
     if broken:
         say(
@@ -178,9 +186,28 @@ def _extent(case: Case) -> str:
     return extent_words(replace(made, extent=extent_of(Path(made.path), sizes)), before)
 
 
+def _beginning(errors: NodeErrors) -> list[str]:
+    """Name the node at which the error begins, and the entry of a recipe that leaves it out."""
+    found = beginning_of(errors)
+    if found is None:
+        return []
+    node = found.node
+    kept = f"{node.nonfinite} NaN or infinite values" if node.nonfinite else _ratio(node)
+    return [
+        f"the error begins at {node.node!r} ({node.op_type}): what it reads keeps "
+        f"{found.read_db:.1f} dB or more, what it makes {kept}",
+        f"to leave it in float, write nodes_to_exclude = [{json.dumps(node.node)}] into a recipe "
+        "([tool.ortbench.precisions.NAME] in pyproject.toml)",
+    ]
+
+
 def _ratio(node: NodeError) -> str:
-    if node.sqnr_db is not None:
-        return f"{node.sqnr_db:.1f} dB"
+    kept = node.kept_db
+    if kept is not None:
+        where = ""
+        if node.slices is not None and kept != node.sqnr_db:
+            where = f" in {slices_words(node.slices)}"
+        return f"{kept:.1f} dB{where}"
     if node.nonfinite:
         return ""
     if node.reference_nan:
@@ -190,5 +217,6 @@ def _ratio(node: NodeError) -> str:
 
 def _badness(node: NodeError) -> tuple[bool, bool, float]:
     """Nodes with NaN first, then those without a pair of numbers, by noise, and exact ones."""
-    noise = 1e9 if node.sqnr_db is None else node.sqnr_db
+    kept = node.kept_db
+    noise = 1e9 if kept is None else kept
     return (not node.nonfinite, node.compared > 0, noise)

@@ -12,7 +12,7 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.selection import parse_condition, select, table_columns
 from pytest_ortbench.cli.terminal import ExitCode, colour, encoding, say, tell, warn, width
 from pytest_ortbench.gate.report.lines import gate_lines
-from pytest_ortbench.report.answers import answer_lines, unjudged_lines
+from pytest_ortbench.report.answers import answer_lines, inaccurate_lines, unjudged_lines
 from pytest_ortbench.report.blocks import block_lines, detail_lines
 from pytest_ortbench.report.certificates import run_lines
 from pytest_ortbench.report.precisions import precision_lines
@@ -79,7 +79,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
         say("")
         tell(answer_lines(shown))
     else:
-        tell(unjudged_lines(shown))
+        tell([*inaccurate_lines(shown), *unjudged_lines(shown)])
     return ExitCode.FINE
 
 

@@ -26,6 +26,7 @@ from pytest_ortbench.schema.model_questions import CompareNodes
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.inputs import make_feeds, varies
 from pytest_ortbench.worker.session import create, session_options
+from pytest_ortbench.worker.slices import SliceSums
 from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
@@ -47,10 +48,12 @@ class _Sums:
     nonfinite: int = 0
     reference_nan: int = 0
     compared: int = 0
+    slices: SliceSums = field(default_factory=SliceSums)
 
     def add(self, expected: NDArray[Any], values: NDArray[Any]) -> None:
         import numpy as np
 
+        self.slices.add(expected, values)
         right, got = expected.astype(np.float64), values.astype(np.float64)
         both = np.isfinite(right) & np.isfinite(got)
         self.nonfinite += int(np.count_nonzero(np.isfinite(right) & ~np.isfinite(got)))
@@ -148,6 +151,8 @@ def compare_nodes(
                 nonfinite=sums[name].nonfinite,
                 reference_nan=sums[name].reference_nan,
                 compared=sums[name].compared,
+                inputs=tuple(right.producers[name].input),
+                slices=sums[name].slices.worst(),
             )
             for name in names
         ),

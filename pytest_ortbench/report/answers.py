@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ortbench.analysis.answers import answers
 from pytest_ortbench.analysis.engine_sentences import answer_sentences
+from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.pauses import Pauses, pauses
 from pytest_ortbench.analysis.sentences import factor_text, with_interval
 from pytest_ortbench.analysis.thread_counts import SlowerThreads, slower_threads
 from pytest_ortbench.core.units import counted, significant
-from pytest_ortbench.report.entries import ShownRun
+from pytest_ortbench.report.entries import Entry, ShownRun
 from pytest_ortbench.report.escape import encodable, one_line
 from pytest_ortbench.report.legend import named
 from pytest_ortbench.report.weights import weight_lines
@@ -43,8 +46,46 @@ def answer_lines(
         *thread_lines(shown, encoding=encoding),
         *pause_lines(shown, encoding=encoding),
         *weight_lines(shown, encoding=encoding),
+        *inaccurate_lines(shown, encoding=encoding),
         *unjudged_lines(shown, encoding=encoding),
     ]
+
+
+def inaccurate_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
+    """Say of the cases that answer wrongly which value misses which minimum, and what to do.
+
+    Args:
+        shown: Any run.
+        encoding: Of the stream that the lines go to.
+
+    Returns:
+        One line for each thing that is wrong, with the cases of which it is.
+    """
+    by_reason: dict[str, list[Entry]] = {}
+    for entry in shown.entries:
+        for judgement in entry.summary.judgements:
+            if judgement.of == ACCURACY and judgement.is_bad:
+                by_reason.setdefault(judgement.reason, []).append(entry)
+    return [
+        encodable(one_line(_inaccurate_line(shown, reason, entries)), encoding)
+        for reason, entries in by_reason.items()
+    ]
+
+
+def _inaccurate_line(shown: ShownRun, reason: str, entries: Sequence[Entry]) -> str:
+    names = named([shown.name_of(entry.summary.case) for entry in entries])
+    is_same = len(entries) == 1
+    gives = "gives other answers than its reference" if is_same else (
+        "give other answers than their references"
+    )
+    made = [entry.summary.case for entry in entries if entry.summary.case.variant.recipe]
+    how = ""
+    if made:
+        how = (
+            f"; 'ortbench accuracy MODEL --precision={made[0].variant.precision}' names the node "
+            "where the error begins, and 'nodes_to_exclude' of a recipe leaves it in float"
+        )
+    return f"{names} {gives} (INACCURATE): {reason}{how}"
 
 
 def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:

@@ -13,7 +13,7 @@ from pytest_ortbench.convert.by_node import compare_nodes
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
-from pytest_ortbench.core.node_error import NodeErrors
+from pytest_ortbench.core.node_error import NodeErrors, beginning_of
 from tests.worker.graphs import serialised, value, weights
 
 pytestmark = pytest.mark.live
@@ -57,6 +57,46 @@ def test_the_node_that_is_wrong_is_the_first_with_noise(tmp_path: Path) -> None:
     # A tenth of the signal is noise, from there on to the end.
     assert [node.sqnr_db for node in found.nodes[1:]] == [pytest.approx(20, abs=0.01)] * 3
     assert (found.samples, found.unmatched) == (2, 0)
+
+
+def head(path: Path, *, levels: int = 0) -> Path:
+    """Boxes in pixels and scores up to 1 in one tensor; with levels, one scale rounds both."""
+    nodes = [
+        helper.make_node("Mul", ["x", "pixels"], ["boxes"], name="boxes"),
+        helper.make_node("Sigmoid", ["x"], ["scores"], name="scores"),
+        helper.make_node("Concat", ["boxes", "scores"], ["y"], name="joined", axis=1),
+    ]
+    tensors = {"pixels": np.float32(300).reshape(1)}
+    if levels:
+        nodes[2] = helper.make_node("Concat", ["boxes", "scores"], ["whole"], name="joined", axis=1)
+        tensors["step"] = np.float32(600 / levels).reshape(1)
+        nodes += [
+            helper.make_node("Div", ["whole", "step"], ["steps"], name="to_steps"),
+            helper.make_node("Round", ["steps"], ["rounded"], name="round"),
+            helper.make_node("Mul", ["rounded", "step"], ["y"], name="from_steps"),
+        ]
+    path.write_bytes(
+        serialised(
+            nodes, [value("x", FLOAT, ["N", 16])], [value("y", FLOAT, ["N", 32])], tensors
+        )
+    )
+    return path
+
+
+def test_scores_beside_boxes_in_pixels_are_seen_and_the_node_that_joins_them_is_named(
+    tmp_path: Path,
+) -> None:
+    found = compare(head(tmp_path / "r.onnx"), head(tmp_path / "v.onnx", levels=255))
+    by_name = {node.node: node for node in found.nodes}
+    joined = by_name["joined"]
+    assert joined.inputs == ("boxes", "scores")
+    assert (joined.sqnr_db or 0) > 30
+    assert joined.slices is not None
+    assert (joined.slices.first, joined.slices.last) == (16, 31)
+    assert joined.slices.sqnr_db < 10
+    begins = beginning_of(found)
+    assert begins is not None
+    assert begins.node == joined
 
 
 def gather(path: Path, kind: int, *, second: str = "") -> Path:
