@@ -16,6 +16,7 @@ from pytest_ortbench.core.limits import parse_limit
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, OutputAccuracy
 from pytest_ortbench.passes.task.facts import BoxAccuracy, Precisions, TaskAccuracy
 from pytest_ortbench.passes.task.numbers import (
+    judge,
     judge_task,
     kept_ratio,
     mean_score,
@@ -193,6 +194,40 @@ def test_too_few_labels_leave_the_judgement_to_the_floor() -> None:
     assert evidence_of(noisy(120, counted(4, 3, 3))).wrong == ""
 
 
+@pytest.mark.parametrize(
+    ("sqnr_db", "task", "outcome"),
+    [
+        # The original keeps its answers, however few labels say so.
+        (111, counted(12, 9, 9), Outcome.GOOD),
+        # Outputs that differ by more than rounding wait for more labels, ...
+        (40, counted(12, 9, 9), Outcome.UNJUDGED),
+        # ... and so do scores that changed, either way.
+        (111, counted(12, 8, 9), Outcome.UNJUDGED),
+        (111, counted(12, 9, 9, better=1), Outcome.UNJUDGED),
+        # Labels that measure nothing judge nothing.
+        (111, replace(counted(12, 0, 0), reference_sum=0.0), Outcome.UNJUDGED),
+        (111, replace(counted(12, 9, 9), reference_sum=None), Outcome.UNJUDGED),
+    ],
+)
+def test_few_labels_take_nothing_from_what_the_outputs_prove(
+    sqnr_db: float, task: TaskAccuracy, outcome: Outcome
+) -> None:
+    judged = judge(noisy(sqnr_db, task))
+    assert judged is not None
+    assert judged.outcome is outcome
+
+
+def test_few_boxes_take_nothing_from_what_the_outputs_prove() -> None:
+    parts = (0.38, 0.39, 0.40)
+    same = replace(boxes_of(parts, parts), samples=12)
+    found = [judge(noisy(db, same)) for db in (111, 40)]
+    assert [entry.outcome for entry in found if entry] == [Outcome.GOOD, Outcome.UNJUDGED]
+    other = replace(boxes_of((0.38, 0.39, 0.39), parts), samples=12)
+    changed = judge(noisy(111, other))
+    assert changed is not None
+    assert changed.is_unjudged
+
+
 def test_a_floor_of_the_users_own_and_nan_hold_beside_labels() -> None:
     result = noisy(12, counted(2000, 1800, 1800))
     recipe = {"base": "int8-static", "sqnr_floor_db": "20"}
@@ -295,6 +330,23 @@ class TestBoxes:
         assert kept is not None
         assert kept[0] == 1
         assert kept[1] == pytest.approx(1 - 0.00368 / 0.55, abs=1e-4)
+
+    @pytest.mark.parametrize("loss", [0.001, 0.01, 0.05])
+    @pytest.mark.parametrize("samples", [12, 100, 1000])
+    def test_one_that_lost_something_is_not_known_better_than_one_that_lost_nothing(
+        self, samples: int, loss: float
+    ) -> None:
+        """However alike the few pictures are on which it lost."""
+        before = (0.38, 0.39, 0.40)
+        same, lost = (
+            replace(boxes_of(own, before), samples=samples)
+            for own in (before, tuple(value - loss for value in before))
+        )
+        kept, less = (kept_ratio(task) for task in (same, lost))
+        assert kept is not None
+        assert less is not None
+        assert less[0] < kept[0]
+        assert less[1] <= kept[1]
 
     def test_no_more_is_lost_than_there_was(self) -> None:
         kept = kept_ratio(boxes_of((0.0, 0.3), (0.3, 0.2)))
