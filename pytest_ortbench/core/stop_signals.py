@@ -26,6 +26,10 @@ ENDING = tuple(
 _MAY_BE_TERMINALS = 64
 
 
+class StoppedWaiting(KeyboardInterrupt):
+    """A run was interrupted while it waited for its turn: nothing was measured meanwhile."""
+
+
 class StopSignals:
     """Lets each of :data:`ENDING` raise :class:`KeyboardInterrupt` from now until it is closed.
 

@@ -1,8 +1,9 @@
 """One measurement at a time on a machine, whichever user and process makes it.
 
 A run takes the lock before its first measurement and holds it until its end; the kernel gives it
-back when the process dies. Processes that it starts measure under the same lock. One that does not
-wait is seen by the run that it measures beside.
+back when the process dies. Processes that it starts measure under the same lock. Runs that wait
+have their turn in the order in which they came. One that does not wait is seen by the run that it
+measures beside, and takes no turn before those that wait.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.own_folder import is_alive, start_of
+from pytest_ortbench.core.stop_signals import StoppedWaiting
+from pytest_ortbench.launch.shared_file import lock_at_once, open_shared
+from pytest_ortbench.launch.waiting_line import WaitingLine
 
 #: Names another file: runs that name different ones never wait for each other.
 PLACE = "ORTBENCH_MACHINE_LOCK"
@@ -29,6 +33,10 @@ _NAME = "ortbench-machine.lock"
 _FOLDERS = ("/run/lock", "/tmp")  # the file is opened without following links
 _LONGEST_RECORD = 300
 _PAUSE_S = 0.5
+#: How often a machine that nobody uses is left to those that came before, who may be suspended.
+_LEFT_TO_OTHERS = 20
+#: How long until it is told again that a run waits.
+_TOLD_AGAIN_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +53,14 @@ class Holder:
 
     def __str__(self) -> str:
         name = f"process {self.pid}" if self.pid else "another process"
-        minutes = max(0.0, time.time() - self.since) / 60 if self.since else 0.0
-        return f"{name}, measuring for {minutes:.0f} min" if minutes >= 1 else name
+        seconds = max(0.0, time.time() - self.since) if self.since else 0.0
+        if seconds < 1:
+            return name
+        try:
+            began = time.strftime("%H:%M:%S", time.localtime(self.since))
+        except (OverflowError, ValueError, OSError):
+            return name
+        return f"{name}, measuring since {began}, for {_time_words(seconds)}"
 
 
 class MachineLock:
@@ -66,23 +80,68 @@ class MachineLock:
         self._descriptor: int | None = None
         self._guest: int | None = None
         self._free = not _has_locks() or _is_passed_on(self._path)
+        self._line = WaitingLine(self._path.with_name(f"{self._path.name}.waiting"))
 
     def take(self) -> float:
         """Wait until it is this run's turn, and return the seconds that that took.
 
         At once where the run has its turn, was started by one that has, or does not wait.
+
+        Raises:
+            StoppedWaiting: if it is interrupted meanwhile.
         """
         if self._free or self._descriptor is not None:
             return 0.0
         began = time.monotonic()
-        told: Holder | None = None
-        while not self._try() and self._waits and not self._free:
-            holder = self._holder()
-            if told is None or holder.pid != told.pid:
-                told = holder
-                self._tell(f"waiting for another run on this machine ({holder}){self._hint}")
+        if (self._line.ahead() == 0 or not self._waits) and (self._try() or not self._waits):
+            return time.monotonic() - began
+        try:
+            self._wait(began)
+        except KeyboardInterrupt as error:
+            raise StoppedWaiting(
+                f"interrupted after {_time_words(time.monotonic() - began)} of waiting for another "
+                f"run on this machine ({self._holder()}); nothing was measured meanwhile"
+            ) from error
+        finally:
+            self._line.leave()
+        waited = time.monotonic() - began
+        if not self._free:
+            self._tell(f"waited {_time_words(waited)} for other runs on this machine")
+        return waited
+
+    def _wait(self, began: float) -> None:
+        """Wait in the line, and tell for whom and for how long, until the lock is this run's."""
+        self._line.join()
+        told: tuple[int, int] | None = None
+        last = left = 0
+        while not self._free:
+            ahead = self._line.ahead()
+            if (not ahead or left >= _LEFT_TO_OTHERS) and self._try():
+                return
+            left = left + 1 if ahead and self._is_unused() else 0
+            holder, minutes = self._holder(), int((time.monotonic() - began) / _TOLD_AGAIN_S)
+            if told != (holder.pid, ahead) or minutes > last:
+                told, last = (holder.pid, ahead), minutes
+                self._tell(f"waiting for another run on this machine {self._why(began, ahead)}")
             time.sleep(_PAUSE_S)
-        return time.monotonic() - began
+
+    def _why(self, began: float, ahead: int) -> str:
+        """Say for whom this run waits, for how long so far, and who is before it."""
+        waited = time.monotonic() - began
+        parts = [str(self._holder())]
+        parts += [f"{ahead} more before this one"] if ahead else []
+        parts += [f"waited {_time_words(waited)} so far"] if waited >= 1 else []
+        return f"({'; '.join(parts)}){self._hint}"
+
+    def _is_unused(self) -> bool:
+        """Whether nobody has the lock at this moment."""
+        descriptor = open_shared(self._path)
+        if descriptor is None:
+            return False
+        try:
+            return lock_at_once(descriptor, shared=False)
+        finally:
+            os.close(descriptor)
 
     def other(self) -> str:
         """Name a run that measures at the same time; empty if there is none."""
@@ -102,12 +161,16 @@ class MachineLock:
         self._descriptor = self._guest = None
 
     def _try(self) -> bool:
-        """Take the lock if it is free; a run that does not wait shows itself instead."""
-        descriptor = self._open(self._path)
+        """Take the lock if it is free; a run that does not wait shows itself instead.
+
+        That one leaves it to those that wait, too.
+        """
+        descriptor = open_shared(self._path)
         if descriptor is None:
             self._free = True  # nobody can have it here
             return False
-        if _lock(descriptor, shared=False):
+        is_left = not self._waits and self._line.ahead() > 0
+        if not is_left and lock_at_once(descriptor, shared=False):
             self._descriptor = descriptor
             _forget_in_children(self)
             record = {"pid": os.getpid(), "since": time.time()}
@@ -118,13 +181,13 @@ class MachineLock:
             return True
         os.close(descriptor)
         if not self._waits and self._guest is None:
-            self._guest = self._open(self._guests())
+            self._guest = open_shared(self._guests())
             if self._guest is not None:
-                _lock(self._guest, shared=True)
+                lock_at_once(self._guest, shared=True)
         return False
 
     def _holder(self) -> Holder:
-        descriptor = self._open(self._path)
+        descriptor = open_shared(self._path)
         if descriptor is None:
             return Holder()
         try:
@@ -138,35 +201,16 @@ class MachineLock:
     def _has_no_guests(self) -> bool:
         if not self._guests().exists():
             return True
-        descriptor = self._open(self._guests())
+        descriptor = open_shared(self._guests())
         if descriptor is None:
             return True
         try:
-            return _lock(descriptor, shared=False)
+            return lock_at_once(descriptor, shared=False)
         finally:
             os.close(descriptor)
 
     def _guests(self) -> Path:
         return self._path.with_name(f"{self._path.name}.beside")
-
-    @staticmethod
-    def _open(path: Path) -> int | None:
-        """Open a file that every user may open, made if it is not there."""
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        # Without O_CREAT first: Linux refuses it for files of others in folders like /tmp.
-        for mode in (os.O_RDWR, os.O_RDWR | os.O_CREAT | os.O_EXCL, os.O_RDWR, os.O_RDONLY):
-            try:
-                descriptor = os.open(path, flags | mode, 0o666)
-            except OSError:
-                continue
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                os.close(descriptor)
-                return None
-            if mode & os.O_CREAT:
-                with contextlib.suppress(OSError):
-                    os.fchmod(descriptor, 0o666)  # whatever the umask
-            return descriptor
-        return None
 
 
 def lock_file() -> Path:
@@ -211,11 +255,7 @@ def _has_locks() -> bool:
     return True
 
 
-def _lock(descriptor: int, *, shared: bool) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def _time_words(seconds: float) -> str:
+    """Write a duration as ``12 s`` or ``6 min 47 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

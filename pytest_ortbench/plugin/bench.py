@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.stop_signals import StopSignals
+from pytest_ortbench.core.stop_signals import StoppedWaiting, StopSignals
 from pytest_ortbench.plugin.complaints import Complaints
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.interrupts import Shield
@@ -280,6 +280,9 @@ class Bench:
             # The execution, too, is made by one thread only.
             with TURN, without_foreign_logs():
                 return self.execution.result(planned, *passes)
+        except StoppedWaiting as error:
+            self.progress.rest()
+            pytest.exit(str(error), returncode=pytest.ExitCode.INTERRUPTED)
         except BaseException as error:
             # Whatever ends it, Ctrl-C above all: the status must not stay on the screen.
             self.progress.rest()

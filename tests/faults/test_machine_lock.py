@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pytest_ortbench.launch import machine_lock
+from pytest_ortbench.core.stop_signals import StoppedWaiting
 from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
+from pytest_ortbench.launch.waiting_line import WaitingLine
 
 from .runs import BARE, started, write_model
 
@@ -135,13 +138,113 @@ def test_a_run_that_is_killed_gives_its_turn_back(place: Path) -> None:
         told: list[str] = []
         lock = MachineLock(lambda text: (told.append(text), holder.kill())[0])
         assert lock.take() > 0
-        assert len(told) == 1
-        assert str(holder.pid) in told[0]
+        assert [str(holder.pid) in text for text in told] == [True, False]
         lock.close()
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
+
+
+_WAITER = """
+import sys, time
+from pytest_ortbench.launch.machine_lock import MachineLock
+lock = MachineLock(lambda text: print("waits", flush=True))
+lock.take()
+with open(sys.argv[1], "a") as order:
+    order.write(sys.argv[2])
+lock.close()
+"""
+
+
+@contextmanager
+def waiter(order: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits for its turn, and writes its name then."""
+    command = [sys.executable, "-c", _WAITER, str(order), name]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == b"waits\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.live
+def test_those_that_wait_have_their_turn_in_the_order_in_which_they_came(
+    held: MachineLock, tmp_path: Path
+) -> None:
+    order = tmp_path / "order"
+    with waiter(order, "a") as first, waiter(order, "b") as second:
+        # One that does not wait takes no turn before them, ...
+        for process in (first, second):
+            process.send_signal(signal.SIGSTOP)
+        beside = MachineLock(_nobody, waits=False)
+        held.close()
+        beside.take()
+        assert beside.other()
+        for process in (second, first):
+            process.send_signal(signal.SIGCONT)
+        assert (first.wait(), second.wait()) == (0, 0)
+        # ... and has it when nobody waits any more.
+        assert beside.other() == ""
+        beside.close()
+    assert order.read_text() == "ab"
+
+
+@pytest.mark.live
+def test_one_that_died_while_it_waited_is_not_waited_for(
+    held: MachineLock, tmp_path: Path
+) -> None:
+    order = tmp_path / "order"
+    with waiter(order, "a") as first, waiter(order, "b") as second:
+        first.kill()
+        first.wait()
+        held.close()
+        assert second.wait() == 0
+    assert order.read_text() == "b"
+
+
+@pytest.mark.live
+def test_one_that_is_suspended_while_it_waits_keeps_nobody_from_a_free_machine(
+    held: MachineLock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_lock, "_LEFT_TO_OTHERS", 1)
+    with waiter(tmp_path / "order", "a") as first:
+        first.send_signal(signal.SIGSTOP)
+        held.close()
+        lock = MachineLock(lambda _: None)
+        assert lock.take() > 0
+        assert lock.other() == ""
+        lock.close()
+        first.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[1]", b'[["x", 1]]', b"[[1, 2, 3]]", b"[[-5, \"\"]]", b"\xff" * 900]
+)
+def test_what_others_wrote_into_the_line_is_no_harm(place: Path, content: bytes) -> None:
+    place.with_name(f"{place.name}.waiting").write_bytes(content)
+    lock = MachineLock(_nobody)
+    lock.take()
+    assert lock.other() == ""
+    lock.close()
+
+
+def test_one_that_is_interrupted_while_it_waits_says_so(
+    held: MachineLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine_lock.time, "sleep", interrupt)
+    with pytest.raises(StoppedWaiting) as caught:
+        MachineLock(lambda _: None).take()
+    assert str(os.getpid()) in str(caught.value)
+    # It stands in nobody's way.
+    assert WaitingLine(lock_file().with_name(f"{lock_file().name}.waiting")).ahead() == 0
 
 
 @pytest.mark.live
@@ -170,12 +273,19 @@ def test_a_run_that_does_not_wait_is_flagged(held: MachineLock, tmp_path: Path) 
 
 
 @pytest.mark.live
-def test_a_run_that_waits_ends_with_a_signal(held: MachineLock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_waits_ends_with_a_signal(
+    held: MachineLock, tmp_path: Path, number: signal.Signals
+) -> None:
     write_model(tmp_path / "m.onnx")
     printed = tmp_path / "printed"
     arguments = ["m.onnx", "-k", "latency", *BARE]
     with printed.open("w") as output, started(tmp_path, arguments, stdout=output) as run:
         run.until(lambda: f"process {os.getpid()}" in printed.read_text())
-        run.signal(signal.SIGTERM)
+        run.signal(number)
         run.end()
     assert run.process.returncode == pytest.ExitCode.INTERRUPTED
+    # One line tells it, and no place in our code.
+    said = printed.read_text()
+    assert len([line for line in said.splitlines() if line.startswith("!!!")]) == 1
+    assert "machine_lock.py" not in said
