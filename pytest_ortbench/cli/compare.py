@@ -33,7 +33,7 @@ from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
-from pytest_ortbench.fleet.procurement.machines import parse_machines
+from pytest_ortbench.fleet.procurement.machines import PERCENTS, parse_machines, refuse_several
 from pytest_ortbench.fleet.procurement.mix import parse_mix, parse_rate, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
 from pytest_ortbench.fleet.report.decision import decision
@@ -93,7 +93,7 @@ _COST_OPTIONS = (
         "--rate",
         type=RatePerSecond(min=0, min_open=True),
         help="Requests to serve of each workload by itself: 500, 500/s, 30000/min; one is one call "
-        "of the case. Needs --machines and --p99.",
+        "of the case. Needs --machines and a limit: --p90, --p95 or --p99.",
     ),
     click.option(
         "--mix",
@@ -101,7 +101,12 @@ _COST_OPTIONS = (
         help="Several models as one workload instead of --rate: det:40/s,rec:120/s (also /min, /h; "
         "det/b8:40/s where a model has several workloads).",
     ),
-    click.option("--p99", metavar="TIME", help="Latency that 99 % of them must keep: 50ms."),
+    *(
+        click.option(
+            f"--{name}", metavar="TIME", help=f"Latency that {percent:g} % of them must keep: 50ms."
+        )
+        for name, percent in PERCENTS.items()
+    ),
     click.option(
         "--years",
         type=FiniteRange(min=0, min_open=True),
@@ -185,6 +190,8 @@ def command(
     machines: Path | None,
     rate: float | None,
     mix: str | None,
+    p90: str | None,
+    p95: str | None,
     p99: str | None,
     years: float | None,
     spare: int | None,
@@ -202,15 +209,15 @@ def command(
     lacks stays without a number.
 
     With --machines the columns are machines, and the answer says what each costs: per million
-    items, and, with --rate and --p99, how many are needed and their cost over the years. With --mix
+    items, and, with --rate and --p99 (or --p95, --p90), how many are needed and their cost over the years. With --mix
     the models that it names are one workload with one bill.
     """
     form = _form(form, output)
-    terms = terms_of(machines, rate, mix, p99, years, spare)
+    terms = terms_of(machines, rate, mix, p90=p90, p95=p95, p99=p99, years=years, spare=spare)
     if form == "pdf":
         _refuse_pdf(output, terms)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
-    service = terms is not None and terms.p99_s is not None
+    service = terms is not None and terms.limit_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
         warn("ortbench: no case matches" if filters else "ortbench: no run contains a case")
@@ -297,11 +304,20 @@ def terms_of(
     machines: Path | None,
     rate: float | None,
     mix: str | None,
-    p99: str | None,
+    *,
     years: float | None,
     spare: int | None,
+    **limits: str | None,
 ) -> Terms | None:
     """Return the table of machines, with what the command line says instead of it.
+
+    Args:
+        machines: The table.
+        rate: Requests a second.
+        mix: Models that are one workload.
+        years: Years of use.
+        spare: Machines beyond those that are needed.
+        limits: The latency that each of ``PERCENTS`` must keep; one of them at most.
 
     Raises:
         UsageError: if the table, or what is beside it, says nothing sensible.
@@ -310,7 +326,7 @@ def terms_of(
         options = {
             "--rate": rate,
             "--mix": mix,
-            "--p99": p99,
+            **{f"--{name}": value for name, value in limits.items()},
             "--years": years,
             "--spare": spare,
         }
@@ -342,24 +358,27 @@ def terms_of(
         terms = dataclasses.replace(terms, mix=parts, rate_per_s=total_rate(parts))
     elif rate is not None:
         terms = dataclasses.replace(terms, mix=(), rate_per_s=rate)
-    limit = None if p99 is None else parse_duration(p99, place="--p99")
+    given = {name: value for name, value in limits.items() if value is not None}
+    refuse_several([f"--{name}" for name in given], "compare")
+    for name, value in given.items():
+        limit_s = parse_duration(value, place=f"--{name}")
+        terms = dataclasses.replace(terms, limit_s=limit_s, percent=PERCENTS[name])
     terms = dataclasses.replace(
         terms,
-        p99_s=terms.p99_s if limit is None else limit,
         years=terms.years if years is None else years,
         spare=terms.spare if spare is None else spare,
     )
-    if (terms.rate_per_s is None) != (terms.p99_s is None):
-        if terms.p99_s is None:
+    if (terms.rate_per_s is None) != (terms.limit_s is None):
+        if terms.limit_s is None:
             option = "--mix" if mix is not None else "--rate" if rate is not None else machines
             raise UsageError(
-                "a rate is given without a limit for the p99 latency",
+                "a rate is given without a limit for the latency",
                 place=str(option),
-                hint="Add e.g. --p99=50ms",
+                hint="Add e.g. --p99=50ms, or --p95 or --p90",
             )
         raise UsageError(
-            "a limit for the p99 latency is given without a rate of requests",
-            place=str(machines) if p99 is None else "--p99",
+            f"a limit for the {terms.percentile} latency is given without a rate of requests",
+            place=f"--{next(iter(given))}" if given else str(machines),
             hint="Add e.g. --rate=500/s, or for several models --mix=det:40/s,rec:120/s",
         )
     return terms

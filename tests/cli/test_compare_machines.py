@@ -77,6 +77,19 @@ def test_in_a_tie_nobody_is_called_best(tool, store, tmp_path):
     assert [line.split(" | ")[0] for line in offers] == ["| tie", "| tie"]
 
 
+@pytest.mark.parametrize("percentile", ["p90", "p95", "p99"])
+def test_the_limit_is_of_the_percentile_that_is_asked_for(tool, store, tmp_path, percentile):
+    ended = compared(tool, store, tmp_path, "--rate=5", f"--{percentile}=60ms")
+    assert ended.code == 0
+    assert f"{percentile} ≤ 60 ms" in ended.out
+
+
+def test_limits_of_several_percentiles_are_a_wrong_call(tool, store, tmp_path):
+    ended = compared(tool, store, tmp_path, "--rate=5", "--p95=60ms", "--p99=60ms")
+    assert (ended.code, ended.out) == (2, "")
+    assert {"--p95", "--p99"} <= set(re.findall(r"--p\d+", ended.error.message))
+
+
 @pytest.mark.parametrize(
     "call",
     [

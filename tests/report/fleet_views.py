@@ -20,7 +20,7 @@ TERMS = Terms(
     currency="EUR",
     years=3,
     rate_per_s=900,
-    p99_s=0.02,
+    limit_s=0.02,
     machines=(
         PricedMachine(name="desk", host="desk", price=2400, power_price=0.3, idle_power_w=45),
         PricedMachine(name="rack", host="rack", price=6200, power_price=0.3, idle_power_w=80),
@@ -110,7 +110,7 @@ def hostile() -> tuple[ComparisonView, Procurement]:
     terms = Terms(
         currency=name,
         rate_per_s=1,
-        p99_s=10,
+        limit_s=10,
         machines=tuple(
             PricedMachine(name=host, host=host, price=3, power_price=None)
             for host in (name, name + "2")

@@ -142,7 +142,7 @@ def unbounded() -> Procurement:
     machines = tuple(
         PricedMachine(name=host, host=host, price_per_hour=0.1) for host in ("desk", "rack")
     )
-    return procure(runs, Terms(currency="EUR", rate_per_s=10, p99_s=0.011, machines=machines))
+    return procure(runs, Terms(currency="EUR", rate_per_s=10, limit_s=0.011, machines=machines))
 
 
 def marks(figure: Figure, marker: int) -> list[tuple[float, float]]:

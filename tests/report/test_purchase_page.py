@@ -33,7 +33,7 @@ def priced(spread: float, *prices: float, models: int = 1, target: bool = True) 
         for name, price in zip(names, prices, strict=True)
     )
     terms = Terms(currency="EUR", machines=machines)
-    return procure(runs, replace(terms, rate_per_s=500, p99_s=0.05) if target else terms)
+    return procure(runs, replace(terms, rate_per_s=500, limit_s=0.05) if target else terms)
 
 
 SHOWN = {
@@ -99,7 +99,7 @@ def test_numbers_of_a_busy_machine_are_less_certain_on_the_page_too() -> None:
         run("m1", case(spans, service_s=[0.01] * 20)),
     ]
     machines = tuple(PricedMachine(name=name, host=name, price=1000) for name in ("m0", "m1"))
-    terms = Terms(currency="EUR", machines=machines, rate_per_s=50, p99_s=0.5)
+    terms = Terms(currency="EUR", machines=machines, rate_per_s=50, limit_s=0.5)
     page = decision(procure(runs, terms), view().runs)
     first = page.not_proven[0]
     assert ("CPU-SHARE" in first, "m0" in first, "m1" in first) == (True, True, False)
@@ -110,7 +110,7 @@ def test_prices_are_told_where_no_machine_could_be_priced() -> None:
         currency="EUR",
         machines=(PricedMachine(name="m0", host="m0", price=1000),),
         rate_per_s=50,
-        p99_s=0.5,
+        limit_s=0.5,
     )
     page = decision(procure([run("m0", case(None, reason="UNJUDGED"))], terms), view().runs)
     assert [text.partition(":")[0] for text in page.prices] == ["m0"]

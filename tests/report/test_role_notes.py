@@ -130,7 +130,7 @@ def test_variants_that_are_bought() -> None:
         "native/tract (engine)": "engine",
         "native/torch (framework)": "framework",
     }
-    mixed = replace(terms, mix=parse_mix("mobilenet_v2:5/s", "--mix"), p99_s=1.0)
+    mixed = replace(terms, mix=parse_mix("mobilenet_v2:5/s", "--mix"), limit_s=1.0)
     engines = [reduce_run(replace(run_of("desk"), cases=tuple(results()[1:])), service=True)]
     lines = csv.DictReader(io.StringIO(render_procurement_csv(procure(engines, mixed))))
     assert [(line["variant"], line["role"]) for line in lines] == [

@@ -25,8 +25,6 @@ CAPACITY_SOURCES: dict[str, str] = {
     "queue": "queueing of measured service times (M/G/1)",
     "arrivals": "a load measured with random arrivals (MLPerf's load generator)",
 }
-#: Percentile that the target is about.
-_TARGET_PERCENT = 99.0
 
 Bounds = tuple[float, float]
 
@@ -196,14 +194,14 @@ def _ceiling(cases: Sequence[CaseFacts], terms: Terms) -> float | None:
 
     A model that alone is late at some rate is late at its share of a mix, too.
     """
-    if terms.p99_s is None or terms.rate_per_s is None:
+    if terms.limit_s is None or terms.rate_per_s is None:
         return None
     ends = [
         beyond * terms.rate_per_s / part.rate_per_s
         for case, part in zip(cases, terms.mix, strict=True)
-        if (peak := _best_search(case, terms.p99_s)) is not None
+        if (peak := _best_search(case, terms)) is not None
         and (beyond := peak.beyond_per_s) is not None
-        and peak.latency_s == terms.p99_s
+        and (peak.latency_s, peak.percent) == (terms.limit_s, terms.percent)
     ]
     return min(ends, default=None)
 
@@ -215,20 +213,22 @@ def _able(variant: Economics) -> float:
 
 def _peaks(chosen: Sequence[Economics], terms: Terms) -> list[ServedRate]:
     """The peak of each model within the limit; empty unless all have one."""
-    if terms.p99_s is None:
+    if terms.limit_s is None:
         return []
-    searched = [_best_search(variant.case, terms.p99_s) for variant in chosen]
+    searched = [_best_search(variant.case, terms) for variant in chosen]
     peaks = [peak for peak in searched if peak is not None]
     return peaks if len(peaks) == len(chosen) else []
 
 
-def _best_search(case: CaseFacts, limit_s: float) -> ServedRate | None:
-    kept = [load for load in case.served if load.searched and _is_kept(load, limit_s)]
+def _best_search(case: CaseFacts, terms: Terms) -> ServedRate | None:
+    kept = [load for load in case.served if load.searched and _is_kept(load, terms)]
     return max(kept, key=lambda load: load.rate_per_s, default=None)
 
 
-def _is_kept(load: ServedRate, limit_s: float) -> bool:
-    return load.percent >= _TARGET_PERCENT and load.latency_s <= limit_s
+def _is_kept(load: ServedRate, terms: Terms) -> bool:
+    """Whether a load that was served keeps the limit: at its percentile, or at a stricter one."""
+    limit_s = terms.limit_s
+    return limit_s is not None and load.percent >= terms.percent and load.latency_s <= limit_s
 
 
 def work_out(
@@ -325,8 +325,8 @@ def _worked_out(
     cost_million = _cost_million(rate, power, machine, terms, missing)
     able = source = None
     units = cost = None
-    if terms.rate_per_s is not None and terms.p99_s is not None:
-        able, source = _capacity(case, terms.p99_s, terms.rate_per_s, missing)
+    if terms.rate_per_s is not None and terms.limit_s is not None:
+        able, source = _capacity(case, terms, missing)
         able = able.grown(factor) if able is not None else None
         units = _units(able, terms, missing)
         cost = _cost(units, rate, power, case, machine, terms, missing)
@@ -381,16 +381,17 @@ def _cost_million(
     )
 
 
-def _capacity_seen(case: CaseFacts, limit_s: float, wanted_per_s: float) -> Figure | None:
+def _capacity_seen(case: CaseFacts, terms: Terms) -> Figure | None:
     """The highest rate of arrival that was served in time, if that settles the matter.
 
     A search settles it. A rate that somebody tried does if it is all that is wanted; a lower one
     says nothing of what else the machine could do.
     """
+    wanted_per_s = terms.rate_per_s or 0.0
     kept = [
         served
         for served in case.served
-        if _is_kept(served, limit_s) and (served.searched or served.rate_per_s >= wanted_per_s)
+        if _is_kept(served, terms) and (served.searched or served.rate_per_s >= wanted_per_s)
     ]
     if not kept:
         return None
@@ -400,10 +401,11 @@ def _capacity_seen(case: CaseFacts, limit_s: float, wanted_per_s: float) -> Figu
 
 
 def _capacity(
-    case: CaseFacts, limit_s: float, wanted_per_s: float, missing: dict[str, str]
+    case: CaseFacts, terms: Terms, missing: dict[str, str]
 ) -> tuple[Figure | None, str]:
     """Requests a second that one machine serves in time, and how that is known."""
-    seen = _capacity_seen(case, limit_s, wanted_per_s)
+    limit_s = terms.limit_s or 0.0
+    seen = _capacity_seen(case, terms)
     if seen is not None:
         return seen, "arrivals"
     if not case.service_s:
@@ -412,10 +414,12 @@ def _capacity(
     mean = case.quantities["latency_mean"]
     low, high = interval(mean, blurred=bool(case.blurred_by))
     scales = [1.0, high / mean.value, low / mean.value]
-    value, worst, best = capacity(case.service_s, limit_s, scales=scales, kinds=case.kinds)
+    value, worst, best = capacity(
+        case.service_s, limit_s, scales=scales, kinds=case.kinds, percent=terms.percent
+    )
     if best == 0:
         missing["capacity"] = (
-            f"more than 1 % of the requests take longer than {limit_s * 1e3:g} ms "
+            f"more than {terms.late_percent:g} % of the requests take longer than {limit_s * 1e3:g} ms "
             "even without waiting"
         )
         return None, ""

@@ -12,6 +12,8 @@ from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, parse_rate
 
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
+#: Percentiles of which a limit may be, as they are written.
+PERCENTS = {"p90": 90.0, "p95": 95.0, "p99": 99.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,8 @@ class Terms:
         years: How long the machines serve; a price is spread over this time.
         rate_per_s: Requests a second that must be served; ``None``: no target. A request is one
             call of the case, with as many items as its batch size.
-        p99_s: The latency that 99 % of the requests must keep, waiting included.
+        limit_s: The latency that ``percent`` of the requests must keep, waiting included.
+        percent: Which share of them, in per cent: one of :data:`PERCENTS`.
         machines: The table.
         mix: Models that are one workload, each with its part of the rate; empty for every workload
             by itself.
@@ -67,7 +70,8 @@ class Terms:
     currency: str = "units of money"
     years: float = 3.0
     rate_per_s: float | None = None
-    p99_s: float | None = None
+    limit_s: float | None = None
+    percent: float = 99.0
     machines: tuple[PricedMachine, ...] = field(default=())
     mix: tuple[MixPart, ...] = ()
     spare: int = 0
@@ -80,7 +84,17 @@ class Terms:
     @property
     def has_target(self) -> bool:
         """Whether a rate and a latency are asked for."""
-        return self.rate_per_s is not None and self.p99_s is not None
+        return self.rate_per_s is not None and self.limit_s is not None
+
+    @property
+    def percentile(self) -> str:
+        """The percentile that the limit is about, as it is written: ``p99``."""
+        return f"p{self.percent:g}"
+
+    @property
+    def late_percent(self) -> float:
+        """Which share of the requests may end later, in per cent."""
+        return 100 - self.percent
 
     @property
     def rented_with_power(self) -> tuple[PricedMachine, ...]:
@@ -103,7 +117,7 @@ class Terms:
         )
 
 
-_TOP = {"currency", "years", "power_price", "rate", "p99", "mix", "spare", "machines"}
+_TOP = {"currency", "years", "power_price", "rate", "mix", "spare", "machines", *PERCENTS}
 _NUMBERS = {
     "price": "price",
     "price_per_hour": "price_per_hour",
@@ -154,13 +168,15 @@ def parse_machines(text: str, place: str) -> Terms:
     machines = tuple(
         _machine(name, table, common, f"{place}, machines.{name}") for name, table in tables.items()
     )
+    percent, limit_s = _limit(document, place)
     _refuse_shared_hosts(machines, place)
     return Terms(
         currency=currency,
         years=3.0 if years is None else years,
         rate_per_s=total_rate(mix) if mix else _rate(document, place),
         mix=mix,
-        p99_s=_duration(document, place),
+        limit_s=limit_s,
+        percent=percent,
         spare=_whole(document, "spare", place),
         machines=machines,
     )
@@ -329,13 +345,34 @@ def _rate(table: Mapping[str, object], place: str) -> float | None:
     return rate
 
 
-def _duration(table: Mapping[str, object], place: str) -> float | None:
+def _limit(table: Mapping[str, object], place: str) -> tuple[float, float | None]:
     """``p99 = "50 ms"``; a bare number would leave the unit open."""
-    value = table.get("p99")
-    if value is None:
-        return None
+    given = [name for name in PERCENTS if name in table]
+    if not given:
+        return PERCENTS["p99"], None
+    refuse_several(given, place)
+    (name,) = given
+    value = table[name]
     if not isinstance(value, str):
         raise UsageError(
-            f"p99 is {value!r}, without a unit", place=place, hint='Write e.g. p99 = "50 ms"'
+            f"{name} is {value!r}, without a unit", place=place, hint=f'Write e.g. {name} = "50 ms"'
         )
-    return parse_duration(value, place=f"{place}, p99")
+    return PERCENTS[name], parse_duration(value, place=f"{place}, {name}")
+
+
+def refuse_several(given: Sequence[str], place: str) -> None:
+    """Refuse limits of several percentiles, of which one decides.
+
+    Args:
+        given: What is written, as it is written there.
+        place: Where.
+
+    Raises:
+        UsageError: if there is more than one.
+    """
+    if len(given) > 1:
+        raise UsageError(
+            f"{' and '.join(given)} are both given, but a machine is chosen by one percentile",
+            place=place,
+            hint=f"Keep one of them, e.g. {given[-1]}",
+        )

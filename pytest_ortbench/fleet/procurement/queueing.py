@@ -1,4 +1,5 @@
-"""How many requests a second one machine can take before the p99 of waiting and service is late.
+"""How many requests a second one machine can take before the p99 of waiting and service is late,
+or another percentile of it.
 
 The model is M/G/1: requests arrive at random (Poisson), one server takes them in order, service
 times are the measured ones. The waiting time follows Pollaczek and Khinchine: with utilisation ρ
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-#: Share of requests that must be on time.
-ON_TIME = 0.99
 #: Points of the grid between 0 and the limit, and utilisations that are tried at a time.
 GRID, TRIED = 500, 48
 #: Above this a queue is never planned: its waiting time is all luck.
@@ -37,8 +36,9 @@ def capacity(
     *,
     scales: Sequence[float] = (1.0,),
     kinds: Sequence[Sequence[float]] = (),
+    percent: float = 99.0,
 ) -> list[float]:
-    """Return the highest rates at which 99 % of the requests end within a limit.
+    """Return the highest rates at which so many of the requests end within a limit.
 
     Args:
         service_s: Equally likely service times in seconds, at least one, all above 0.
@@ -47,6 +47,7 @@ def capacity(
             leaves open.
         kinds: Service times of each kind of request, where all of them wait in one queue and each
             kind must be in time; by default there is but one kind.
+        percent: How many of them, in per cent.
 
     Returns:
         Requests a second for each scale; 0 where not even an idle machine keeps the limit.
@@ -64,13 +65,14 @@ def capacity(
     tried = np.linspace(0.0, MOST_BUSY, TRIED)
     waiting = _waiting(residual, tried)
     for index, limit in enumerate(limits):
-        low[index], high[index] = _bracket(tried, waiting, services, limit, horizon)
+        low[index], high[index] = _bracket(tried, waiting, services, limit, horizon, percent)
     # A second look between the neighbours gives the utilisation to a two-thousandth.
     capacities = []
     for index, (limit, scale) in enumerate(zip(limits, scales, strict=True)):
         if high[index] > low[index]:
             tried = np.linspace(low[index], high[index], TRIED)
-            low[index], _ = _bracket(tried, _waiting(residual, tried), services, limit, horizon)
+            finer = _waiting(residual, tried)
+            low[index], _ = _bracket(tried, finer, services, limit, horizon, percent)
         capacities.append(float(low[index]) / (mean * scale))
     return capacities
 
@@ -113,7 +115,12 @@ def _waiting(residual: Floats, busy: Floats) -> Floats:
 
 
 def _bracket(
-    busy: Floats, waiting: Floats, kinds: Sequence[Floats], limit: float, horizon: float
+    busy: Floats,
+    waiting: Floats,
+    kinds: Sequence[Floats],
+    limit: float,
+    horizon: float,
+    percent: float,
 ) -> tuple[float, float]:
     """The last utilisation that keeps the limit, and the first that does not."""
     import numpy as np
@@ -129,7 +136,7 @@ def _bracket(
             for row in waiting
         ]
     )
-    late = np.flatnonzero(on_time < ON_TIME)
+    late = np.flatnonzero(on_time < percent / 100)
     if not len(late):
         return float(busy[-1]), float(busy[-1])
     first = int(late[0])

@@ -32,31 +32,33 @@ def capacity_sources(tender: Tender, terms: Terms) -> list[str]:
 
 def _unused_loads(name: str, tender: Tender, terms: Terms) -> list[str]:
     """Say which measured load of a machine does not decide, and why."""
-    limit_s = terms.p99_s or 0.0
     texts: dict[str, None] = {}
     for variant in tender.variants:
         if variant.machine.name != name:
             continue
         for case in variant.parts or (variant.case,):
             for load in case.served:
-                texts[_unused(name, case, load, limit_s, is_mix=bool(variant.parts))] = None
+                texts[_unused(name, case, load, terms, is_mix=bool(variant.parts))] = None
     return list(texts)
 
 
-def _unused(name: str, case: CaseFacts, load: ServedRate, limit_s: float, *, is_mix: bool) -> str:
+def _unused(name: str, case: CaseFacts, load: ServedRate, terms: Terms, *, is_mix: bool) -> str:
+    limit_s, percentile = terms.limit_s or 0.0, terms.percentile
     rate = f"{significant(load.rate_per_s)} requests/s"
     limit = f"p{load.percent:g} ≤ {load.latency_s * 1e3:g} ms"
     what = f"{name}: the load of {case.model} alone that was measured ({rate} with {limit})"
     if is_mix and load.searched and load.latency_s <= limit_s:
         return (
             f"{what} is used as an upper bound alone, since the other models were not put under "
-            f"load there; measure a peak of every model of the mix (--ort-load=peak:p99:"
+            f"load there; measure a peak of every model of the mix (--ort-load=peak:{percentile}:"
             f"{limit_s * 1e3:g}ms), and the bill is computed from these"
         )
+    if load.percent < terms.percent:
+        return f"{what} is not used: it says nothing of the {percentile}"
     if load.latency_s > limit_s:
         return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
     if not load.searched:
-        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:p99:… does"
+        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:{percentile}:… does"
     return f"{what} is not used: another way to serve costs less"
 
 
@@ -145,5 +147,7 @@ def open_machines(tender: Tender) -> dict[str, Economics]:
 def how_to_settle(variant: Economics, terms: Terms) -> str:
     """Say which measurement would tell what a machine serves at a time."""
     counts = counts_to_measure(variant.case.cpus)
-    load = f" (or --ort-load=peak:p99:{terms.p99_s * 1e3:g}ms)" if terms.p99_s else ""
+    load = ""
+    if terms.limit_s:
+        load = f" (or --ort-load=peak:{terms.percentile}:{terms.limit_s * 1e3:g}ms)"
     return f"--ort-processes={counts}{load}"

@@ -168,10 +168,10 @@ def served_text(variant: Economics) -> str:
 
 def target(tender: Tender, terms: Terms) -> str:
     """Return the target in words; empty without one."""
-    if terms.rate_per_s is None or terms.p99_s is None:
+    if terms.rate_per_s is None or terms.limit_s is None:
         return ""
     items = f" of {tender.batch} items" if tender.batch > 1 else ""
-    return f", {terms.rate_per_s:g} requests/s{items} with p99 ≤ {terms.p99_s * 1e3:g} ms"
+    return f", {terms.rate_per_s:g} requests/s{items} with {terms.percentile} ≤ {terms.limit_s * 1e3:g} ms"
 
 
 def amounts(variant: Economics, deciding: str, terms: Terms) -> str:
@@ -282,8 +282,8 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
             f"Machines needed{names}: computed by queueing theory (M/G/1) from the measured "
             "service times. Requests arrive at random, and each is sent at random to one machine "
             "and there to one of the processes or callers that were measured together, which "
-            "serves them in order. Measure a load (--ort-load=peak:p99:…) on what you choose "
-            "before you buy."
+            "serves them in order. Measure a load "
+            f"(--ort-load=peak:{terms.percentile}:…) on what you choose before you buy."
         )
     if terms.has_target:
         sentences.append(

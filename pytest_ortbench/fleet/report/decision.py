@@ -147,9 +147,9 @@ def _asked(terms: Terms) -> str:
         else f"{rate} of each workload by itself"
     )
     spare = f"; spare machines: {terms.spare}" if terms.spare else ""
-    limit = f"{(terms.p99_s or 0.0) * 1e3:g} ms"
+    limit = f"{(terms.limit_s or 0.0) * 1e3:g} ms"
     return (
-        f"Asked for: {what}; 99 % of the requests end within {limit}, waiting included; {years} of "
+        f"Asked for: {what}; {terms.percent:g} % of the requests end within {limit}, waiting included; {years} of "
         f"use{spare}."
     )
 

@@ -14,7 +14,7 @@ from pytest_ortbench.fleet.procurement.remarks import capacity_sources, choices
 from tests.fleet.numbers.runs import case, exact, run
 
 BOX = PricedMachine(name="box", host="box", price=1000)
-TERMS = Terms(currency="EUR", rate_per_s=300, p99_s=0.05, machines=(BOX,))
+TERMS = Terms(currency="EUR", rate_per_s=300, limit_s=0.05, machines=(BOX,))
 
 
 def served(provider: str, p50: float, mean: float, *points: ParallelPoint) -> CaseFacts:

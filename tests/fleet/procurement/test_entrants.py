@@ -19,7 +19,7 @@ from tests.fleet.numbers.runs import case, exact, run
 
 def priced(*names: str) -> Terms:
     machines = tuple(PricedMachine(name=name, host=name, price=1000) for name in names)
-    return Terms(currency="EUR", machines=machines, rate_per_s=10, p99_s=1.0)
+    return Terms(currency="EUR", machines=machines, rate_per_s=10, limit_s=1.0)
 
 
 def model(name: str = "net", seconds: float = 0.01, **facts: str) -> CaseFacts:

@@ -26,7 +26,7 @@ power_price = 0
 
 def test_every_key() -> None:
     terms = parse_machines(TABLE, "machines.toml")
-    assert (terms.currency, terms.years, terms.rate_per_s, terms.p99_s) == ("EUR", 4, 500, 0.05)
+    assert (terms.currency, terms.years, terms.rate_per_s, terms.limit_s) == ("EUR", 4, 500, 0.05)
     assert terms.machines == (
         PricedMachine(
             name="lab-1",
@@ -138,3 +138,17 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
         parse_machines(text, "machines.toml")
     assert message in str(raised.value)
     assert str(raised.value).startswith("machines.toml")
+
+
+@pytest.mark.parametrize(("name", "percent"), [("p90", 90), ("p95", 95), ("p99", 99)])
+def test_a_limit_is_of_one_percentile(name: str, percent: float) -> None:
+    table = f'{name} = "200 ms"\nrate = 20\n[machines.a]\nprice = 1\n'
+    terms = parse_machines(table, "machines.toml")
+    assert (terms.percent, terms.limit_s, terms.percentile) == (percent, 0.2, name)
+    with pytest.raises(UsageError) as caught:
+        parse_machines('p50 = "1 ms"\n' + table, "machines.toml")
+    assert "'p50'" in caught.value.message
+    other = "p95" if name == "p99" else "p99"
+    with pytest.raises(UsageError) as caught:
+        parse_machines(f'{other} = "1 s"\n{table}', "machines.toml")
+    assert {name, other} <= set(caught.value.message.split())

@@ -32,7 +32,7 @@ from tests.fleet.numbers.runs import Span, case, exact, run
 
 BOX = PricedMachine(name="box", host="box", price=1000)
 MIX = parse_mix("det:40/s,rec:120/s", "--mix")
-TERMS = Terms(currency="EUR", years=2, rate_per_s=160, p99_s=0.1, machines=(BOX,), mix=MIX)
+TERMS = Terms(currency="EUR", years=2, rate_per_s=160, limit_s=0.1, machines=(BOX,), mix=MIX)
 
 
 def model(name: str, seconds: float, *, batch: int = 1, cpus: int = 1, **more: float) -> CaseFacts:
@@ -151,7 +151,7 @@ def test_the_variants_of_a_mix_are_chosen_together() -> None:
         case_id="rec/quick",
         service_s=(0.001,) * 49 + (0.09,),
     )
-    terms = replace(TERMS, p99_s=0.1, mix=parse_mix("det:10/s,rec:120/s", "--mix"), rate_per_s=130)
+    terms = replace(TERMS, limit_s=0.1, mix=parse_mix("det:10/s,rec:120/s", "--mix"), rate_per_s=130)
     alone = replace(terms, mix=(), rate_per_s=120)
     able = {
         variant.case.provider: variant.capacity

@@ -30,7 +30,7 @@ from tests.fleet.numbers.runs import Span, case, exact, run
 
 WIDE = PricedMachine(name="wide", host="wide", price=1000)
 NARROW = PricedMachine(name="narrow", host="narrow", price=600)
-TERMS = Terms(currency="EUR", years=2, rate_per_s=400, p99_s=0.05, machines=(WIDE, NARROW))
+TERMS = Terms(currency="EUR", years=2, rate_per_s=400, limit_s=0.05, machines=(WIDE, NARROW))
 
 #: What one process of the wide machine serves in 50 ms where it takes 10 ms, and 12.5 ms.
 ALONE = capacity([0.01], 0.05)[0]
@@ -121,7 +121,7 @@ def test_one_machine_alone_is_not_recommended_by_its_bounds() -> None:
 
 
 def test_the_bounds_are_about_throughput_too_where_nothing_is_to_be_served() -> None:
-    terms = replace(TERMS, rate_per_s=None, p99_s=None)
+    terms = replace(TERMS, rate_per_s=None, limit_s=None)
     tender = only([wide(), NARROW_RUN], terms)
     # 1000 EUR over 17,532 h at 100 to 400 items/s, and 600 EUR at 200.
     wide_cost, narrow_cost = (

@@ -62,3 +62,18 @@ def test_a_limit_that_service_alone_breaks_can_be_kept_at_no_rate() -> None:
 def test_a_generous_limit_ends_at_the_busiest_that_is_planned() -> None:
     (rate,) = capacity([0.001], 10.0)
     assert rate == pytest.approx(MOST_BUSY / 0.001)
+
+
+@pytest.mark.parametrize("percent", [90.0, 95.0, 99.0])
+def test_of_the_queue_of_one_exponential_server_any_percentile_is_known(percent: float) -> None:
+    """M/M/1: the time in the system is exponential with the rate that is left, μ - λ."""
+    limit_s, service_s = 0.1, 0.01
+    (found,) = capacity(exponential(service_s), limit_s, percent=percent)
+    assert found == pytest.approx(1 / service_s + math.log(1 - percent / 100) / limit_s, rel=0.02)
+
+
+def test_the_share_that_is_late_whatever_the_load_is_that_of_the_percentile() -> None:
+    service = [0.01] * 97 + [0.1] * 3
+    assert capacity(service, 0.05, percent=99) == [0.0]
+    (rate,) = capacity(service, 0.05, percent=95)
+    assert rate > 0

@@ -40,7 +40,7 @@ DESK = PricedMachine(
 RACK = PricedMachine(name="rack", host="rack", price=8000, power_price=0.5, idle_power_w=100)
 CLOUD = PricedMachine(name="cloud", host="cloud", price_per_hour=0.1)
 TERMS = Terms(currency="EUR", years=2, machines=(DESK, RACK, CLOUD))
-TARGET = replace(TERMS, rate_per_s=300, p99_s=0.05)
+TARGET = replace(TERMS, rate_per_s=300, limit_s=0.05)
 
 
 def measured(seconds: float, power_w: float | None = None, *, spread: float = 0.0) -> RunFacts:
@@ -283,7 +283,7 @@ def test_a_looser_bound_or_percentile_is_no_measurement_of_the_target(load: Serv
 
 
 def test_a_machine_that_is_late_by_itself_is_not_offered() -> None:
-    tender = only(RUNS, replace(TARGET, p99_s=0.008))
+    tender = only(RUNS, replace(TARGET, limit_s=0.008))
     reasons = {offer.economics.machine.name: offer.reason for offer in tender.offers}
     assert reasons["rack"] == reasons["cloud"] == ""
     assert "even without waiting" in reasons["desk"]
@@ -452,3 +452,33 @@ def test_a_precision_that_only_drawn_inputs_speak_for_decides_no_purchase() -> N
     assert tender.unproven.case.precision == "int8-static"
     (alone,) = tenders([replace(rack, cases=(quick,)), measured(0.01)], TERMS)
     assert [offer.reason for offer in alone.offers][-1] == ("int8-static: real inputs needed")
+
+
+@pytest.mark.parametrize("percent", [90.0, 95.0])
+def test_a_less_strict_percentile_has_its_own_capacity(percent: float) -> None:
+    strict, other = (
+        offers(only(RUNS, replace(TARGET, percent=asked)))["desk"].capacity
+        for asked in (99.0, percent)
+    )
+    assert strict is not None
+    assert other is not None
+    assert other.value == pytest.approx(capacity([0.01] * 50, 0.05, percent=percent)[0])
+    assert other.value > strict.value
+
+
+@pytest.mark.parametrize(
+    ("measured_at", "asked", "counts"),
+    [(95.0, 95.0, True), (99.0, 95.0, True), (95.0, 99.0, False), (90.0, 95.0, False)],
+)
+def test_a_peak_counts_at_its_percentile_and_at_less_strict_ones(
+    measured_at: float, asked: float, counts: bool
+) -> None:
+    peak = ServedRate(
+        rate_per_s=77.0, beyond_per_s=80.0, percent=measured_at, latency_s=0.05, searched=True
+    )
+    (desk,) = RUNS[0].cases
+    runs = [replace(RUNS[0], cases=(replace(desk, served=(peak,)),)), *RUNS[1:]]
+    offer = offers(only(runs, replace(TARGET, percent=asked)))["desk"]
+    assert offer.capacity_source == ("arrivals" if counts else "queue")
+    assert offer.capacity is not None
+    assert (offer.capacity.value == 77.0) is counts
