@@ -105,9 +105,10 @@ def next_steps(
         *(_enough_workers(ranked) or _time(members) or _workers(ranked, chosen)),
         *_accuracy(members),
         *_inputs(members, chosen),
-        *_threads(members, chosen),
+        # A gate asks whether a change is worse, not which other variant there may be.
+        *(_threads(members, chosen) if not run.gate else ()),
         *(_profile(members) if is_profiled_again and not slow else ()),
-        *_precision(members, chosen),
+        *(_precision(members, chosen) if not run.gate else ()),
         *(_gate(run, members, chosen) if is_stored else ()),
     ]
     return tuple(steps[:MOST])

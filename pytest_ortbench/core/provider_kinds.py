@@ -24,6 +24,7 @@ class ProviderKind:
         is_provider: Whether it is a provider, and no hardware that one of another name works on.
         is_suggested: Whether a misspelt word may stand for it.
         known_sizes_only: Whether it takes only nodes whose sizes are known before they run.
+        which: Which of its packages to take, as sentences; empty where that makes no difference.
     """
 
     alias: str
@@ -38,6 +39,7 @@ class ProviderKind:
     is_provider: bool = True
     is_suggested: bool = True
     known_sizes_only: bool = False
+    which: str = ""
 
 
 #: The provider that every runtime has.
@@ -86,6 +88,9 @@ _KINDS: tuple[ProviderKind, ...] = (
         name=OPENVINO,
         distributions=("onnxruntime-openvino", "onnxruntime-ep-openvino"),
         device="openvino",
+        which="onnxruntime-openvino replaces onnxruntime, so it needs an environment of its own, "
+        "which --ort-runtimes makes. onnxruntime-ep-openvino is a plug-in beside onnxruntime, for "
+        "Intel's devices",
     ),
     ProviderKind(
         alias="dml",
@@ -278,7 +283,8 @@ def supplied_by(alias: str) -> str:
         return f"{what} {kind.name}; {kind.elsewhere}"
     first, *others = kind.distributions
     more = f" (or {', '.join(others)})" if others else ""
-    needs = f". The provider needs {kind.source}" if kind.source else ""
+    needs = f". {kind.which}" if kind.which else ""
+    needs += f". The provider needs {kind.source}" if kind.source else ""
     return (
         f"{kind.name} is in the package {first}{more}. Add --ort-runtimes={first} to install the "
         f"package in an environment of its own and measure there{needs}"

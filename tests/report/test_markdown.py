@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from markdown_it import MarkdownIt
 
+from pytest_ortbench.core.acceptance import accept_command
+from pytest_ortbench.core.complaint import GATE, Complaint
 from pytest_ortbench.report.cells import COLUMNS
 from pytest_ortbench.report.ci.summary import run_summary
 from pytest_ortbench.report.entries import shown_run
 from pytest_ortbench.report.escape import one_line
 from tests.report import sample_runs
+from tests.results_factory import make_case, make_result, make_run
 
 
 def cells_of(text: str) -> list[list[str]]:
@@ -63,3 +66,20 @@ def test_the_job_summary_of_hostile_names_marks_nothing_up() -> None:
     blocks = [token.content for token in tokens if token.type == "html_block"]
     assert {block[:9] for block in blocks} == {"<!-- pyte", "<details>", "</details"}
     assert sum(token.type == "heading_open" for token in tokens) == 1
+
+
+def _complained(*pairs: tuple[str, str]) -> str:
+    """The summary of a run whose gate complained of cases, each with what about."""
+    complaints = [Complaint(kind=GATE, text="worse", about=about, case=case) for case, about in pairs]
+    text = run_summary(shown_run(make_run([make_result()])), complaints)
+    (line,) = [line for line in text.splitlines() if "ortbench accept" in line]
+    return line.split("`")[1]
+
+
+def test_the_comment_has_the_command_that_accepts_what_one_case_costs() -> None:
+    case = make_case().case_id
+    assert _complained((case, "latency")) == accept_command(case, "latency")
+    assert _complained((case, "latency"), (case, "peak_rss")) == accept_command(case)
+    assert _complained((case, "incomparable")) == accept_command(case)
+    assert _complained((case, "latency"), ("other", "latency")) == accept_command("CASE")
+    assert _complained(("a`b", "latency")) == accept_command("CASE")

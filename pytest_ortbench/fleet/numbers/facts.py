@@ -343,7 +343,13 @@ def _why_not(summary: Summary) -> str:
     """Why a case can't be ranked; empty if it can."""
     if summary.status != "measured":
         return summary.missing.get("latency_p50", summary.status)
-    return " ".join(flag_names(summary.flags, "bars")) or barring_words(summary.judgements)
+    barring = flag_names(summary.flags, "bars")
+    told = [
+        f"{flag.name}: {flag.detail}" if flag.detail else flag.name
+        for flag in summary.flags
+        if flag.name in barring
+    ]
+    return "; ".join(told) or barring_words(summary.judgements)
 
 
 def service_times(workers: Sequence[Samples]) -> tuple[float, ...]:

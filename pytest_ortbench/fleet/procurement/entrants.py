@@ -194,7 +194,7 @@ def why_left_out(
             machine=machine.name,
             absence=Absence.NOT_RANKED,
             subject=subject,
-            detail=barred.reason.partition(":")[0],
+            detail=barred.reason,
         )
     absence = Absence.NO_THROUGHPUT
     if all(case.digest != reference.digest for case in cases):

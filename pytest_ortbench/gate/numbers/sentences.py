@@ -13,7 +13,7 @@ from pytest_ortbench.core.gate import (
     GateResult,
     UnnamedModel,
 )
-from pytest_ortbench.core.units import counted, format_amount
+from pytest_ortbench.core.units import counted, format_amount, significant
 from pytest_ortbench.gate.numbers.answers import AGREEMENT, SQNR, AnswersJudged
 from pytest_ortbench.gate.numbers.undecided import gated_metrics
 
@@ -79,9 +79,20 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
             f"allowed to differ, set {_allowing(result, _ANYTHING_DB)}"
         )
     return (
-        f"less accurate than {result.against}: {reason}. To allow as much of every later model, "
-        f"set {_allowing(result, _floor_below(result))}"
+        f"less accurate than {result.against}: fed the same inputs, the two sides give different "
+        f"outputs{_apart(result)}: {reason}. To allow as much of every later model, set "
+        f"{_allowing(result, _floor_below(result))}"
     )
+
+
+def _apart(result: GateResult) -> str:
+    """How large the differences are beside the outputs, for whom decibels say nothing."""
+    ratio_db = _sides_db(result)
+    if ratio_db is None:
+        return ""
+    share = 10 ** (-ratio_db / 20)
+    size = f"{significant(share, 2)} times" if share >= 1 else f"{significant(100 * share, 2)} % of"
+    return f", which differ by {size} their size"
 
 
 def _allowing(result: GateResult, floor_db: int) -> str:
@@ -90,9 +101,14 @@ def _allowing(result: GateResult, floor_db: int) -> str:
 
 def _floor_below(result: GateResult) -> int:
     """A whole number of decibels that the present answers keep."""
-    ratios = [verdict.contender for verdict in result.metrics if verdict.metric == "sides_sqnr"]
-    ratio = ratios[0] if ratios else None
-    return _ANYTHING_DB if ratio is None else math.floor(ratio)
+    ratio_db = _sides_db(result)
+    return _ANYTHING_DB if ratio_db is None else math.floor(ratio_db)
+
+
+def _sides_db(result: GateResult) -> float | None:
+    """The signal to noise ratio between the outputs of the two sides; ``None`` where unknown."""
+    ratios = [verdict.contender for verdict in result.metrics if verdict.metric == SQNR]
+    return ratios[0] if ratios else None
 
 
 def latency_failure(result: GateResult) -> str:

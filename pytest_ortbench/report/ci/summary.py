@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pytest_ortbench.core.acceptance import accept_command
 from pytest_ortbench.core.complaint import GATE, Complaint
+from pytest_ortbench.core.gate import SUBJECTS
+from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.sentences import unnamed_notes
 from pytest_ortbench.gate.report.lines import (
@@ -171,12 +174,25 @@ def _complaint_lines(complaints: Sequence[Complaint]) -> tuple[str, ...]:
             lines.append(f"{start} {told[0]}")
         else:
             lines += [start, *(f"  - {text}" for text in told)]
-    if any(
-        complaint.kind == GATE and complaint.fails and not complaint.is_unreached
+    found = [
+        complaint
         for complaint in complaints
-    ):
-        lines += ["", "If it is meant: `ortbench accept CASE --reason=TEXT`, and commit the file."]
+        if complaint.kind == GATE and complaint.fails and not complaint.is_unreached
+    ]
+    if found:
+        lines += ["", f"If it is meant: `{_accepting(found)}`, and commit the file."]
     return tuple(lines)
+
+
+def _accepting(found: Sequence[Complaint]) -> str:
+    """The command that accepts what a gate found: of one case as it is typed, else its form."""
+    abouts = {complaint.about for complaint in found}
+    cases = {complaint.case for complaint in found}
+    case, about = found[0].case, found[0].about
+    if len(cases) > 1 or not case or "`" in case:
+        return accept_command("CASE")
+    is_one = len(abouts) == 1 and (about in METRICS or about in SUBJECTS)
+    return accept_command(case, about if is_one else "")
 
 
 def _notes(shown: ShownRun) -> Iterator[str]:
