@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pytest_ortbench.analysis.floors import slices_words
-
 from pytest_ortbench.cli.arguments import epilog
 from pytest_ortbench.cli.terminal import ExitCode, say, step, table, warn
 from pytest_ortbench.core.case import Runtime, Sampling

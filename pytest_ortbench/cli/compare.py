@@ -33,7 +33,11 @@ from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
-from pytest_ortbench.fleet.procurement.machines import PERCENTS, parse_machines, refuse_several
+from pytest_ortbench.fleet.procurement.machines import (
+    PERCENTS,
+    parse_machines,
+    refuse_two_percentiles,
+)
 from pytest_ortbench.fleet.procurement.mix import parse_mix, parse_rate, total_rate
 from pytest_ortbench.fleet.report import csv, procurement
 from pytest_ortbench.fleet.report.decision import decision
@@ -209,8 +213,8 @@ def command(
     lacks stays without a number.
 
     With --machines the columns are machines, and the answer says what each costs: per million
-    items, and, with --rate and --p99 (or --p95, --p90), how many are needed and their cost over the years. With --mix
-    the models that it names are one workload with one bill.
+    items, and, with --rate and --p99 (or --p95, --p90), how many are needed and their cost over the
+    years. With --mix the models that it names are one workload with one bill.
     """
     form = _form(form, output)
     terms = terms_of(machines, rate, mix, p90=p90, p95=p95, p99=p99, years=years, spare=spare)
@@ -358,9 +362,9 @@ def terms_of(
         terms = dataclasses.replace(terms, mix=parts, rate_per_s=total_rate(parts))
     elif rate is not None:
         terms = dataclasses.replace(terms, mix=(), rate_per_s=rate)
-    given = {name: value for name, value in limits.items() if value is not None}
-    refuse_several([f"--{name}" for name in given], "compare")
-    for name, value in given.items():
+    limits_given = {name: value for name, value in limits.items() if value is not None}
+    refuse_two_percentiles([f"--{name}" for name in limits_given], "compare")
+    for name, value in limits_given.items():
         limit_s = parse_duration(value, place=f"--{name}")
         terms = dataclasses.replace(terms, limit_s=limit_s, percent=PERCENTS[name])
     terms = dataclasses.replace(
@@ -378,7 +382,7 @@ def terms_of(
             )
         raise UsageError(
             f"a limit for the {terms.percentile} latency is given without a rate of requests",
-            place=f"--{next(iter(given))}" if given else str(machines),
+            place=f"--{next(iter(limits_given))}" if limits_given else str(machines),
             hint="Add e.g. --rate=500/s, or for several models --mix=det:40/s,rec:120/s",
         )
     return terms

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.accuracy import SliceAccuracy
 
-
 #: Signal to noise ratio of a value that is as good as exact: more can't be lost by rounding.
 _EXACT_DB = 60.0
 #: A node that loses less than this is no beginning: noise of all of them adds up.
@@ -56,7 +55,7 @@ class NodeError:
 
     @property
     def level_db(self) -> float:
-        """The same as a level: of a value that is as good as exact the highest, of NaN the lowest."""
+        """The same as a level: the highest of what is as good as exact, the lowest of NaN."""
         kept_db = self.kept_db
         if self.nonfinite:
             return -_EXACT_DB

@@ -28,7 +28,7 @@ def open_shared(path: Path) -> int | None:
 
 
 def lock_at_once(descriptor: int, *, shared: bool) -> bool:
-    """Lock a file without waiting, and say whether that worked; it is unlocked when it is closed."""
+    """Lock a file without waiting, and say whether that worked; closing it unlocks it."""
     import fcntl
 
     try:

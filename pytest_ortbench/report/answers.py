@@ -74,10 +74,6 @@ def inaccurate_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
 
 def _inaccurate_line(shown: ShownRun, reason: str, entries: Sequence[Entry]) -> str:
     names = named([shown.name_of(entry.summary.case) for entry in entries])
-    is_same = len(entries) == 1
-    gives = "gives other answers than its reference" if is_same else (
-        "give other answers than their references"
-    )
     made = [entry.summary.case for entry in entries if entry.summary.case.variant.recipe]
     how = ""
     if made:
@@ -85,7 +81,7 @@ def _inaccurate_line(shown: ShownRun, reason: str, entries: Sequence[Entry]) -> 
             f"; 'ortbench accuracy MODEL --precision={made[0].variant.precision}' names the node "
             "where the error begins, and 'nodes_to_exclude' of a recipe leaves it in float"
         )
-    return f"{names} {gives} (INACCURATE): {reason}{how}"
+    return f"{names}: the answers are not those of the reference: {reason}{how}"
 
 
 def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:

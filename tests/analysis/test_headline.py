@@ -34,9 +34,7 @@ def ranks(*results: CaseResult) -> list[list[tuple[str, Rank, str]]]:
         pytest.param(
             [at("cpu", 3.0, "UNSTEADY"), at("openvino", 9.0)], Certainty.DOUBTFUL, "native/cpu"
         ),
-        pytest.param(
-            [at("cpu", 3.0), at("openvino", 9.0, "ONE-WORKER")], Certainty.ONE_WORKER, ""
-        ),
+        pytest.param([at("cpu", 3.0), at("openvino", 9.0, "ONE-WORKER")], Certainty.ONE_WORKER, ""),
         pytest.param([at("cpu", 3.0)], Certainty.SINGLE, ""),
         pytest.param([at("cpu", 3.0, "ONE-WORKER")], Certainty.SINGLE, ""),
         pytest.param(

@@ -171,7 +171,9 @@ def test_no_precision_is_suggested_that_is_known_to_gain_nothing(
 
 def test_a_precision_that_suits_one_provider_alone_is_not_suggested() -> None:
     model = replace(_quiet().case.model, op_types={"MatMul": 9})
-    both = [replace(_quiet(), case=make_case(model=model, provider=name)) for name in ("cpu", "cuda")]
+    both = [
+        replace(_quiet(), case=make_case(model=model, provider=name)) for name in ("cpu", "cuda")
+    ]
     assert "precision" not in _steps(*both)
 
 

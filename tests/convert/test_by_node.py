@@ -76,9 +76,7 @@ def head(path: Path, *, levels: int = 0) -> Path:
             helper.make_node("Mul", ["rounded", "step"], ["y"], name="from_steps"),
         ]
     path.write_bytes(
-        serialised(
-            nodes, [value("x", FLOAT, ["N", 16])], [value("y", FLOAT, ["N", 32])], tensors
-        )
+        serialised(nodes, [value("x", FLOAT, ["N", 16])], [value("y", FLOAT, ["N", 32])], tensors)
     )
     return path
 

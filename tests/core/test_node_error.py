@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-
 from pytest_ortbench.core.accuracy import SliceAccuracy
 from pytest_ortbench.core.node_error import NodeError, NodeErrors, beginning_of
 

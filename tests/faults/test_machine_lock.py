@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.launch import machine_lock
 from pytest_ortbench.core.stop_signals import StoppedWaiting
+from pytest_ortbench.launch import machine_lock
 from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
 from pytest_ortbench.launch.waiting_line import WaitingLine
 
@@ -195,9 +195,7 @@ def test_those_that_wait_have_their_turn_in_the_order_in_which_they_came(
 
 
 @pytest.mark.live
-def test_one_that_died_while_it_waited_is_not_waited_for(
-    held: MachineLock, tmp_path: Path
-) -> None:
+def test_one_that_died_while_it_waited_is_not_waited_for(held: MachineLock, tmp_path: Path) -> None:
     order = tmp_path / "order"
     with waiter(order, "a") as first, waiter(order, "b") as second:
         first.kill()
@@ -223,7 +221,7 @@ def test_one_that_is_suspended_while_it_waits_keeps_nobody_from_a_free_machine(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1]", b'[["x", 1]]', b"[[1, 2, 3]]", b"[[-5, \"\"]]", b"\xff" * 900]
+    "content", [b"", b"{", b"[1]", b'[["x", 1]]', b"[[1, 2, 3]]", b'[[-5, ""]]', b"\xff" * 900]
 )
 def test_what_others_wrote_into_the_line_is_no_harm(place: Path, content: bytes) -> None:
     place.with_name(f"{place.name}.waiting").write_bytes(content)

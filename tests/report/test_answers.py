@@ -14,9 +14,11 @@ from tests.summarised import answers_of
 
 def test_every_sentence_starts_with_its_model() -> None:
     lines = answer_lines(shown_run(sample_runs.ten_cases()))
-    assert [line.partition(": ")[0] for line in lines] == ["mobilenet_v2"] * 6 + [
-        "lstm_tagger (seq 128)"
-    ] * 2
+    assert [line.partition(": ")[0] for line in lines] == [
+        *["mobilenet_v2"] * 6,
+        *["lstm_tagger (seq 128)"] * 2,
+        "lstm_tagger/native/openvino/b1/seq:128",
+    ]
     assert (
         "recommended: native/openvino, fastest in the original's precision at batch 1" in lines[0]
     )

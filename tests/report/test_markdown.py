@@ -70,7 +70,9 @@ def test_the_job_summary_of_hostile_names_marks_nothing_up() -> None:
 
 def _complained(*pairs: tuple[str, str]) -> str:
     """The summary of a run whose gate complained of cases, each with what about."""
-    complaints = [Complaint(kind=GATE, text="worse", about=about, case=case) for case, about in pairs]
+    complaints = [
+        Complaint(kind=GATE, text="worse", about=about, case=case) for case, about in pairs
+    ]
     text = run_summary(shown_run(make_run([make_result()])), complaints)
     (line,) = [line for line in text.splitlines() if "ortbench accept" in line]
     return line.split("`")[1]

@@ -26,9 +26,7 @@ def single_cells(row: Row, metric: str) -> tuple[int, ...]:
     if len(ranked) < 2 or not is_timed(metric):
         return ()
     return tuple(
-        index
-        for index in ranked
-        if (case := row.cells[index].case) is not None and case.one_worker
+        index for index in ranked if (case := row.cells[index].case) is not None and case.one_worker
     )
 
 

@@ -400,9 +400,7 @@ def _capacity_seen(case: CaseFacts, terms: Terms) -> Figure | None:
     return Figure(value=rate, low=rate, high=max(rate, best.beyond_per_s or rate))
 
 
-def _capacity(
-    case: CaseFacts, terms: Terms, missing: dict[str, str]
-) -> tuple[Figure | None, str]:
+def _capacity(case: CaseFacts, terms: Terms, missing: dict[str, str]) -> tuple[Figure | None, str]:
     """Requests a second that one machine serves in time, and how that is known."""
     limit_s = terms.limit_s or 0.0
     seen = _capacity_seen(case, terms)
@@ -419,8 +417,8 @@ def _capacity(
     )
     if best == 0:
         missing["capacity"] = (
-            f"more than {terms.late_percent:g} % of the requests take longer than {limit_s * 1e3:g} ms "
-            "even without waiting"
+            f"more than {terms.late_percent:g} % of the requests take longer than "
+            f"{limit_s * 1e3:g} ms even without waiting"
         )
         return None, ""
     # Each caller of each process is a queue whose service times were measured while all others were

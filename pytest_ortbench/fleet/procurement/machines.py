@@ -350,7 +350,7 @@ def _limit(table: Mapping[str, object], place: str) -> tuple[float, float | None
     given = [name for name in PERCENTS if name in table]
     if not given:
         return PERCENTS["p99"], None
-    refuse_several(given, place)
+    refuse_two_percentiles(given, place)
     (name,) = given
     value = table[name]
     if not isinstance(value, str):
@@ -360,7 +360,7 @@ def _limit(table: Mapping[str, object], place: str) -> tuple[float, float | None
     return PERCENTS[name], parse_duration(value, place=f"{place}, {name}")
 
 
-def refuse_several(given: Sequence[str], place: str) -> None:
+def refuse_two_percentiles(given: Sequence[str], place: str) -> None:
     """Refuse limits of several percentiles, of which one decides.
 
     Args:

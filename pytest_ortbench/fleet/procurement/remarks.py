@@ -58,7 +58,10 @@ def _unused(name: str, case: CaseFacts, load: ServedRate, terms: Terms, *, is_mi
     if load.latency_s > limit_s:
         return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
     if not load.searched:
-        return f"{what} is not used: it says nothing of higher rates; --ort-load=peak:{percentile}:… does"
+        return (
+            f"{what} is not used: it says nothing of higher rates; "
+            f"--ort-load=peak:{percentile}:… does"
+        )
     return f"{what} is not used: another way to serve costs less"
 
 

@@ -171,7 +171,8 @@ def target(tender: Tender, terms: Terms) -> str:
     if terms.rate_per_s is None or terms.limit_s is None:
         return ""
     items = f" of {tender.batch} items" if tender.batch > 1 else ""
-    return f", {terms.rate_per_s:g} requests/s{items} with {terms.percentile} ≤ {terms.limit_s * 1e3:g} ms"
+    limit = f"{terms.percentile} ≤ {terms.limit_s * 1e3:g} ms"
+    return f", {terms.rate_per_s:g} requests/s{items} with {limit}"
 
 
 def amounts(variant: Economics, deciding: str, terms: Terms) -> str:

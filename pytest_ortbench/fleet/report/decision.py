@@ -149,8 +149,8 @@ def _asked(terms: Terms) -> str:
     spare = f"; spare machines: {terms.spare}" if terms.spare else ""
     limit = f"{(terms.limit_s or 0.0) * 1e3:g} ms"
     return (
-        f"Asked for: {what}; {terms.percent:g} % of the requests end within {limit}, waiting included; {years} of "
-        f"use{spare}."
+        f"Asked for: {what}; {terms.percent:g} % of the requests end within {limit}, waiting "
+        f"included; {years} of use{spare}."
     )
 
 

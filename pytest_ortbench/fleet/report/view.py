@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.sentences import digits_for, first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.flags import ONE_WORKER
+from pytest_ortbench.core.flags import FLAGS, ONE_WORKER
 from pytest_ortbench.core.metrics import METRICS, metric_hint
 from pytest_ortbench.core.quantity import Quantity
 from pytest_ortbench.core.units import common_scale, significant
@@ -287,9 +287,10 @@ def _holes(matrix: Matrix) -> tuple[str, ...]:
         for side, cell in zip(matrix.sides, row.cells, strict=True):
             if not cell.comparable:
                 reason = one_line(cell.reason)
-                if cell.quantity is not None:
-                    # Of a flag the first one's detail stands for all.
-                    reason = first_of.setdefault(reason.partition(":")[0], reason)
+                flag = reason.partition(":")[0]
+                if flag in FLAGS:
+                    # The first one's detail stands for all.
+                    reason = first_of.setdefault(flag, reason)
                 counted[reason] += 1
                 where.setdefault(reason, []).append(one_line(side.label))
     reasons = [

@@ -12,7 +12,7 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.report import lines as gate
 from pytest_ortbench.gate.report.lines import GateRow
 from pytest_ortbench.report import legend
-from pytest_ortbench.report.answers import unjudged_lines
+from pytest_ortbench.report.answers import inaccurate_lines, unjudged_lines
 from pytest_ortbench.report.blocks import pass_sections, pass_sentences, pass_tables
 from pytest_ortbench.report.cards.answer_cards import answer_card
 from pytest_ortbench.report.cards.card import AnswerCard
@@ -146,7 +146,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
         subtitle=_subtitle(run, shown),
         answers=tuple(answer_card(answer, flagged) for answer in answers(run, page.summaries)),
         answers_open=ANSWERS_OPEN,
-        remarks=(*weight_lines(page), *unjudged_lines(page)),
+        remarks=(*weight_lines(page), *inaccurate_lines(page), *unjudged_lines(page)),
         gate_headings=gate.HEADINGS,
         gate=_gate_rows(run),
         gate_counts=tuple(gate.count_lines(run.gate, gate.runtimes_of(run))),

@@ -28,8 +28,12 @@ def test_numbers_are_those_of_the_summary() -> None:
 def test_reasons_and_flags() -> None:
     run = make_run(
         [
-            make_result(flags=[Flag(name="INACCURATE", detail="below"), Flag(name="STEAL", detail="9")]),
-            make_result(flags=[Flag(name="UNJUDGED", detail="warm-up: 3 samples; raise --ort-time")]),
+            make_result(
+                flags=[Flag(name="INACCURATE", detail="below"), Flag(name="STEAL", detail="9")]
+            ),
+            make_result(
+                flags=[Flag(name="UNJUDGED", detail="warm-up: 3 samples; raise --ort-time")]
+            ),
             make_result(case=make_case(provider="cuda"), status="crash"),
             make_result(case=make_case(batch=8), flags=[Flag(name="STEAL"), Flag(name="LOW-N")]),
         ]

@@ -151,7 +151,9 @@ def test_the_variants_of_a_mix_are_chosen_together() -> None:
         case_id="rec/quick",
         service_s=(0.001,) * 49 + (0.09,),
     )
-    terms = replace(TERMS, limit_s=0.1, mix=parse_mix("det:10/s,rec:120/s", "--mix"), rate_per_s=130)
+    terms = replace(
+        TERMS, limit_s=0.1, mix=parse_mix("det:10/s,rec:120/s", "--mix"), rate_per_s=130
+    )
     alone = replace(terms, mix=(), rate_per_s=120)
     able = {
         variant.case.provider: variant.capacity

@@ -219,10 +219,10 @@ def test_few_labels_take_nothing_from_what_the_outputs_prove(
 
 def test_few_boxes_take_nothing_from_what_the_outputs_prove() -> None:
     parts = (0.38, 0.39, 0.40)
-    same = replace(boxes_of(parts, parts), samples=12)
+    same = boxes_of(parts, parts, samples=12)
     found = [judge(noisy(db, same)) for db in (111, 40)]
     assert [entry.outcome for entry in found if entry] == [Outcome.GOOD, Outcome.UNJUDGED]
-    other = replace(boxes_of((0.38, 0.39, 0.39), parts), samples=12)
+    other = boxes_of((0.38, 0.39, 0.39), parts, samples=12)
     changed = judge(noisy(111, other))
     assert changed is not None
     assert changed.is_unjudged
@@ -282,7 +282,9 @@ def test_without_labels_there_is_a_reason() -> None:
     assert found.missing["task_ratio"] == "no file"
 
 
-def boxes_of(own: tuple[float, ...], before: tuple[float, ...]) -> TaskAccuracy:
+def boxes_of(
+    own: tuple[float, ...], before: tuple[float, ...], samples: int = 1000
+) -> TaskAccuracy:
     """Mean average precisions as they are without each of some parts; the whole is their mean."""
     sides = [
         Precisions(mean_ap=sum(side) / len(side), mean_ap_50=0.9, left_out=side)
@@ -291,11 +293,11 @@ def boxes_of(own: tuple[float, ...], before: tuple[float, ...]) -> TaskAccuracy:
     return TaskAccuracy(
         dataset="coco:labels.json",
         metric="mAP",
-        samples=1000,
-        score_sum=1000 * sides[0].mean_ap,
+        samples=samples,
+        score_sum=samples * sides[0].mean_ap,
         largest=1.0,
         reference="fp32",
-        reference_sum=1000 * sides[1].mean_ap,
+        reference_sum=samples * sides[1].mean_ap,
         boxes=BoxAccuracy(
             form="yolov8: out",
             classes="by name",
@@ -339,7 +341,7 @@ class TestBoxes:
         """However alike the few pictures are on which it lost."""
         before = (0.38, 0.39, 0.40)
         same, lost = (
-            replace(boxes_of(own, before), samples=samples)
+            boxes_of(own, before, samples)
             for own in (before, tuple(value - loss for value in before))
         )
         kept, less = (kept_ratio(task) for task in (same, lost))
