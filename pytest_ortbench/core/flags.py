@@ -204,14 +204,16 @@ _STANDARD: tuple[FlagKind, ...] = (
     flag_kind(
         "FEWER-WORKERS",
         "notes",
-        "not every worker finished within --ort-timeout, and the samples of the others are used",
-        "Raise --ort-timeout, or ask for fewer --ort-workers.",
+        "not every worker finished within --ort-timeout, or within the case's share of "
+        "--ort-budget, and the samples of the others are used",
+        "Raise --ort-timeout (or --ort-budget), or ask for fewer --ort-workers.",
     ),
     flag_kind(
         "BUDGET",
         "notes",
         "the case was measured for less time than without --ort-budget",
-        "The interval is wider, and holds as often. Raise --ort-budget, or request fewer cases.",
+        "The interval is wider, and with three workers or more it holds as often. Raise "
+        "--ort-budget, or request fewer cases.",
     ),
     flag_kind(
         "INPUT-DEPENDENT",
