@@ -15,6 +15,7 @@ import pytest
 
 from pytest_ortbench.launch import bootstrap
 from tests.rendered_outputs import EXPECTED, RENDERINGS, expected, lay_out, rendered
+from tests.sent_modules import line_of, read_line
 
 #: Some outputs are those of a command in a process of its own.
 pytestmark = pytest.mark.live
@@ -59,7 +60,7 @@ def test_every_expected_output_is_made_by_something() -> None:
 def sources() -> dict[str, str]:
     """Sources that a worker receives, by the dotted name of the module."""
     lines = bootstrap.module_lines(compiled=False).splitlines()[1:]
-    return {name: source for name, source, _ in map(json.loads, lines)}
+    return {name: source for name, source, _ in map(read_line, lines)}
 
 
 def _names_of_ours(text: str) -> Iterator[str]:
@@ -106,10 +107,9 @@ def test_an_interpreter_without_any_package_imports_all_that_travels(
 import importlib, json, sys
 sent = json.load(sys.stdin)
 space = {"__name__": "importer"}
-exec(sent["sources"][sent["importer"]], space)
-lines = {name: json.dumps([name, text, ""]) for name, text in sent["sources"].items()}
-space["install"](lines)
-for name in lines:
+exec(sent["importer"], space)
+space["install"](sent["lines"])
+for name in sent["lines"]:
     importlib.import_module(name)
 foreign = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 foreign -= {"__main__"}
@@ -117,7 +117,12 @@ print(json.dumps(sorted(foreign)))
 """
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program],
-        input=json.dumps({"sources": sources, "importer": "pytest_ortbench.worker.importer"}),
+        input=json.dumps(
+            {
+                "lines": {name: line_of(name, text).decode() for name, text in sources.items()},
+                "importer": sources["pytest_ortbench.worker.importer"],
+            }
+        ),
         capture_output=True,
         text=True,
         check=False,

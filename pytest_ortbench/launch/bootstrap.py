@@ -7,6 +7,7 @@ import functools
 import json
 import marshal
 import sys
+import zlib
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
@@ -38,7 +39,7 @@ if line:
     sent = json.loads(line)
     lines = {name: channel.readline() for name in sent['modules']}
     space = {'__name__': 'importer'}
-    exec(compile(json.loads(lines['IMPORTER'])[1], '<IMPORTER>', 'exec'), space)
+    exec(compile(sent['importer'], '<IMPORTER>', 'exec'), space)
     space['install'](lines, sent['python'])
     from pytest_ortbench.worker.main import serve
     serve(channel, os.fdopen(o, 'wb', 0), token)
@@ -86,8 +87,9 @@ _PARTS_OF_WORKERS = ("__init__", "declaration", "facts", "questions", "worker", 
 def module_lines(*, compiled: bool) -> bytes:
     """Return the first lines for a worker: which modules it may import, then each, as JSON.
 
-    A module has a line of its own, with its name, its source and its code in text, which may be
-    empty. Together they are megabytes; whoever frees so large a piece of memory tells glibc's
+    A module has a line of its own, with its name, its source and its code, which may be empty, both
+    compressed, in base64: a worker listens when all of it has arrived.
+    Together they are megabytes; whoever frees so large a piece of memory tells glibc's
     allocator to keep smaller ones from then on, so that what a session frees, such as the bytes of
     a file of 3 MB, would stay in the measured peak (mallopt(3), M_MMAP_THRESHOLD: 128 KiB before).
 
@@ -98,10 +100,11 @@ def module_lines(*, compiled: bool) -> bytes:
     sources = {name: path.read_text(encoding="utf-8") for name, path in _files().items()}
     packages = {name.rpartition(".")[0] for name in sources}
     python = [sys.implementation.cache_tag, MAGIC_NUMBER.hex()] if compiled else []
-    sent: list[object] = [{"modules": list(sources), "python": python}]
+    first = {"modules": list(sources), "python": python, "importer": sources[_IMPORTER]}
+    sent: list[object] = [first]
     for name, source in sources.items():
-        code = _compiled(name, source, is_package=name in packages) if compiled else ""
-        sent.append([name, source, code])
+        code = _compiled(name, source, is_package=name in packages) if compiled else b""
+        sent.append([name, _packed(source.encode("utf-8")), _packed(code)])
     return b"".join(json.dumps(line).encode("ascii") + b"\n" for line in sent)
 
 
@@ -128,11 +131,16 @@ def _file(module: str) -> Path:
     return _ROOT.parent.joinpath(*module.split(".")).with_suffix(".py")
 
 
-def _compiled(name: str, source: str, *, is_package: bool) -> str:
-    """The code of a module, marshalled, in base64, under the same name as the worker gives it."""
+def _packed(content: bytes) -> str:
+    """Compressed, in base64; empty for nothing. A higher level saves little and takes long."""
+    return base64.b64encode(zlib.compress(content, 1)).decode("ascii") if content else ""
+
+
+def _compiled(name: str, source: str, *, is_package: bool) -> bytes:
+    """The code of a module, marshalled, under the same name as the worker gives it."""
     place = name.replace(".", "/") + ("/__init__.py" if is_package else ".py")
     code = compile(source, place, "exec", dont_inherit=True)
-    return base64.b64encode(marshal.dumps(code)).decode("ascii")
+    return marshal.dumps(code)
 
 
 def _dotted(path: Path) -> str:

@@ -18,9 +18,8 @@ from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import NO_COMPILE
 from pytest_ortbench.schema.model_questions import CompileModel
 from pytest_ortbench.worker.model_graph import read_graph
-from pytest_ortbench.worker.probe import initialise
 from pytest_ortbench.worker.runtime import allowed, load
-from pytest_ortbench.worker.session import create, put_into, session_options
+from pytest_ortbench.worker.session import create, initialise, put_into, session_options
 from pytest_ortbench.worker.session_entries import unconfirmed_entries
 from pytest_ortbench.worker.state import WorkerState
 

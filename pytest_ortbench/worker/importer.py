@@ -11,19 +11,23 @@ import importlib.util
 import json
 import marshal
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
+
+#: Where source and code stand in a line.
+_SOURCE, _CODE = 1, 2
 
 
 class SourceImporter(MetaPathFinder, InspectLoader):
     """Finds and loads the modules that it was given, and nothing else.
 
     Args:
-        lines: By dotted name the name itself, the source of the module and its code, which may be
-            empty: marshalled, in base64; all three as JSON, which is read when a module is
-            imported, since most are not. Packages are the names that others extend.
+        lines: By dotted name the name itself, the source of the module and its marshalled code,
+            which may be empty, both compressed, in base64; all three as JSON, which is read when a
+            module is imported, since most are not. Packages are the names that others extend.
         python: Which Python the codes are for, see :func:`this_python`; another one compiles the
             sources.
     """
@@ -52,18 +56,23 @@ class SourceImporter(MetaPathFinder, InspectLoader):
 
     def get_source(self, fullname: str) -> str:
         """Return the source; tracebacks print lines of it."""
-        return str(json.loads(self._lines[fullname])[1])
+        return self._sent(fullname, _SOURCE).decode("utf-8")
 
     def get_code(self, fullname: str) -> CodeType:
         """Take or compile a module, under the name that its file has, for tracebacks."""
-        _, source, sent = json.loads(self._lines[fullname])
-        if sent and self._takes_codes:
-            code = marshal.loads(base64.b64decode(sent))
+        sent = self._sent(fullname, _CODE) if self._takes_codes else b""
+        if sent:
+            code = marshal.loads(sent)
             assert isinstance(code, CodeType)
             return code
         name = fullname.replace(".", "/")
         place = f"{name}/__init__.py" if self.is_package(fullname) else f"{name}.py"
-        return self.source_to_code(source, place)
+        return self.source_to_code(self.get_source(fullname), place)
+
+    def _sent(self, fullname: str, part: int) -> bytes:
+        """A part of what was sent of a module; empty for a code that did not come."""
+        packed = json.loads(self._lines[fullname])[part]
+        return zlib.decompress(base64.b64decode(packed)) if packed else b""
 
 
 def this_python() -> list[str]:

@@ -6,10 +6,10 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.measurement import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import OPENVINO
-from pytest_ortbench.schema.runtime_questions import Inspect
 from pytest_ortbench.worker.gpus import visible_gpus
 from pytest_ortbench.worker.plugins import (
     Plugin,
@@ -24,6 +24,9 @@ from pytest_ortbench.worker.plugins import (
 from pytest_ortbench.worker.runtime import describe, load
 from pytest_ortbench.worker.session import preload
 from pytest_ortbench.worker.state import WorkerState
+
+if TYPE_CHECKING:
+    from pytest_ortbench.schema.runtime_questions import Inspect
 
 CUDA = "CUDAExecutionProvider"
 QNN = "QNNExecutionProvider"

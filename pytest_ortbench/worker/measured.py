@@ -12,7 +12,6 @@ from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.core.graph_capture import without_capture
 from pytest_ortbench.core.measurement import Placement, RuntimeInfo, Startup
-from pytest_ortbench.engines.seam import Sender
 from pytest_ortbench.worker.async_calls import require_async
 from pytest_ortbench.worker.binding import has_numeric_outputs, output_device_of
 from pytest_ortbench.worker.callers import Callers
@@ -39,12 +38,11 @@ from pytest_ortbench.worker.memory import (
     give_back_free_memory,
 )
 from pytest_ortbench.worker.ort_values import is_bound
-from pytest_ortbench.worker.probe import initialise
-from pytest_ortbench.worker.profiling import profile, with_product_bits
 from pytest_ortbench.worker.provider_options import OptionEvidence
 from pytest_ortbench.worker.runtime import allowed, load
 from pytest_ortbench.worker.session import (
     create,
+    initialise,
     require_fixed,
     session_options,
     told_as_compiled,
@@ -54,6 +52,7 @@ from pytest_ortbench.worker.software_device import software_device
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, IOBinding
 
+    from pytest_ortbench.engines.seam import Sender
     from pytest_ortbench.worker.called import Session
 
 Enter = Callable[[str], None]
@@ -238,8 +237,8 @@ class MeasuredCase:
     def placed(self) -> Placement:
         """Release the measured session, and profile another one, which stands in for it."""
         self.release()
-        placement, self.session = self._profiled(self.uncaptured)
-        return with_product_bits(placement, self.case, threads=self.threads)
+        placement, self.session = self._profiled(self.uncaptured, tries_products=True)
+        return placement
 
     def product_bits(self) -> int | None:
         """Return what a product keeps on an engine; placement tells it of a provider."""
@@ -249,14 +248,21 @@ class MeasuredCase:
         """Profile a session on another provider, once the measured one was released."""
         return self._profiled(provider)[0]
 
-    def _profiled(self, provider: Provider) -> tuple[Placement, InferenceSession]:
-        return profile(
+    def _profiled(
+        self, provider: Provider, *, tries_products: bool = False
+    ) -> tuple[Placement, InferenceSession]:
+        from pytest_ortbench.worker.profiling import profile, with_product_bits  # by one worker
+
+        placement, session = profile(
             self.case.variant.path,
             provider,
             self.case.session,
             self.feeds,
             threads=self.threads,
         )
+        if tries_products:
+            placement = with_product_bits(placement, self.case, threads=self.threads)
+        return placement, session
 
     def run_timed(self, iterations: int) -> array[int]:
         """Time single inferences in a row, and return what each took in nanoseconds."""

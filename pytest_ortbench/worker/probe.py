@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance, read_text
 from pytest_ortbench.core.measurement import Placement
-from pytest_ortbench.core.provider_kinds import CPU, WEBGPU
+from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.runtime_questions import ChunkTaken, Probed, ProbeProvider, TakeChunk
 from pytest_ortbench.worker.cpu_arena import ArenaMissing
 from pytest_ortbench.worker.plugins import ProviderMissing
@@ -26,7 +25,7 @@ from pytest_ortbench.worker.tiny import (
 )
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    pass
 
 
 def probe_provider(question: ProbeProvider, state: WorkerState) -> Probed:
@@ -74,39 +73,6 @@ def _placement(model: TinyModel, provider: Provider) -> Placement:
 
 
 _STATM = Path("/proc/self/statm")
-
-#: Providers whose device context goes with their last session. *Seen* with WebGPU on SwiftShader:
-#: 140 MB, which the case's own session would take again.
-_CONTEXT_OF_SESSIONS = (WEBGPU,)
-#: Sessions that keep the context of a device.
-_kept: list[InferenceSession] = []
-
-
-def initialise(provider: Provider, *, threads: int) -> int | None:
-    """Load a provider's libraries and make its device context, through a tiny session.
-
-    So the memory that they take is in the baseline of a case, and their time stands apart from that
-    of session creation. Whether it works is the case's own session's business.
-
-    Args:
-        provider: The case's provider.
-        threads: Intra-op threads.
-
-    Returns:
-        Nanoseconds; ``None`` for the CPU, and where it did not work.
-    """
-    if all(link.name == CPU for link in provider.links):
-        return None
-    started = time.perf_counter_ns()
-    try:
-        options = session_options(SessionConfig(), threads=threads)
-        session, _ = create(MATRIX_PRODUCT.content, provider, options)
-        session.run(None, tiny_feeds(MATRIX_PRODUCT))
-        if any(link.name in _CONTEXT_OF_SESSIONS for link in provider.links):
-            _kept.append(session)
-    except Exception:  # noqa: BLE001 - native errors have no common base class
-        return None
-    return time.perf_counter_ns() - started
 
 
 def take_chunk(question: TakeChunk, state: WorkerState) -> ChunkTaken:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_ortbench.core.case import Case, Provider, SessionConfig
 from pytest_ortbench.core.errors import WorkerError, first_line
 from pytest_ortbench.core.failures import case_error
-from pytest_ortbench.core.provider_kinds import CPU, NVIDIA
+from pytest_ortbench.core.provider_kinds import CPU, NVIDIA, WEBGPU
 from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.worker.assignment import ENTRY as ASSIGNMENT_ENTRY
 from pytest_ortbench.worker.cpu_arena import use_arena
@@ -31,7 +31,7 @@ from pytest_ortbench.worker.plugins import (
 )
 from pytest_ortbench.worker.python_operators import library_for
 from pytest_ortbench.worker.runtime import load
-from pytest_ortbench.worker.tiny import MATRIX_PRODUCT
+from pytest_ortbench.worker.tiny import MATRIX_PRODUCT, tiny_feeds
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtEpDevice, SessionOptions
@@ -409,3 +409,37 @@ def _require_options(session: InferenceSession, provider: Provider) -> None:
     if unknown:
         known = ", ".join(sorted(in_force)) or "none"
         raise OptionIgnored(f"{provider.name} does not know {unknown[0]!r}; it knows: {known}")
+
+
+#: Providers whose device context goes with their last session. *Seen* with WebGPU on SwiftShader:
+#: 140 MB, which the case's own session would take again.
+_CONTEXT_OF_SESSIONS = (WEBGPU,)
+#: Sessions that keep the context of a device.
+_kept: list[InferenceSession] = []
+
+
+def initialise(provider: Provider, *, threads: int) -> int | None:
+    """Load a provider's libraries and make its device context, through a tiny session.
+
+    So the memory that they take is in the baseline of a case, and their time stands apart from that
+    of session creation. Whether it works is the case's own session's business.
+
+    Args:
+        provider: The case's provider.
+        threads: Intra-op threads.
+
+    Returns:
+        Nanoseconds; ``None`` for the CPU, and where it did not work.
+    """
+    if all(link.name == CPU for link in provider.links):
+        return None
+    started = time.perf_counter_ns()
+    try:
+        options = session_options(SessionConfig(), threads=threads)
+        session, _ = create(MATRIX_PRODUCT.content, provider, options)
+        session.run(None, tiny_feeds(MATRIX_PRODUCT))
+        if any(link.name in _CONTEXT_OF_SESSIONS for link in provider.links):
+            _kept.append(session)
+    except Exception:  # noqa: BLE001 - native errors have no common base class
+        return None
+    return time.perf_counter_ns() - started

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, Provider
 from pytest_ortbench.core.dotted_name import import_named
@@ -26,13 +27,15 @@ from pytest_ortbench.schema.case_questions import (
     TryProduct,
     WarmUpFor,
 )
-from pytest_ortbench.schema.runtime_questions import ImportRuntime
 from pytest_ortbench.worker import outputs
 from pytest_ortbench.worker.contention import counter_growth, most_growth
 from pytest_ortbench.worker.measured import MeasuredCase, room_for
 from pytest_ortbench.worker.state import WorkerState
 from pytest_ortbench.worker.timing import clock_pair_ns
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
+
+if TYPE_CHECKING:
+    from pytest_ortbench.schema.runtime_questions import ImportRuntime
 
 
 def import_runtime(question: ImportRuntime, state: WorkerState) -> None:

@@ -13,6 +13,7 @@ from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.schema.question_table import questions
 from pytest_ortbench.worker.importer import SourceImporter
+from tests.sent_modules import line_of, read_line
 
 
 def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
@@ -22,17 +23,18 @@ def test_current_keeps_its_environment_and_made_runtimes_are_isolated() -> None:
     assert bootstrap.command(made, "t")[-1] == "t"
 
 
-def sent(*, compiled: bool) -> tuple[dict[str, object], dict[str, tuple[str, str]]]:
+def sent(*, compiled: bool) -> tuple[dict[str, object], dict[str, tuple[str, bytes]]]:
     """The first line for a worker, and source and code of each module."""
-    first, *lines = map(json.loads, bootstrap.module_lines(compiled=compiled).splitlines())
-    assert first["modules"] == [name for name, _, _ in lines]
-    return first, {name: (source, code) for name, source, code in lines}
+    first, *lines = bootstrap.module_lines(compiled=compiled).splitlines()
+    modules = {name: (source, code) for name, source, code in map(read_line, lines)}
+    told = json.loads(first)
+    assert told["modules"] == list(modules)
+    return told, modules
 
 
-def lines_of(sources: dict[str, str], codes: dict[str, str]) -> dict[str, bytes]:
+def lines_of(sources: dict[str, str], codes: dict[str, bytes]) -> dict[str, bytes]:
     """The lines of modules, by their names."""
-    sent = {name: [name, source, codes.get(name, "")] for name, source in sources.items()}
-    return {name: json.dumps(line).encode() for name, line in sent.items()}
+    return {name: line_of(name, text, codes.get(name, b"")) for name, text in sources.items()}
 
 
 @pytest.mark.live
@@ -46,7 +48,8 @@ def test_a_worker_that_opens_a_case_loads_no_pass_and_nothing_of_the_host_alone(
     )
     loaded = {name.removeprefix("pytest_ortbench.") for name in json.loads(done.stdout)}
     assert {name for name in loaded if name.startswith("passes.")} == {"passes.registry"}
-    assert loaded & {"core.outcome", "core.metrics", "core.flags", "core.run"} == set()
+    others = {"core.outcome", "core.metrics", "engines.seam", "worker.profiling", "worker.probe"}
+    assert loaded & others == set()
 
 
 def test_no_line_is_so_large_that_freeing_it_changes_how_memory_is_kept() -> None:
@@ -56,9 +59,10 @@ def test_no_line_is_so_large_that_freeing_it_changes_how_memory_is_kept() -> Non
 
 def test_the_worker_gets_its_own_sources_and_no_more() -> None:
     first, modules = sent(compiled=False)
-    assert first == {"modules": list(modules), "python": []}
-    assert {code for _, code in modules.values()} == {""}
     sources = {name: source for name, (source, _) in modules.items()}
+    importer = sources["pytest_ortbench.worker.importer"]
+    assert first == {"modules": list(modules), "python": [], "importer": importer}
+    assert {code for _, code in modules.values()} == {b""}
     root = Path(bootstrap.__file__).parents[1]
     assert sources["pytest_ortbench.worker.main"] == (root / "worker/main.py").read_text()
     assert {"pytest_ortbench", "pytest_ortbench.core", "pytest_ortbench.worker"} <= set(sources)

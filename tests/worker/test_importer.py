@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import importlib
-import json
 import marshal
 import sys
 import traceback
@@ -14,6 +12,7 @@ from types import MappingProxyType
 import pytest
 
 from pytest_ortbench.worker.importer import SourceImporter, install, this_python
+from tests.sent_modules import line_of
 
 SOURCES = {
     "ort_sent": '"""Top."""\nVALUE = 1\n',
@@ -22,10 +21,9 @@ SOURCES = {
 }
 
 
-def lines(codes: Mapping[str, str] = MappingProxyType({})) -> dict[str, bytes]:
+def lines(codes: Mapping[str, bytes] = MappingProxyType({})) -> dict[str, bytes]:
     """The modules as a host sends them, with codes as far as there are some."""
-    sent = {name: [name, source, codes.get(name, "")] for name, source in SOURCES.items()}
-    return {name: json.dumps(line).encode() for name, line in sent.items()}
+    return {name: line_of(name, text, codes.get(name, b"")) for name, text in SOURCES.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +69,7 @@ def test_what_is_compiled_already_counts_for_the_same_python_only(
     python: list[str], value: int
 ) -> None:
     code = marshal.dumps(compile("VALUE = 2", "elsewhere.py", "exec"))
-    install(lines({"ort_sent": base64.b64encode(code).decode("ascii")}), python)
+    install(lines({"ort_sent": code}), python)
     top = importlib.import_module("ort_sent")
     # Others come from their sources all the same.
     leaf = importlib.import_module("ort_sent.inner.leaf")
