@@ -376,9 +376,9 @@ def terms_of(
         if terms.limit_s is None:
             option = "--mix" if mix is not None else "--rate" if rate is not None else machines
             raise UsageError(
-                "a rate is given without a limit for the latency",
+                "a rate is given without a limit for the p90, p95 or p99 latency",
                 place=str(option),
-                hint="Add e.g. --p99=50ms, or --p95 or --p90",
+                hint="Add e.g. --p99=50ms",
             )
         raise UsageError(
             f"a limit for the {terms.percentile} latency is given without a rate of requests",

@@ -210,7 +210,11 @@ def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: 
             np.int64([1, 2, 0, 1]),
             "the reference (*) scores 0 on every one of the 4 samples of data.npz",
         ),
-        (np.full_like(X, np.nan), LABELS, "the input 'x' of data.npz holds only NaN"),
+        (
+            np.full_like(X, np.nan),
+            LABELS,
+            "all values of the input 'x' of data.npz are NaN or infinity",
+        ),
     ],
     ids=["labels shifted", "inputs all NaN"],
 )
@@ -241,7 +245,7 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
     [
         ("absent.npz", "does not exist"),
         ("labelled.py:absent", "labelled.py has no function 'absent'. Known: validation"),
-        ("net.onnx", "can't be read from a file .onnx ('net.onnx')"),
+        ("net.onnx", "can't be read from a file that ends in .onnx: 'net.onnx'"),
     ],
 )
 def test_what_is_wrong_at_once_ends_the_run_before_it_starts(
