@@ -83,9 +83,10 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
     if everything == bool(labels):
         raise UsageError(
-            "both labels and --all are given" if labels else "no runtime is named",
-            hint="Write 'ortbench runtimes remove LABEL' for one runtime, or 'ortbench runtimes "
-            "remove --all'. 'ortbench runtimes' lists the labels",
+            f"{labels[0]!r} and --all are both given" if labels else "no runtime is named",
+            hint="Leave --all out to remove only what is named"
+            if labels
+            else "Name a runtime as 'ortbench runtimes' lists it, or write --all",
         )
     environments = _environments()
     made = environments.all()

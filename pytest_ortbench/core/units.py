@@ -121,7 +121,7 @@ def parse_duration(text: str, *, place: str) -> float:
         )
     if written not in FACTORS["s"]:
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which is not a unit of time",
+            f"{text!r} has the unit {written!r}, which is none of those of a time",
             place=place,
             hint=hint,
         )
@@ -157,7 +157,7 @@ def parse_span(text: str, *, place: str) -> float:
             hint = f"Write {number}m for minutes, or {number}s for seconds"
             raise UsageError(f"{text!r} has no unit", place=place, hint=hint)
         raise UsageError(
-            f"{text!r} has the unit {unit!r}, which is not a unit of time", place=place, hint=hint
+            f"{text!r} has the unit {unit!r}, but only h, m and s are known", place=place, hint=hint
         )
     return sum(float(number) * _SPANS[unit] for number, unit in parts)
 

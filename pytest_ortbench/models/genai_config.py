@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import ModelError, did_you_mean
+from pytest_ortbench.core.errors import ModelError
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import GENAI_CONFIG
 
@@ -93,10 +93,10 @@ class GenaiConfig:
         for kind, name, known in named:
             if name and name not in known:
                 raise ModelError(
-                    f"the section model.decoder.{kind}s names {name!r}, but the model "
+                    f"model.decoder.{kind}s gives {name!r} as the name of an {kind}, but "
                     f"{self.files['decoder']} has no such {kind}",
                     place=str(self.folder / GENAI_CONFIG),
-                    hint=did_you_mean(name, known),
+                    hint=f"Write the name of an {kind} of that model: {', '.join(sorted(known))}",
                 )
 
     def _cache_by_kind(self) -> list[list[tuple[str, str]]]:

@@ -89,6 +89,7 @@ def _unbalanced(text: str, place: str) -> UsageError:
 
 #: What native code counts with has 31 bits.
 MOST = 2**31 - 1
+_AS_PAIR = "Write KEY=VALUE, the name of the setting and its value"
 
 
 def parse_int_list(
@@ -260,7 +261,7 @@ def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     for item in split_list(texts, place=place, starts_item=starts_setting):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
-            raise UsageError(f"{item!r} is not a setting", place=place, hint="Write KEY=VALUE")
+            raise UsageError(f"{item!r} is not a setting", place=place, hint=_AS_PAIR)
         if settings.get(key, value) != value:
             raise UsageError(
                 f"{key!r} has two values, {settings[key]!r} and {value!r}",

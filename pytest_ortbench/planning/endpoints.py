@@ -110,7 +110,7 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     given = request.provider_options.get(ALIAS, {})
     if given.get(URL, request.endpoint) != request.endpoint:
         raise UsageError(
-            f"--ort-provider-option={ALIAS}.{URL} names another address",
+            f"the address differs from that of --ort-provider-option={ALIAS}.{URL}",
             place=PLACE,
             hint="Leave one of the two options out",
         )

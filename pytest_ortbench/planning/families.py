@@ -152,7 +152,7 @@ def _member(name: str, value: object, place: str, folder: Path) -> Member:
         raise UsageError(
             f"{name!r} is already the name of a precision",
             place=place,
-            hint="Give the variant another name",
+            hint=f"Give the variant another name, e.g. variants.my-{name}",
         )
     if isinstance(value, str) and value:
         return Member(spec=_rebased(value, folder))

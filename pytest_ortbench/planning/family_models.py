@@ -193,7 +193,8 @@ def _one(
         raise UsageError(error.message, place=place, hint=error.hint) from error
     if len(found) != 1:
         raise UsageError(
-            f"{spec!r} stands for {len(found)} models, but one is needed here",
+            f"{spec!r} stands for {len(found)} models ({found[0].name}, {found[1].name}"
+            f"{', …' if len(found) > 2 else ''}), but one is needed here",
             place=place,
             hint="Name one file",
         )

@@ -121,11 +121,12 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
             f"{str(labels)!r} gives labels to files, but "
             + ("no files are named" if path is None else f"{str(path)!r} has only arrays"),
             place=LABELS_PLACE,
-            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
+            hint="Name the folder of the files with --ort-inputs. To label arrays, store them and "
+            "an array 'labels' in one .npz file, and write --ort-dataset=FILE.npz",
         )
     if settings:
         raise UsageError(
-            "the option prepares photos, sounds and texts, but no such files are named",
+            "the option prepares photos, sounds or texts for the model, but none are named",
             place="--ort-preprocess",
             hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
         )

@@ -58,8 +58,8 @@ def check_options(
             raise UsageError(
                 f"the options of {alias} are not known here, so {key!r} could be a mistake",
                 place=place,
-                hint=f"If the provider has this option, write "
-                f"{_DECLARE.format(alias=alias, key=key)}",
+                hint=f"If {alias} has this option, write {_DECLARE.format(alias=alias, key=key)}. "
+                "If not, leave the option out",
             )
         if name not in table:
             declare = f"If a newer {alias} has it, write {_DECLARE.format(alias=alias, key=key)}"

@@ -158,7 +158,8 @@ def _require_distinct(spec: str, links: Sequence[Provider], place: str) -> None:
         raise UsageError(
             f"{spec!r} names {twice.alias} twice, but a session has each provider once",
             place=place,
-            hint=f"Keep {twice.alias} once. To measure several devices, separate them with commas",
+            hint=f"Keep {twice.alias} once. To measure several providers one after the other, "
+            "separate them with commas",
         )
 
 

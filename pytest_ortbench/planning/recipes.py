@@ -208,7 +208,7 @@ def _names(value: object, key: str, place: str) -> tuple[str, ...]:
         raise UsageError(
             f"{key} is {value!r}, not a list of names",
             place=place,
-            hint=f'Write e.g. {key} = ["A", "B"]',
+            hint=f'Write {key} = ["{value if isinstance(value, str) else "…"}"]',
         )
     return tuple(value)
 

@@ -113,9 +113,10 @@ def with_service(request: PlanRequest) -> PlanRequest:
         return request
     if len(request.models) != 1:
         raise UsageError(
-            f"a service runs one model, but {len(request.models)} are named",
+            f"a service runs one model, but {len(request.models)} are named: "
+            f"{', '.join(request.models[:3])}",
             place=PLACE,
-            hint="Name one model file",
+            hint="Name only the model that the service runs",
         )
     name = request.serve_name or path_name(request.models[0])
     url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"

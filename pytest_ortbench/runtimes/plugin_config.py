@@ -68,7 +68,9 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
         raise UsageError(
             f"options is {options!r}, not a list of strings",
             place=place,
-            hint='Write e.g. options = ["key"]',
+            hint=f'Write options = ["{options}"]'
+            if isinstance(options, str)
+            else 'Write e.g. options = ["key"]',
         )
     if not library and not options:
         raise UsageError(

@@ -33,7 +33,9 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     try:
         first, last = Version(match["first"]), Version(match["last"])
     except InvalidVersion as error:
-        raise UsageError(str(error), place=place, hint="Write NAME==1.20.1..1.32.0") from error
+        raise UsageError(
+            str(error), place=place, hint="Write e.g. onnxruntime==1.20.1..1.32.0"
+        ) from error
     versions = [
         version
         for version in released(match["name"], place=place)

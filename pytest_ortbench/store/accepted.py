@@ -261,7 +261,7 @@ def parse_day(written: str, *, place: str) -> date:
     """
     hint = "Write year, month and day: 2027-01-31"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", written.strip(), re.ASCII):
-        raise UsageError(f"{written!r} is not a day", place=place, hint=hint)
+        raise UsageError(f"{written!r} is not a date", place=place, hint=hint)
     try:
         return date.fromisoformat(written.strip())
     except ValueError as error:

@@ -239,7 +239,10 @@ def _no_file(path: Path) -> UsageError:
     kind = "file" if path.suffix in _SUFFIXES else "run"
     return UsageError(
         f"the {kind} {str(path)!r} does not exist",
-        hint=f"Did you mean {str(folder / near)!r}?" if near else f"Correct the path. {_MEASURE}",
+        hint=f"Did you mean {str(folder / near)!r}?"
+        if near
+        else "Correct the path. If nothing was measured yet, run 'pytest MODEL.onnx', which writes "
+        f"a {DOCUMENT} below the folder results",
     )
 
 

@@ -82,7 +82,7 @@ def test_what_can_not_be_made_is_said(tool, installer):
     [
         (["create", "torch"], "SPEC: 'torch' is neither a configured runtime nor"),
         (["remove"], "no runtime is named"),
-        (["remove", "x", "--all"], "both labels and --all are given"),
+        (["remove", "x", "--all"], "'x' and --all are both given"),
         (["remove", "onnxruntime-1"], "LABEL: the environment 'onnxruntime-1' does not exist"),
         (["creat"], "No such command 'creat'"),
     ],

@@ -66,8 +66,8 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
         (
             "acme",
             {"speed": "11"},
-            "the options of acme are not known here, so 'speed' could be a mistake. If the "
-            'provider has this option, write options = ["speed"] under [tool.ortbench.plugins.',
+            "the options of acme are not known here, so 'speed' could be a mistake. If acme "
+            'has this option, write options = ["speed"] under [tool.ortbench.plugins.acme]',
         ),
     ],
 )

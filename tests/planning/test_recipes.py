@@ -135,7 +135,7 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ('[tool.ortbench.precisions.x]\nbase = "int4"\naccuracy_level = 5', "accuracy_level is 5"),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nblock_list = "Resize"',
-            'block_list is \'Resize\', not a list of names. Write e.g. block_list = ["A", "B"]',
+            "block_list is 'Resize', not a list of names. Write block_list = [\"Resize\"]",
         ),
     ],
 )

@@ -576,7 +576,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-budget=0", "'0' is not a time above 0. Write minutes as 10m"),
         ("--ort-budget=-1", "'-1' is not a time above 0"),
         ("--ort-budget=-1m", "'-1m' is not a time above 0"),
-        ("--ort-budget=10x", "'10x' has the unit 'x', which is not a unit of time"),
+        ("--ort-budget=10x", "'10x' has the unit 'x', but only h, m and s"),
         ("--ort-budget=inf", "'inf' is not a time above 0"),
         ("--ort-budget=", "'' is not a time above 0"),
         ("--ort-budget=ten minutes", "'ten minutes' is not a time above 0"),

@@ -278,6 +278,6 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
         raise UsageError(
             f"the margin in {text!r} is 0",
             place=place,
-            hint="Write a margin above 0, e.g. 3%. No machine measures two times exactly equal",
+            hint="Write a margin above 0, e.g. 3%. Two measurements are never exactly equal",
         )
     return Allowance(share=share, amount=amount, chosen=True)

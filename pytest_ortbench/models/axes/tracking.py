@@ -314,9 +314,9 @@ class GraphWalk:
         if mixer:
             return "mixed", mixer
         if without:
-            return "partial", f"output {without!r} does not have it"
+            return "partial", f"output {without!r} does not have this axis"
         if lost or not follows:
-            return "unknown", f"where it is in output {lost!r} can't be told" if lost else ""
+            return "unknown", f"its place in output {lost!r} can't be told" if lost else ""
         return "batch", "every output has it, and nothing mixes along it"
 
 

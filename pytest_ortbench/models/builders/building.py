@@ -94,7 +94,7 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
                     f"{info.digest[:16]}… as version {info.version} must have, so its results "
                     "could not be compared with others",
                     place=f"builtin:{info.name}",
-                    hint="Please report it with the versions of numpy, onnx and protobuf",
+                    hint="Please report this with the versions of numpy, onnx and protobuf",
                 )
             if weights:
                 weights.replace(target.with_name(info.weights_name))

@@ -80,8 +80,8 @@ def read_sources(written: OptionText) -> dict[str, str]:
             raise UsageError(
                 f"two folders are named for {name.strip() or 'all models'}",
                 place=written.place,
-                hint="Name one folder, or one for each model, e.g. --ort-source=small=folder1,"
-                "large=folder2",
+                hint="Keep one of them. For several models, give the option once for each: "
+                "--ort-source=MODEL=FOLDER",
             )
     return sources
 

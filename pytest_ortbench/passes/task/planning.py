@@ -67,7 +67,8 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
             f"{', '.join(known)}"
             if known
-            else f"Define a function in {file}, and write {file}:FUNCTION with its name",
+            else f"Define a function in {file} that returns batches and a metric, each batch a "
+            f"pair ({{input: array}}, labels), and write its name: {file}:FUNCTION",
         )
     else:
         _check_function(path, function, place)

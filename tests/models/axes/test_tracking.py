@@ -292,7 +292,7 @@ def test_an_output_without_the_axis_is_said() -> None:
         [value("c", None), value("d", None)],
     )
     assert [role_of(proto, name).role for name in "ab"] == ["partial", "partial"]
-    assert role_of(proto, "a").why == "output 'd' does not have it"
+    assert role_of(proto, "a").why == "output 'd' does not have this axis"
 
 
 def test_an_unknown_operator_is_no_evidence() -> None:

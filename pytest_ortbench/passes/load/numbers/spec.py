@@ -21,7 +21,8 @@ from pytest_ortbench.passes.load.facts import (
 FORMS: dict[str, str] = {
     "single-stream": "single-stream or single-stream:p90",
     "multi-stream": "multi-stream or multi-stream:p99",
-    "server": "server:RATE:LATENCY or server:RATE:LATENCY:p99, e.g. server:100:20ms; for a "
+    "server": "server:RATE:LATENCY or server:RATE:LATENCY:p99, e.g. server:100:20ms for 100 "
+    "requests a second with a limit of 20 ms; for a "
     "language model server:RATE:ttft=TIME:tpot=TIME",
     "offline": "offline",
     "peak": "peak:pNN:LATENCY, e.g. peak:p99:20ms; for a language model peak:ttft=TIME:tpot=TIME",
@@ -108,7 +109,7 @@ def _with_origin(text: str, place: str) -> LoadSpec:
     spec = parse_load(load, place=place)
     if match is None or spec.scenario != "server" or spec.is_of_tokens:
         raise UsageError(
-            f"{text!r} has an @, which only a stored load that was made from a file has",
+            f"{text!r} has an @, which is no part of a load",
             place=place,
             hint="Leave out the @ and what follows",
         )

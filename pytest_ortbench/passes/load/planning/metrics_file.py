@@ -56,7 +56,7 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
     """
     if "@" in text and not text.startswith(FROM):
         raise UsageError(
-            f"{text!r} has an @, which only a stored load that was made from a file has",
+            f"{text!r} has an @, which is no part of a load",
             place=place,
             hint="Leave out the @ and what follows. To make a load from a file of metrics, write "
             "e.g. from:metrics.txt",

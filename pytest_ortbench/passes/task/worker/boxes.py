@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _HINT = (
-    "Name the form of the outputs, e.g. --ort-dataset=coco:labels.json:yolov8, or a function of "
-    "yours that reads boxes from them: --ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+    "Name the form of the outputs, e.g. --ort-dataset=coco:labels.json:yolov8, or a function that "
+    "takes them and returns (boxes, scores, labels) for each picture: "
+    "--ort-dataset=coco:labels.json:FILE.py:FUNCTION"
 )
 
 

@@ -36,7 +36,10 @@ LABELS = "labels"
 #: A label that stands for no class, as frameworks for training use it.
 IGNORED = -100
 
-_ENTRY_POINT = "Write a function with your own metric: --ort-dataset=FILE.py:FUNCTION"
+_ENTRY_POINT = (
+    "Write a function that returns batches and a metric of your own, and name it: "
+    "--ort-dataset=FILE.py:FUNCTION"
+)
 #: What a function of the user's gives.
 _FORM = (
     "Return two values, batches and metric. Each batch is a pair ({input: array}, labels), and "
@@ -398,5 +401,5 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
         raise bad_data(
             f"the label {bad} is not a class of {name!r}, which has {classes} classes (0 to "
             f"{classes - 1})",
-            f"Number classes from 0. {IGNORED} marks samples that are not counted",
+            f"Write a class from 0 to {classes - 1}, or {IGNORED} for a sample that is not counted",
         )
