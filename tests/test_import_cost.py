@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.passes.registry import PASSES, option_groups
+from pytest_ortbench.passes.registry import option_groups
 
 pytestmark = pytest.mark.live
 
@@ -115,7 +115,6 @@ def test_a_run_without_tests_of_ours_loads_nothing_heavy(tmp_path: Path) -> None
     assert {name for name in loaded if name.startswith("pytest_ortbench")} == {
         "pytest_ortbench",
         *(f"pytest_ortbench.{name}" for name in FOR_EVERY_PROJECT),
-        *(entry.folder for entry in PASSES),
         *(group.__module__ for group in option_groups()),
     }
     assert _heavy_among(loaded) == set()

@@ -5,7 +5,10 @@ The passes are made when somebody asks for them: a start of pytest loads their o
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -101,11 +104,21 @@ def can_have(metric: str, case: Case, beside: Mapping[str, str]) -> bool:
 
 def option_groups() -> tuple[type, ...]:
     """Return the classes of the option rows of all passes that have some."""
-    groups = []
-    for module in (f"{__package__}.{folder}.options" for folder in NAMES):
-        try:
-            groups.append(import_module(module).OPTIONS)
-        except ModuleNotFoundError as error:
-            if error.name != module:
-                raise
-    return tuple(groups)
+    files = [(folder, Path(__file__).parent / folder / "options.py") for folder in NAMES]
+    return tuple(_options_in(folder, file) for folder, file in files if file.exists())
+
+
+def _options_in(folder: str, file: Path) -> type:
+    """Load options by their file: an import would load the package of the pass, too.
+
+    That and the search for both would take most of what the plugin costs a start of pytest.
+    """
+    name = f"{__package__}.{folder}.options"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    group: type = sys.modules[name].OPTIONS
+    return group
