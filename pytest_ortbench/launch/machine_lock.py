@@ -97,13 +97,16 @@ class MachineLock:
             return time.monotonic() - began
         try:
             self._wait(began)
-        except KeyboardInterrupt as error:
+        except BaseException as error:
+            with contextlib.suppress(KeyboardInterrupt):  # whoever presses twice means the same
+                self._line.leave()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
             raise StoppedWaiting(
                 f"interrupted after {_time_words(time.monotonic() - began)} of waiting for another "
                 f"run on this machine ({self._holder()}); nothing was measured meanwhile"
             ) from error
-        finally:
-            self._line.leave()
+        self._line.leave()
         waited = time.monotonic() - began
         if not self._free:
             self._tell(f"waited {_time_words(waited)} for other runs on this machine")

@@ -243,6 +243,9 @@ def test_one_that_is_interrupted_while_it_waits_says_so(
     assert str(os.getpid()) in str(caught.value)
     # It stands in nobody's way.
     assert WaitingLine(lock_file().with_name(f"{lock_file().name}.waiting")).ahead() == 0
+    monkeypatch.setattr(WaitingLine, "leave", lambda _: interrupt(0))
+    with pytest.raises(StoppedWaiting):  # one that is interrupted twice, too
+        MachineLock(lambda _: None).take()
 
 
 @pytest.mark.live
