@@ -195,12 +195,13 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return frame['x']",
-            "frame 0, which preprocess of own_stages.py returned, is a ndarray, not the inputs "
-            "by name",
+            "frame 0, which preprocess of own_stages.py returned, is of type ndarray, not a "
+            "dictionary of arrays",
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "frame 0, which preprocess of own_stages.py returned, has arrays for image, but",
+            "frame 0, which preprocess of own_stages.py returned, has arrays for image, but "
+            "the inputs of the model are x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
@@ -209,7 +210,8 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
-            "frame 0, which frames of own_stages.py returned, is of type int, not a dictionary",
+            "frame 0, which frames of own_stages.py returned, is of type int, not a dictionary "
+            "of arrays",
         ),
     ],
 )

@@ -256,13 +256,13 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
             {"x": X, "labels": LABELS, "labels:logits": LABELS},
             "data.npz has 2 arrays of labels: labels, labels:logits",
         ),
-        ({"x": X, "labels": LABELS[:3]}, "has 3 labels, but 4 samples of 'x'. Give every"),
+        ({"x": X, "labels": LABELS[:3]}, "has 3 labels, but 4 rows in the array 'x'. Store as"),
         ({"x": X[:0], "labels": LABELS[:0]}, "the arrays in data.npz have no rows"),
         ({"x": X, "labels": np.int64(3)}, "the array 'labels' in data.npz is a single number"),
         (
             {"x": X, "labels": np.int64([1, 2, 3, 2])},
-            "the label 3 is not a class of 'logits', which has 3 classes (0 to 2). Number "
-            "classes from 0",
+            "the label 3 is not a class of 'logits', which has 3 classes (0 to 2). Write "
+            "a class from 0 to 2",
         ),
         ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is not a class of 'logits'"),
         (
