@@ -589,7 +589,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-samples=some", "'some' is not a known value"),
         ("--ort-json=.", "is a folder. Name the file to write"),
         ("--ort-results=x", "is a file. Name the folder to write into"),
-        ("--ort-json=", "'' is not a path"),
+        ("--ort-json=", "'' can't be a path"),
         (
             "--ort-time=300",
             "300 s does not fit into --ort-timeout=300, which also covers start-up, warm-up and "
