@@ -30,8 +30,8 @@ class TunedPair:
         off: Without.
         latency: Median with ÷ without; ``None`` where a side has none.
         search_s: What it took longer to the first answer; ``None`` where a side timed none.
-        pays_after: Inferences after which the search has paid; ``None`` where it never does, or
-            the two medians can't be told apart.
+        pays_after: Inferences after which the search has paid; ``None`` where it never does, the
+            two medians can't be told apart, or no search was seen to take time.
     """
 
     name: str
@@ -68,9 +68,10 @@ def _pair(on: Summary, off: Summary) -> TunedPair:
     searching, plain = _answered_s(on), _answered_s(off)
     search_s = None if searching is None or plain is None else searching - plain
     pays_after = None
-    if latency is not None and not latency.tie and latency.value < 1 and search_s is not None:
+    is_faster = latency is not None and not latency.tie and latency.value < 1
+    if is_faster and search_s is not None and search_s > 0:
         gain_s = off.quantities["latency_p50"].value - on.quantities["latency_p50"].value
-        pays_after = max(0, math.ceil(search_s / gain_s))
+        pays_after = math.ceil(search_s / gain_s)
     return TunedPair(
         name=_place(on)[0],
         on=on,

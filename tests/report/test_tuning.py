@@ -64,6 +64,13 @@ def test_a_search_that_gains_nothing_never_pays(tuned_ms: float) -> None:
     assert pair.search_s == pytest.approx(3.0)
 
 
+def test_of_a_search_that_was_not_seen_nobody_knows_when_it_pays() -> None:
+    [pair] = tuned_pairs([summarise(row("off", 4.0, 80)), summarise(row("on", 2.0, 50))])
+    assert pair.latency is not None
+    assert not pair.latency.tie
+    assert pair.pays_after is None
+
+
 def test_only_cases_that_are_alike_but_for_the_search_are_pairs() -> None:
     failed = make_result(status="crash", case=row("off", 4.0, 50).case)
     for others in ([row("off", 4.0, 50, batch=8)], [row("", 4.0, 50)], [failed], []):
