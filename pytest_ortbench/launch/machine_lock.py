@@ -114,10 +114,10 @@ class MachineLock:
 
     def _wait(self, began: float) -> None:
         """Wait in the line, and tell for whom and for how long, until the lock is this run's."""
-        self._line.join()
         told: tuple[int, int] | None = None
         last = left = 0
         while not self._free:
+            self._line.join()
             ahead = self._line.ahead()
             if (not ahead or left >= _LEFT_TO_OTHERS) and self._try():
                 return

@@ -37,7 +37,12 @@ class WaitingLine:
     _own: _Waiting = field(default_factory=lambda: (os.getpid(), start_of(os.getpid())))
 
     def join(self) -> None:
-        """Stand at the end; at the same place where this process waits already."""
+        """Stand at the end; at the same place where this process waits already.
+
+        To be called again while it waits, since another process may write the file meanwhile.
+        """
+        if self._own in self._waiting():
+            return
         with self._changed() as waiting:
             if self._own not in waiting:
                 waiting.append(self._own)
@@ -51,14 +56,18 @@ class WaitingLine:
 
     def ahead(self) -> int:
         """Return how many wait that came before this process; all of them where it does not."""
+        waiting = self._waiting()
+        return waiting.index(self._own) if self._own in waiting else len(waiting)
+
+    def _waiting(self) -> list[_Waiting]:
+        """Those that wait, the first one first; none where the file can't be read."""
         descriptor = open_shared(self.path) if self.path.exists() else None
         if descriptor is None:
-            return 0
+            return []
         try:
-            waiting = _read(descriptor)
+            return _read(descriptor)
         finally:
             os.close(descriptor)
-        return waiting.index(self._own) if self._own in waiting else len(waiting)
 
     @contextlib.contextmanager
     def _changed(self) -> Iterator[list[_Waiting]]:

@@ -41,11 +41,13 @@ QUICK = (
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a suite, in which the tool is called."""
-    (tmp_path / "test_suite.py").write_text(SUITE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "conftest.py").write_text(CONFTEST)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "test_suite.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "conftest.py").write_text(CONFTEST)
+    monkeypatch.chdir(folder)
+    return folder
 
 
 def _inventory(project: Path, hosts: dict[str, dict[str, Any]]) -> Path:
@@ -139,9 +141,9 @@ def test_machines_that_cant_measure_are_rows_with_their_stage(
 def test_a_machine_measures_by_itself_and_goes_on_where_it_was_killed(
     tool: Callable[..., Any], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = project / "agreed"
+    folder = project.parent / "agreed"
     _with_environment(folder, monkeypatch)
-    home = project / "home"
+    home = project.parent / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     (project / "conftest.py").write_text(
@@ -283,7 +285,7 @@ def test_what_runs_left_on_a_machine_is_removed(tool: Callable[..., Any], projec
 def test_an_interrupted_run_leaves_no_process_on_its_machines(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = project / "agreed"
+    folder = project.parent / "agreed"
     (project / "conftest.py").write_text(
         "import time\ndef pytest_collection_finish(session):\n    time.sleep(600)\n"
     )
@@ -323,6 +325,6 @@ def test_an_interrupted_run_leaves_no_process_on_its_machines(
 
 
 def test_a_call_that_can_not_be_is_refused(tool: Callable[..., Any], project: Path) -> None:
-    inventory = _inventory(project, {"near": _local(project / "agreed")})
+    inventory = _inventory(project, {"near": _local(project.parent / "agreed")})
     ended = tool("fleet", "run", "-i", inventory)
     assert (ended.code, ended.error.place, bool(ended.error.hint)) == (2, "fleet run", True)

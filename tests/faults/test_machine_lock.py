@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_ortbench.core.own_folder import start_of
 from pytest_ortbench.core.stop_signals import StoppedWaiting
 from pytest_ortbench.launch import machine_lock
 from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
@@ -229,6 +231,18 @@ def test_what_others_wrote_into_the_line_is_no_harm(place: Path, content: bytes)
     lock.take()
     assert lock.other() == ""
     lock.close()
+
+
+def test_one_that_another_wrote_out_of_the_line_stands_in_it_again(place: Path) -> None:
+    line = WaitingLine(place.with_name("line"))
+    line.join()
+    assert line.ahead() == 0
+    stranger = [os.getppid(), start_of(os.getppid())]
+    line.path.write_text(json.dumps([stranger]), encoding="ascii")
+    line.join()
+    assert line.ahead() == 1
+    own = [os.getpid(), start_of(os.getpid())]
+    assert json.loads(line.path.read_text(encoding="ascii")) == [stranger, own]
 
 
 def test_one_that_is_interrupted_while_it_waits_says_so(

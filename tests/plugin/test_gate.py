@@ -319,9 +319,7 @@ def test_a_pointer_of_git_lfs_is_explained(
     path.write_bytes(content)
     result = pytester.runpytest("net.onnx", *QUICK, "--ort-against=git:HEAD")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["*HEAD:net.onnx: git returns the pointer of Git LFS*git lfs fetch*"]
-    )
+    result.stderr.fnmatch_lines(["*HEAD:net.onnx: *pointer*Git LFS*git lfs fetch*"])
 
 
 # G3, and other ways of deciding nothing.
@@ -821,4 +819,4 @@ def test_a_floor_for_the_answers_of_two_sides_needs_two_sides(pytester: pytest.P
     result.stderr.fnmatch_lines(["*--ort-gate:*sides_sqnr*"])
     limited = pytester.runpytest(*QUICK, f"--ort-limits={rule}")
     assert limited.ret == pytest.ExitCode.USAGE_ERROR
-    limited.stderr.fnmatch_lines(["*--ort-gate=sides_sqnr:>=VALUE*"])
+    limited.stderr.fnmatch_lines(["*--ort-gate='sides_sqnr:>=40 dB'*"])

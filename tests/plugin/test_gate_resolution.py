@@ -51,7 +51,7 @@ def test_it_is_refused_before_anything_is_measured(
         "new.onnx", *QUICK, "--ort-against=model:old.onnx", "--ort-gate=latency:0.6%"
     )
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--ort-gate: {CASE} *0.600 %*.jsonl*0.665 %*0.665 %*"])
+    result.stderr.fnmatch_lines([f"*--ort-gate: *{CASE} *0.600 %*0.665 %*.jsonl*0.665 %*"])
     assert not (pytester.path / "results").exists()
 
 
@@ -61,7 +61,7 @@ def test_others_are_not() -> None:
     with pytest.raises(UsageError) as raised:
         check_margins({CASE: 0.007, "other": 0.006}, place="--ort-gate")
     assert raised.value.place == "--ort-gate"
-    assert raised.value.message.startswith("other ")
+    assert " other " in raised.value.message
 
 
 def test_without_a_self_test_that_can_be_read_nothing_is_refused(log: TrialLog) -> None:

@@ -104,11 +104,11 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
     [
         (
             ["--ort-gate=peak_rss:<=1MiB"],
-            "ERROR: --ort-gate: * Add --ort-baseline=RUN *",
+            "ERROR: --ort-gate: * Add --ort-baseline=latest *",
         ),
         (
             ["--ort-gate-strict"],
-            "ERROR: --ort-gate-strict: * Add --ort-baseline=RUN *",
+            "ERROR: --ort-gate-strict: * Add --ort-baseline=latest *",
         ),
         (
             ["--ort-baseline=latest", "--ort-gate=tow*@peak_rss:1%"],

@@ -96,12 +96,16 @@ class Parcel:
         return {entry.digest: entry.source for entry in self._every() if entry.large}
 
     def pack(self) -> bytes:
-        """Return an archive of all other files, named by their digests."""
+        """Return an archive of all other files, named by their digests.
+
+        Raises:
+            UsageError: if one of them is not any more what was listed.
+        """
         small = {entry.digest: entry.source for entry in self._every() if not entry.large}
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             for digest, source in sorted(small.items()):
-                content = source.read_bytes()
+                content = _unchanged(source, digest)
                 member = tarfile.TarInfo(digest)
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
@@ -148,6 +152,27 @@ class Parcel:
                 "room": ROOM_BYTES,
             }
         )
+
+
+def _unchanged(path: Path, digest: str) -> bytes:
+    """Read a file that was listed before.
+
+    Raises:
+        UsageError: if it is gone, or another one.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        change = f"can't be read any more: {error.strerror}"
+    else:
+        if hashlib.sha256(content).hexdigest() == digest:
+            return content
+        change = "was changed"
+    raise UsageError(
+        f"the file {change}, while the project was packed for the machines",
+        place=str(path),
+        hint="Run the command again once nothing else writes into the current folder",
+    )
 
 
 def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path]) -> list[SentFile]:

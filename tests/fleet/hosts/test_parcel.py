@@ -7,6 +7,7 @@ import json
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -127,6 +128,17 @@ def test_each_file_travels_once_large_ones_by_themselves(tmp_path: Path) -> None
     assert packed == {wheel: 10, digests["small"]: 20}
     assert set(parcel.large()) == {digests["large"]}
     assert parcel.size == 30 + LARGE_BYTES
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"another")])
+def test_a_file_that_changed_since_it_was_listed_is_refused(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    parcel = _parcel(tmp_path, {"wheel": 10, "small": 20})
+    change(tmp_path / "small")
+    with pytest.raises(UsageError) as raised:
+        parcel.pack()
+    assert raised.value.place == str(tmp_path / "small")
 
 
 @pytest.mark.parametrize(
