@@ -70,7 +70,7 @@ class Failure:
 
     Attributes:
         kind: A key of :data:`FAILURE_KINDS`.
-        phase: A key of :data:`~pytest_ortbench.core.outcome.PHASES`.
+        phase: A key of :func:`phases`.
         message: One line in plain words, with the native message where there is one.
         hint: The next step, empty where none is known.
         exit_code: Exit code of the worker, if it exited.

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pytest_ortbench.core.own_folder import is_alive, start_of
 from pytest_ortbench.core.stop_signals import StoppedWaiting
-from pytest_ortbench.launch.shared_file import lock_at_once, open_shared
+from pytest_ortbench.launch.shared_file import is_locked, lock_at_once, open_shared
 from pytest_ortbench.launch.waiting_line import WaitingLine
 
 #: Names another file: runs that name different ones never wait for each other.
@@ -121,7 +121,7 @@ class MachineLock:
             ahead = self._line.ahead()
             if (not ahead or left >= _LEFT_TO_OTHERS) and self._try():
                 return
-            left = left + 1 if ahead and self._is_unused() else 0
+            left = left + 1 if ahead and is_locked(self._path) is False else 0
             holder, minutes = self._holder(), int((time.monotonic() - began) / _TOLD_AGAIN_S)
             if told != (holder.pid, ahead) or minutes > last:
                 told, last = (holder.pid, ahead), minutes
@@ -135,16 +135,6 @@ class MachineLock:
         parts += [f"{ahead} more before this one"] if ahead else []
         parts += [f"waited {_time_words(waited)} so far"] if waited >= 1 else []
         return f"({'; '.join(parts)}){self._hint}"
-
-    def _is_unused(self) -> bool:
-        """Whether nobody has the lock at this moment."""
-        descriptor = open_shared(self._path)
-        if descriptor is None:
-            return False
-        try:
-            return lock_at_once(descriptor, shared=False)
-        finally:
-            os.close(descriptor)
 
     def other(self) -> str:
         """Name a run that measures at the same time; empty if there is none."""
@@ -202,15 +192,7 @@ class MachineLock:
             os.close(descriptor)
 
     def _has_no_guests(self) -> bool:
-        if not self._guests().exists():
-            return True
-        descriptor = open_shared(self._guests())
-        if descriptor is None:
-            return True
-        try:
-            return lock_at_once(descriptor, shared=False)
-        finally:
-            os.close(descriptor)
+        return not (self._guests().exists() and is_locked(self._guests()))
 
     def _guests(self) -> Path:
         return self._path.with_name(f"{self._path.name}.beside")

@@ -64,7 +64,7 @@ class WorkerProcess:
     """A process in a session and group of its own: no Ctrl-C of the terminal reaches it.
 
     Attributes:
-        phase: What the worker is doing, a key of :data:`~pytest_ortbench.core.outcome.PHASES`.
+        phase: What the worker is doing, a key of :func:`~pytest_ortbench.core.failure.phases`.
         log: File that holds what native code printed.
 
     Args:

@@ -27,6 +27,17 @@ def open_shared(path: Path) -> int | None:
     return None
 
 
+def is_locked(path: Path) -> bool | None:
+    """Say whether a process has a file locked at this moment; ``None`` if it can't be opened."""
+    descriptor = open_shared(path)
+    if descriptor is None:
+        return None
+    try:
+        return not lock_at_once(descriptor, shared=False)
+    finally:
+        os.close(descriptor)
+
+
 def lock_at_once(descriptor: int, *, shared: bool) -> bool:
     """Lock a file without waiting, and say whether that worked; closing it unlocks it."""
     import fcntl
