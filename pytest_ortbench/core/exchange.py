@@ -25,6 +25,12 @@ COMPARED_WITH: dict[str, str] = {
     "first": "the answer before the load, which misses that floor, or has no reference",
 }
 
+#: Where delays of sending begin, and what that means.
+DELAY_FROM: dict[str, str] = {
+    "arrival": "when requests were due by the schedule of the load",
+    "issue": "when the load generator handed them over, since nothing tells how late that was",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCost:
@@ -67,9 +73,10 @@ class Exchanges:
         came_back: Whether an answer came after the last request that failed.
         round_trip_ns: From sending to the last byte of the answer, by percentile, of requests that
             were answered.
-        send_delay_ns: From the arrival of a request at the client to when it had written it, by
-            percentile, with what it waited for a connection; of a request that failed to when it
+        send_delay_ns: From the moment in ``delay_from`` to when the client had written a request,
+            by percentile, with what it waited for a connection; of a request that failed to when it
             had a connection.
+        delay_from: A key of :data:`DELAY_FROM`.
         cost: What the client takes by itself.
         compared: Requests whose answer was compared by its values.
         compared_with: What with, a key of :data:`COMPARED_WITH`.
@@ -88,6 +95,7 @@ class Exchanges:
     came_back: bool = True
     round_trip_ns: dict[str, int] = field(default_factory=dict)
     send_delay_ns: dict[str, int] = field(default_factory=dict)
+    delay_from: str = "issue"
     cost: ClientCost = field(default_factory=ClientCost)
     compared: int = 0
     compared_with: str = ""

@@ -156,8 +156,13 @@ class Sender(ABC):
         """
 
     @abstractmethod
-    def close(self) -> Exchanges:
-        """End, once every request is done, and return what became of all."""
+    def close(self, issue_delays_ns: Sequence[int] = ()) -> Exchanges:
+        """End, once every request is done, and return what became of all.
+
+        Args:
+            issue_delays_ns: From the scheduled arrival of each request to when it was handed over,
+                in this order; empty where that is not known.
+        """
 
 
 class Engine(ABC):

@@ -464,6 +464,50 @@ def test_waiting_for_a_connection_is_a_delay_of_sending(
     assert found.send_delay_ns["100"] >= least_ns
 
 
+def test_what_a_request_was_issued_late_is_a_delay_of_sending(service: Service) -> None:
+    """Delays belong to the requests in the order in which they were handed over."""
+    hour_ns = 3600 * 10**9
+    reached, go_on = threading.Event(), threading.Event()
+
+    def held(handler: Handler) -> bool:
+        if not reached.is_set():
+            reached.set()
+            go_on.wait(AGES_S)
+        return False
+
+    with closing(endpoint(service.url)) as engine:
+        engine.open()
+        sender = engine.sender({"x": X}, timeout_s=AGES_S, percents=(1.0, 100.0),
+                               holds_failures=False)  # fmt: skip
+        service.fault = held
+        over = [threading.Event() for _ in range(2)]
+        sender.send(lambda _: over[0].set(), lambda: None)
+        assert reached.wait(AGES_S)
+        # The second is over before the first one.
+        sender.send(lambda _: over[1].set(), lambda: None)
+        assert over[1].wait(AGES_S)
+        go_on.set()
+        assert over[0].wait(AGES_S)
+        found = sender.close((2 * hour_ns, hour_ns))
+    assert found.delay_from == "arrival"
+    assert hour_ns <= found.send_delay_ns["1"] < 2 * hour_ns <= found.send_delay_ns["100"]
+
+
+@pytest.mark.parametrize("delays_ns", [(), (5,), (5, 5, 5)])
+def test_delays_of_other_requests_count_for_none(
+    service: Service, delays_ns: tuple[int, ...]
+) -> None:
+    with closing(endpoint(service.url)) as engine:
+        engine.open()
+        sender = engine.sender({"x": X}, timeout_s=AGES_S, percents=(100.0,), holds_failures=False)
+        over = [threading.Event() for _ in range(2)]
+        for event in over:
+            sender.send(lambda _, event=event: event.set(), lambda: None)
+        assert all(event.wait(AGES_S) for event in over)
+        found = sender.close(delays_ns)
+    assert (found.sent, found.delay_from) == (2, "issue")
+
+
 def test_a_service_that_stays_away_is_away_to_the_end(service: Service) -> None:
     def meet(number: int) -> None:
         service.fault = hung_up if number else None

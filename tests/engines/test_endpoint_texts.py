@@ -190,8 +190,8 @@ NEAR_NS = 1e6
 def test_times_of_tokens_are_those_that_the_service_states() -> None:
     """Medians within a millisecond of when it really wrote, on a machine that does nothing else.
 
-    Under load times count from when requests are due, so what passed until the client had written
-    them, which it tells, is added to what the service states.
+    Under load times count from when requests are due, so what passed from then until the client
+    had written them, which it tells, is added to what the service states.
     """
     with writing_apart(0.050, 0.010) as service, closing(writer(service)) as engine:
         engine.open()
@@ -215,6 +215,7 @@ def test_times_of_tokens_are_those_that_the_service_states() -> None:
         percentiles_ns([request.steps_ns[0] for request in single], PERCENTS),
         percentiles_ns([sum(request.steps_ns[1:]) // (NEW - 1) for request in single], PERCENTS),
     )
+    assert found.exchanges.delay_from == "arrival"
     delay_ns = found.exchanges.send_delay_ns["50"]
     print(f"under load: written p50 {delay_ns * 1e-6:.3f} ms after a request was due")
     under_load = under_load[0] - delay_ns, under_load[1]

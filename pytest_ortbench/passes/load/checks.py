@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_ortbench.core.endpoint_address import ENCODINGS, FORMS, OPENAI, OWN_ENCODING
-from pytest_ortbench.core.exchange import COMPARED_WITH, EXCHANGE_FAILURES, Exchanges
+from pytest_ortbench.core.exchange import COMPARED_WITH, DELAY_FROM, EXCHANGE_FAILURES, Exchanges
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
 from pytest_ortbench.schema.bound_kinds import FROM_ONE, Bound, Numbers, Words
 
 BOUNDS: dict[tuple[type, str], Bound] = {
     (Exchanges, "protocol"): Words(FORMS),
     (Exchanges, "compared_with"): Words(COMPARED_WITH),
+    (Exchanges, "delay_from"): Words(DELAY_FROM),
     (Exchanges, "encoding"): Words((*ENCODINGS, OWN_ENCODING, OPENAI)),
     (LoadSpec, "percent"): Numbers(0, 100),
     (LoadTest, "stride"): FROM_ONE,

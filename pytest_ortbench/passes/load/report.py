@@ -27,6 +27,7 @@ _ENCODINGS = {
 }
 #: What answers were compared with.
 _STANDARDS = {"reference": "the reference", "first": "the answer before the load"}
+_DELAYS_FROM = {"arrival": "they were due", "issue": "the load generator handed them over"}
 
 #: Field of a test that a column of times reads, and the percentile, by the column's heading.
 Times = dict[str, tuple[str, str]]
@@ -185,7 +186,7 @@ def _about_client(text: str, exchanges: Exchanges) -> str:
         f"{sent}; of each time, {format_amount(cost.p50_ns * 1e-9, 's')} is the client's own "
         f"(p99 {format_amount(cost.p99_ns * 1e-9, 's')}, measured on a service that computes "
         f"nothing); it can send {_rate(cost.most_per_s)}, and requests left it "
-        f"{', '.join(delays)} after they were due"
+        f"{', '.join(delays)} after {_DELAYS_FROM[exchanges.delay_from]}"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pytest_ortbench.passes.load.worker.log import (
     read_detail,
+    read_issue_delays,
     read_latencies,
     read_summary,
     read_token_times,
@@ -187,6 +188,18 @@ def test_latencies_are_in_the_order_of_arrival_and_the_last_request_of_a_query_c
     lines += [sample.format(*each) for each in ((2, 1, 30), (0, 0, 10), (1, 0, 12), (3, 2, 7))]
     path.write_text("\n".join(lines))
     assert read_latencies(path) == [12, 30, 7]
+
+
+def test_delays_of_issuing_are_in_the_order_of_arrival(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    sample = (
+        '{{"name":"Sample","ph":"b","args":{{"sample_seq":{},"query_seq":0,"sample_idx":0,'
+        '"issue_start_ns":{},"complete_ns":9}}}},'
+    )
+    lines = ['{"traceEvents":[', '{"name":"Wait","ph":"X"},', '{"name":"Sample","ph":"e"},']
+    lines += [sample.format(*times) for times in ((2, 30), (0, -1), (1, 12))]
+    path.write_text("\n".join(lines))
+    assert read_issue_delays(path) == (-1, 12, 30)
 
 
 def test_the_summary_goes_without_rules_and_parameters(tmp_path: Path) -> None:

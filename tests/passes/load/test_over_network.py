@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_ortbench.core.exchange import ClientCost, Exchanges
+from pytest_ortbench.engines.seam import Sender
 from pytest_ortbench.passes.load.facts import LoadTest
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.generator import put_under_load
@@ -126,6 +128,33 @@ def test_requests_go_to_the_service_as_they_arrive() -> None:
     # From the arrival it takes longer than from the sending.
     assert found.percentiles_ns["50"] >= exchanges.round_trip_ns["50"] > 0
     assert from_plain(LoadTest, to_plain(found)) == found
+
+
+class Noting(Sender):
+    """A sender whose requests are answered as they are sent, and which notes what it is told."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.told: list[Sequence[int]] = []
+
+    def send(self, done: Callable[[int], None], at_first: Callable[[], None]) -> None:
+        del at_first
+        self.sent += 1
+        done(0)
+
+    def close(self, issue_delays_ns: Sequence[int] = ()) -> Exchanges:
+        self.told.append(issue_delays_ns)
+        return replace(SEEN, sent=self.sent)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("rate_per_s", [200.0, 1000.0])
+def test_a_sender_is_told_how_late_each_request_was_issued(rate_per_s: float) -> None:
+    sender = Noting()
+    put_under_load((), replace(ASKED, rate_per_s=rate_per_s), sender)
+    # At a higher rate nobody traces the requests, and their delays are not known.
+    assert [len(delays) for delays in sender.told] == [sender.sent if rate_per_s < 500 else 0]
+    assert all(delay >= 0 for delay in sender.told[0])
 
 
 @pytest.mark.live

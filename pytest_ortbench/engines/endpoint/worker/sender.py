@@ -94,7 +94,9 @@ class EndpointSender(Sender):
         self._first_failure = ""
         self._away = _Away()
         self._round_trip_ns: list[int] = []
-        self._send_delay_ns: list[int] = []
+        self._handed_over = 0
+        # By the place of a request among those that were handed over.
+        self._send_delay_ns: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._client = HttpClient(timeout_s)
@@ -113,16 +115,23 @@ class EndpointSender(Sender):
 
     def send(self, done: Callable[[int], None], at_first: Callable[[], None]) -> None:
         """Send one request without waiting; ``done`` is called when it is over."""
-        self._loop.call_soon_threadsafe(self._start, time.perf_counter_ns(), done, at_first)
+        place, self._handed_over = self._handed_over, self._handed_over + 1
+        self._loop.call_soon_threadsafe(self._start, place, time.perf_counter_ns(), done, at_first)
 
-    def close(self) -> Exchanges:
+    def close(self, issue_delays_ns: Sequence[int] = ()) -> Exchanges:
         """Close the connections, and return what became of all requests.
 
-        One that is not over got no answer in time.
+        One that is not over got no answer in time. Delays are taken for those of its requests only
+        where they are as many.
         """
         if not self._loop.is_closed():
             self._wait_for(self._given_up())
         self._end()
+        is_from_arrival = len(issue_delays_ns) == self._handed_over
+        delays = [
+            delay + (issue_delays_ns[place] if is_from_arrival else 0)
+            for place, delay in self._send_delay_ns.items()
+        ]
         return Exchanges(
             url=self._address.url,
             protocol=self._address.protocol,
@@ -136,7 +145,8 @@ class EndpointSender(Sender):
             away_s=self._away.longest_ns(time.perf_counter_ns()) * 1e-9,
             came_back=self._away.is_over,
             round_trip_ns=percentiles_ns(self._round_trip_ns, self._percents),
-            send_delay_ns=percentiles_ns(self._send_delay_ns, self._percents),
+            send_delay_ns=percentiles_ns(delays, self._percents),
+            delay_from="arrival" if is_from_arrival else "issue",
             cost=self._cost,
             compared=self._compared,
             compared_with=self._check.standard,
@@ -149,9 +159,9 @@ class EndpointSender(Sender):
         return first, await own_cost(request, first, self._timeout_s)
 
     def _start(
-        self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
+        self, place: int, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
     ) -> None:
-        task = self._loop.create_task(self._exchange(arrived_ns, done, at_first))
+        task = self._loop.create_task(self._exchange(place, arrived_ns, done, at_first))
         self._tasks.add(task)
         task.add_done_callback(self._over)
 
@@ -169,7 +179,7 @@ class EndpointSender(Sender):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _exchange(
-        self, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
+        self, place: int, arrived_ns: int, done: Callable[[int], None], at_first: Callable[[], None]
     ) -> None:
         self._sent += 1
         kind, message = "invalid", ""
@@ -198,7 +208,7 @@ class EndpointSender(Sender):
         finally:
             timer.cancel()
             if sent_ns:
-                self._send_delay_ns.append(sent_ns - arrived_ns)
+                self._send_delay_ns[place] = sent_ns - arrived_ns
         self._away.failed(started)
         self._failed[kind] = self._failed.get(kind, 0) + 1
         self._first_failure = self._first_failure or message

@@ -29,6 +29,7 @@ from pytest_ortbench.passes.load.worker.log import (
     Logged,
     TokenTimes,
     read_detail,
+    read_issue_delays,
     read_latencies,
     read_summary,
     read_token_times,
@@ -59,6 +60,7 @@ _OFFLINE_SURPLUS = 1.2
 #: Queries are made beforehand; where they run out, the test is INVALID.
 _QUERIES_SURPLUS = 2.0
 _PREFIX = "mlperf_log_"
+_TRACE = f"{_PREFIX}trace.json"
 #: Stands for a bound of tokens that was not asked for: a day.
 _NO_BOUND_S = 86400.0
 #: How versions of the generator call the settings of these bounds.
@@ -112,17 +114,19 @@ def put_under_load(
         Exception: what an inference raised.
     """
     if sender is None:
-        return _put_under_load(calls, asked, None)
+        return _put_under_load(calls, asked, None)[0]
+    delays_ns: Sequence[int] = ()
     try:
-        test = _put_under_load(calls, asked, sender)
+        test, delays_ns = _put_under_load(calls, asked, sender)
     finally:
-        exchanges = sender.close()
+        exchanges = sender.close(delays_ns)
     return with_exchanges(test, asked, exchanges)
 
 
 def _put_under_load(
     calls: Sequence[Callable[..., object]], asked: PutUnderLoad, sender: Sender | None
-) -> LoadTest:
+) -> tuple[LoadTest, Sequence[int]]:
+    """Run one test, and return it with how late its requests were issued, if they were traced."""
     generator = _generator()
     keep = Path(asked.keep_logs) if asked.keep_logs else None
     with OwnFolder("load") as scratch:
@@ -142,7 +146,8 @@ def _put_under_load(
             system.close()
         if system.error is not None:
             raise system.error
-        return _read(Path(folder), asked, system, traced=traced)
+        delays_ns = read_issue_delays(Path(folder) / _TRACE) if traced else ()
+        return _read(Path(folder), asked, system, traced=traced), delays_ns
 
 
 def _generator() -> ModuleType:
@@ -411,7 +416,7 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
     if asked.scenario == "offline":
         note = "all requests are available from the start, so latencies show only the waiting time"
     elif traced:
-        latencies = read_latencies(folder / f"{_PREFIX}trace.json")
+        latencies = read_latencies(folder / _TRACE)
         stride = max(1, -(-len(latencies) // _KEPT))
         kept = latencies[::stride]
     else:
@@ -451,7 +456,7 @@ def _read(folder: Path, asked: PutUnderLoad, system: _System, *, traced: bool) -
         return replace(test, valid=False, reasons=logged.reasons, late=None)
     times = None
     if traced:
-        times = read_token_times(folder / f"{_PREFIX}trace.json", system.new_tokens)
+        times = read_token_times(folder / _TRACE, system.new_tokens)
     return _with_tokens(test, asked, logged, times)
 
 

@@ -31,6 +31,7 @@ _EARLY_STOPPING = {
     "early_stopping_tpot_result": "TPOT: ",
 }
 _LATENCY = re.compile(rb'"name":"Sample".*?"query_seq":(\d+).*?"complete_ns":(-?\d+)')
+_ISSUE = re.compile(rb'"name":"Sample".*?"sample_seq":(\d+).*?"issue_start_ns":(-?\d+)')
 _FIRST = re.compile(
     rb'"name":"Token_Latency".*?"ts":([\d.]+),.*?"issue_delay":(-?\d+),"issue_to_done":(-?\d+)'
 )
@@ -170,6 +171,14 @@ def read_latencies(path: Path) -> list[int]:
                 query, latency = int(match[1]), int(match[2])
                 latencies[query] = max(latency, latencies.get(query, 0))
     return [latencies[query] for query in sorted(latencies)]
+
+
+def read_issue_delays(path: Path) -> tuple[int, ...]:
+    """Return how late each request was issued, in nanoseconds, in the order of their arrival."""
+    with path.open("rb") as file:
+        matches = [match for line in file if (match := _ISSUE.search(line)) is not None]
+    delays = {int(match[1]): int(match[2]) for match in matches}
+    return tuple(delays[request] for request in sorted(delays))
 
 
 @dataclass(frozen=True, slots=True)
