@@ -21,11 +21,10 @@ from pytest_ortbench.passes.load.numbers.plan import queries_needed
 from pytest_ortbench.passes.load.questions import PutUnderLoad
 from pytest_ortbench.passes.load.worker.generator import (
     MISSING,
-    TOO_OLD,
-    NoGenerator,
     _settings,
     put_under_load,
 )
+from pytest_ortbench.passes.load.worker.system import TOO_OLD, NoGenerator
 from pytest_ortbench.schema.wire import from_plain, to_plain
 from pytest_ortbench.worker.calling import call_of
 from pytest_ortbench.worker.measured import MeasuredCase
