@@ -21,6 +21,10 @@ YARDSTICKS: dict[str, str] = {
 #: What may be asked for: a choice by what the model does, none, or one of them.
 YARDSTICK_CHOICES = ("auto", "off", *YARDSTICKS)
 
+#: Threads of all yardsticks together that a run keeps from case to case, suspended: each thread has
+#: 128 MiB of data.
+MOST_KEPT_THREADS = 4
+
 #: Why a worker has no yardstick, as it stands after "no yardstick:".
 ABSENCES: dict[str, str] = {
     "off": "it is turned off",

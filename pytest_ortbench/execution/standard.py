@@ -113,7 +113,7 @@ def measure(
         # Fewer workers than asked for are said by a flag.
         failure = None if error.failure.kind == "timeout" and measurements else error.failure
     finally:
-        yardstick.close()
+        yardstick.leave()
     if failure is not None and failure.kind == "fallback":
         # Durations of another provider must never stand under this one's name.
         measurements.clear()

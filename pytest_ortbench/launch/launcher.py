@@ -28,7 +28,7 @@ from pytest_ortbench.launch.questioner import Questioner
 from pytest_ortbench.launch.reference import reference_case, reference_file, reference_key
 from pytest_ortbench.launch.seam import Launcher, ProbeOutcome, Worker
 from pytest_ortbench.launch.service_process import ServiceProcess, Services
-from pytest_ortbench.launch.yardstick_process import YardstickProcess
+from pytest_ortbench.launch.yardstick_process import KeptYardsticks, YardstickProcess
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.schema.case_questions import Open, Opened
 from pytest_ortbench.schema.model_questions import MeasureSpread, WriteReference
@@ -138,6 +138,9 @@ class ProcessLauncher:
         self._log_folder = log_folder
         self._numbers = itertools.count(1)
         self._live: list[WorkerProcess] = []
+        self._yardsticks = KeptYardsticks(
+            lambda runtime, label: self._start(runtime, label, quiet=True)
+        )
         self._ahead = Ahead()
         self._inspected: dict[str, RuntimeInfo] = {}
         self.start_s: dict[str, float] = {}
@@ -186,12 +189,8 @@ class ProcessLauncher:
         return self.services.of(case)
 
     def yardstick(self, name: str, *, threads: int) -> YardstickProcess:
-        """Start the process of a yardstick; the progress that is shown stays that of its case."""
-        return YardstickProcess(
-            lambda runtime: self._start(runtime, f"yardstick-{name}", quiet=True),
-            name,
-            threads=threads,
-        )
+        """Return the process of a yardstick; the progress that is shown stays that of its case."""
+        return self._yardsticks.of(name, threads=threads)
 
     def ask(
         self,

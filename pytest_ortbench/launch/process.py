@@ -115,6 +115,11 @@ class WorkerProcess:
         """Whether the process is gone and its descriptors given back."""
         return self._process.returncode is not None
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone, also by itself."""
+        return self.closed or self._ended(0)
+
     def begin(self, question: Question[Any], deadline: float | None) -> None:
         """Ask; :meth:`finish` waits for the answer.
 

@@ -99,7 +99,9 @@ class Launcher(Protocol):
         """Return the service of a case, started if it is not there; ``None`` if it has none."""
 
     def yardstick(self, name: str, *, threads: int) -> YardstickWorker:
-        """Start the process of a yardstick, which is suspended when this returns.
+        """Return the process of a yardstick, which is suspended then.
+
+        It may be that of an earlier case.
 
         Args:
             name: A key of :data:`~pytest_ortbench.core.yardstick.YARDSTICKS`.

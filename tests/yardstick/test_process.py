@@ -71,14 +71,47 @@ def test_a_value_comes_back_from_another_cpu_or_from_none() -> None:
 def test_one_that_is_killed_says_so_and_one_that_is_open_goes_with_the_launcher(
     launcher: ProcessLauncher,
 ) -> None:
-    killed, open_still = (launcher.yardstick("serial", threads=1) for _ in range(2))
+    killed = launcher.yardstick("serial", threads=1)
     assert isinstance(killed, YardstickProcess)
     os.kill(killed.pid, signal.SIGKILL)
     with pytest.raises(WorkerError) as caught:
         killed.time(5, untimed=0)
     assert (caught.value.failure.kind, caught.value.failure.signal) == ("crash", "SIGKILL")
+    open_still = launcher.yardstick("serial", threads=1)
+    assert open_still.pid != killed.pid
     launcher.close()
     assert not psutil.pid_exists(open_still.pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_one_serves_all_cases_that_take_the_same_until_it_dies(launcher: ProcessLauncher) -> None:
+    first = launcher.yardstick("serial", threads=1)
+    assert isinstance(first, YardstickProcess)
+    assert launcher.yardstick("serial", threads=1) is first
+    # Nobody asked it anything since, so that only its process tells that it is gone.
+    os.kill(first.pid, signal.SIGKILL)
+    while not first.has_ended:
+        time.sleep(0.01)
+    second = launcher.yardstick("serial", threads=1)
+    assert len(second.time(2, untimed=0).block.durations_ns) == 2
+    assert not psutil.pid_exists(first.pid)
+    other = launcher.yardstick("memory", threads=1)
+    assert other.yardstick.name == "memory"
+    assert launcher.yardstick("serial", threads=1) is second
+    other.close()
+    assert launcher.yardstick("memory", threads=1).pid != other.pid
+
+
+def test_those_that_would_take_much_memory_together_end(
+    launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(YardstickProcess.__module__ + ".MOST_KEPT_THREADS", 2)
+    first, second, third = (
+        launcher.yardstick(name, threads=1) for name in ("serial", "memory", "mixed")
+    )
+    assert not psutil.pid_exists(first.pid)
+    for process in (second, third):
+        assert launcher.yardstick(process.yardstick.name, threads=1) is process
 
 
 def test_the_parts_of_a_unit_are_those_of_the_thread_that_took_longest() -> None:

@@ -12,14 +12,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean
 from typing import TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Block, Failure, YardstickTurns
-from pytest_ortbench.core.yardstick import YardstickBlock
+from pytest_ortbench.core.yardstick import MOST_KEPT_THREADS, YardstickBlock
 from pytest_ortbench.launch.seam import Launcher, Worker, YardstickWorker
 from pytest_ortbench.schema.case_questions import Opened, TimeBlock
 from pytest_ortbench.yardstick.choice import SHARE, chosen_yardstick, yardstick_threads
@@ -101,9 +100,7 @@ def sizes_of_blocks(typical_ns: float, unit_ns: float) -> _Sizes:
 
 
 class OfCase:
-    """The yardstick of a case: chosen and started for its first worker, kept for the others.
-
-    A start takes 0.2 s, and processes of it differ by 0.3 % only.
+    """The yardstick of a case: chosen for its first worker, kept for the others.
 
     Attributes:
         name: Which one it is; empty before it was chosen.
@@ -120,7 +117,7 @@ class OfCase:
         self._process: YardstickWorker | None = None
 
     def started(self, opened: Opened, cpus_used: float | None) -> YardstickWorker:
-        """Return its process, which is suspended.
+        """Return its process, which is suspended, and may be that of an earlier case.
 
         Args:
             opened: What the worker said of itself that takes turns with it.
@@ -139,11 +136,16 @@ class OfCase:
             self._process = self._launcher.yardstick(self.name, threads=threads)
         return self._process
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End its process; the next worker starts another one. Safe to repeat."""
         if self._process is not None:
             self._process.close()
         self._process = None
+
+    def leave(self) -> None:
+        """Leave its process to the next case, unless its data take much memory."""
+        if self._process is not None and self._process.yardstick.threads > MOST_KEPT_THREADS:
+            self.end()
 
 
 class Turns:
@@ -170,7 +172,7 @@ class Turns:
         self._yardstick: YardstickWorker | None = None
         self._sizes = sizes_of_blocks(1, 1)
         self._rounds: list[tuple[Block, YardstickBlock]] = []
-        self._model_ns = self._lost_ns = 0
+        self._model_ns = self._lost_ns = self._timed = 0
         #: Whether the model's data and code may have left the caches since its last block.
         self._is_cold = True
 
@@ -205,11 +207,15 @@ class Turns:
         """
         if self._yardstick is None:
             return self._worker.ask(TimeBlock(iterations=iterations))
-        rounds = max(1, round(iterations / self._sizes.runs))
-        bounds = [iterations * index // rounds for index in range(rounds + 1)]
-        return in_one_block(
-            [self._round(last - first) for first, last in pairwise(bounds) if last > first]
-        )
+        blocks, left = [], iterations
+        while left > 0:
+            is_due = self._is_due
+            runs = self._sizes.runs if is_due else self._runs_until_due()
+            # What would be left alone is too little for a block.
+            runs = left if left < runs + self._sizes.runs / 2 else runs
+            blocks.append(self._round(runs) if is_due else self._alone(runs))
+            left -= runs
+        return in_one_block(blocks)
 
     def facts(self) -> YardstickTurns:
         """Return the rounds, or why there are none."""
@@ -238,23 +244,51 @@ class Turns:
             else (),
         )
 
+    @property
+    def _is_due(self) -> bool:
+        """Whether turns of the yardstick took so little time that there may be one more."""
+        return self._yardstick is not None and self._lost_ns <= self._share * self._model_ns
+
+    @property
+    def _share(self) -> float:
+        """Share of what the model is timed for that turns may take by now."""
+        return SHARE if len(self._rounds) >= LEAST_ROUNDS else MOST_SHARE
+
+    def _runs_until_due(self) -> int:
+        """Return after how many inferences there may be one, a block of them at least.
+
+        Each question takes time of its own, so that they are asked for at once.
+        """
+        each_ns = max(1.0, self._model_ns / max(1, self._timed))
+        missing_ns = self._lost_ns / self._share - self._model_ns
+        return max(self._sizes.runs, math.ceil(missing_ns / each_ns))
+
     def _round(self, iterations: int) -> Block:
-        """Time a block of each side, in random order; of the model alone if time was lost."""
-        share = SHARE if len(self._rounds) >= LEAST_ROUNDS else MOST_SHARE
-        is_due = self._lost_ns <= share * self._model_ns or not self._rounds
+        """Time a block of each side, in random order."""
         is_first = self._order.random() < 0.5
         began = time.monotonic_ns()
-        between = self._turn() if is_due and is_first else None
-        untimed = self._sizes.untimed_runs if self._is_cold else 0
-        question = TimeBlock(iterations=iterations, untimed=untimed)
-        block = self._worker.ask(question)
-        self._is_cold = False
-        if is_due and not is_first:
+        between = self._turn() if is_first else None
+        block = self._block(iterations)
+        if not is_first:
             between = self._turn()
-        self._model_ns += block.wall_ns
         self._lost_ns += time.monotonic_ns() - began - block.wall_ns
         if between is not None:
             self._rounds.append((block, between))
+        return block
+
+    def _alone(self, iterations: int) -> Block:
+        """Time a block of the model."""
+        began = time.monotonic_ns()
+        block = self._block(iterations)
+        self._lost_ns += time.monotonic_ns() - began - block.wall_ns
+        return block
+
+    def _block(self, iterations: int) -> Block:
+        untimed = self._sizes.untimed_runs if self._is_cold else 0
+        block = self._worker.ask(TimeBlock(iterations=iterations, untimed=untimed))
+        self._is_cold = False
+        self._model_ns += block.wall_ns
+        self._timed += iterations
         return block
 
     def _turn(self) -> YardstickBlock | None:
@@ -283,7 +317,7 @@ class Turns:
         """Go on without the yardstick."""
         is_unknown = failure.kind == "unsupported"
         self._absence, self._detail = "library" if is_unknown else "failed", failure.message
-        self._kept.close()
+        self._kept.end()
         self._yardstick = None
         self._rounds.clear()
 
