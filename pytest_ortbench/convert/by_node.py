@@ -239,7 +239,7 @@ def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, o
     fed, missing = fitting(session, feeds)
     if missing:
         raise case_error(
-            f"the nodes can't be compared: the input {missing!r} gets no values",
+            f"the nodes can't be compared: only one of the two models has the input {missing!r}",
             "Export both models with the same input names",
             phase="accuracy",
         )

@@ -58,10 +58,9 @@ class InputSets:
             )
         if not self._count:
             raise unconverted(
-                f"{recipe.base} can't be made: the folder {recipe.calibration_data} contains no "
-                "calibration data",
+                f"{recipe.base} can't be made: {recipe.calibration_data} has no calibration data",
                 "Put .npz files there, each with an array for every input of the model, or leave "
-                "calibration_data out",
+                "calibration_data out to use random inputs",
             )
         self._next, self._end = 0, self._count
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.convert.failure import unconverted
+from pytest_ortbench.convert.failure import unconverted, without_nodes
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.errors import WorkerError
@@ -106,8 +106,7 @@ def _is_missing_kernel(error: Exception) -> bool:
 def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
     return unconverted(
         f"the {conversion.recipe.base} variant {reason}",
-        "Leave nodes or operator types out of the conversion: define a precision of your own in "
-        "[tool.ortbench.precisions.NAME] with nodes_to_exclude, op_types or block_list",
+        without_nodes(conversion.recipe.base),
     )
 
 

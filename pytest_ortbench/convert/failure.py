@@ -15,10 +15,13 @@ from pytest_ortbench.core.errors import WorkerError, cache_advice, did_you_mean
 from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
-from pytest_ortbench.core.recipe import Conversion
+from pytest_ortbench.core.recipe import BASES, Conversion
 
 if TYPE_CHECKING:
     import onnx
+
+#: The next step where this machine has too little memory.
+MORE_MEMORY = "Convert the model on a machine with more memory, and measure the file made there"
 
 #: Packages that a tool needs and that are not needed elsewhere, and what brings them.
 _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
@@ -85,8 +88,8 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
-            f"memory ran out while making {base} of a file of {conversion.size_bytes / 1e9:.1f} GB",
-            "Convert the model on a machine with more memory, and measure the file made there",
+            f"memory ran out while {conversion.size_bytes / 1e9:.1f} GB were converted to {base}",
+            MORE_MEMORY,
             kind="out_of_memory",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
@@ -100,7 +103,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     broken = _broken_weight(conversion)
     if broken:
         return conversion_failure(
-            f"{base} can't be made, since the weights contain NaN, first in {broken!r}",
+            f"{base} can't be made, since weights of the model are NaN, first in {broken!r}",
             "Find out why the weights have NaN, and export the model again",
         )
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -108,9 +111,23 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     node = _named_node(first_line, conversion)
     at = f" at node {node!r}" if node else ""
     return conversion_failure(
-        f"{base} can't be made{at}: {type(error).__name__}: {first_line}",
-        "Leave the node or operator out of the conversion: define a precision of your own in "
-        "[tool.ortbench.precisions.NAME] with nodes_to_exclude or op_types",
+        f"{base} can't be made{at}: {type(error).__name__}: {first_line}", without_nodes(base, node)
+    )
+
+
+def without_nodes(base: str, node: str = "") -> str:
+    """Return the next step where a conversion fails at a node, or at one that nobody knows.
+
+    Args:
+        base: What was to be made.
+        node: The name of the node, empty if it is not known.
+    """
+    if "nodes_to_exclude" not in BASES.get(base, ()):
+        return f"Leave {base} out for this model"
+    return (
+        f"To leave {'this' if node else 'a'} node in float, define a precision in pyproject.toml: "
+        f"[tool.ortbench.precisions.mine] with base = {base!r} and nodes_to_exclude = "
+        f"[{node or 'NAME'!r}]. Then run with --ort-precisions=mine"
     )
 
 

@@ -150,8 +150,8 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
             to = [a.i for a in node.attribute if a.name == "to"]
             if node.op_type == "Cast" and onnx.TensorProto.FLOAT16 in to:
                 raise unconverted(
-                    f"bf16 can't be made, since the node {node.name!r} casts to float16, and one "
-                    "graph can't contain both",
+                    f"bf16 can't be made, since the node {node.name!r} casts to float16, and a "
+                    "model with float16 can't be converted to bfloat16",
                     "Leave bf16 out for this model",
                 )
 

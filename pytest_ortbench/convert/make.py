@@ -226,7 +226,9 @@ def check_names(recipe: Recipe, source: Path) -> None:
                 is_near = bool(nearest(name, sorted(known)))
                 hint = did_you_mean(name, known if is_near else used)
                 raise unconverted(
-                    f"the recipe's {key} contains {name!r}, which is not an operator type", hint
+                    f"{key} of the precision {recipe.name!r} contains {name!r}, which is not an "
+                    "operator type",
+                    hint,
                 )
     if recipe.base == "int4":  # the other tools' own modules look at nodes, before they fuse any
         refuse_absent(recipe.nodes_to_exclude, nodes)

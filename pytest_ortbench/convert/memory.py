@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pytest_ortbench.convert.failure import unconverted
+from pytest_ortbench.convert.failure import MORE_MEMORY, unconverted
 from pytest_ortbench.core import free_memory
 from pytest_ortbench.core.recipe import Conversion
 
@@ -36,9 +36,9 @@ def limit(conversion: Conversion) -> None:
     needed = int(_TIMES * size)
     if size > _SMALL and needed > free:
         raise unconverted(
-            f"making {conversion.recipe.base} of {conversion.size_bytes / 1e9:.1f} GB "
-            f"takes about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
-            "Convert the model on a machine with more memory, and measure the file made there",
+            f"to convert {conversion.size_bytes / 1e9:.1f} GB to {conversion.recipe.base} takes "
+            f"about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
+            MORE_MEMORY,
         )
     _cap(free)
 

@@ -137,15 +137,15 @@ class Variants:
 def _not_as_said(folder: Path) -> Failure:
     return conversion_failure(
         f"the converted file in {folder} is not the one that the conversion reported",
-        "Run again. If this happens twice, please report it",
+        "Run again. If this happens twice, report it as a defect of pytest-ortbench",
         kind="error",
     )
 
 
 def _other_calibration() -> Failure:
     return case_failure(
-        "the calibration data changed while the variant was made of it",
-        "Run again when the data is complete",
+        "the calibration data changed while the model was converted with it",
+        "Run again when no program writes to the data any more",
         kind="error",
         phase=CHANGED_FILE,
     )

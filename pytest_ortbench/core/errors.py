@@ -132,7 +132,7 @@ def cache_advice(error: OSError) -> str:
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
-    """Return ``Did you mean 'x'?`` for the nearest known word, or the known words, if few.
+    """Return ``Did you mean 'x'?`` for the nearest known word, else which words can be chosen.
 
     Of many those are named that are least unlike what was written.
 
@@ -148,13 +148,17 @@ def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
     near = nearest(value, words)
     if near:
         return f"Did you mean {near!r}? {more}".rstrip()
-    listed = "Known: " + ", ".join(words) if words else "None are known"
+    listed = _choice(words)
     if len(words) > _MOST_NAMED:
         import difflib  # no worker pays for it at its start
 
         least_unlike = difflib.get_close_matches(value, words, n=_FEW_NAMED, cutoff=0.0)
-        listed = f"Known: {', '.join(least_unlike)} and {len(words) - _FEW_NAMED} more"
+        listed = f"{_choice(least_unlike)} and {len(words) - _FEW_NAMED} more"
     return f"{listed}. {more}" if more else listed
+
+
+def _choice(words: Sequence[str]) -> str:
+    return f"Choose one of: {', '.join(words)}" if words else "There is none to choose from"
 
 
 def near_and_known(value: str, known: Iterable[str]) -> str:
@@ -164,8 +168,7 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
     if first:
         return f"Write only one, e.g. {first}"
     near = nearest(value, words)
-    guess = f"Did you mean {near!r}? " if near else ""
-    return f"{guess}Known: {', '.join(words)}" if words else "None are known"
+    return f"Did you mean {near!r}? Known: {', '.join(words)}" if near else _choice(words)
 
 
 def first_of_several(value: str, words: Sequence[str]) -> str:

@@ -104,9 +104,9 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     if metric is None and name in SIDE_METRICS:
         example = "40 dB" if SIDE_METRICS[name].unit == "dB" else "99 %"
         raise UsageError(
-            f"{name!r} in {text!r} is about two versions of a model, but a limit holds for one",
+            f"{name!r} in {text!r} compares two versions of a model, but a limit is about one",
             place=place,
-            hint=f"Write e.g. --ort-gate='{name}:>={example}' with --ort-against=git:main",
+            hint=f"Write e.g. --ort-gate='{name}:>={example}' and --ort-against=git:main instead",
         )
     if metric is None:
         raise UsageError(

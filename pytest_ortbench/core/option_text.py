@@ -102,7 +102,9 @@ def read_path(text: str, written: OptionText) -> Path:
     """Read one path; a relative one starts at the folder of the option."""
     if not text.strip() or "\0" in text:
         raise UsageError(
-            f"{text!r} can't be a path",
+            f"{text!r} contains a null character, which no path can have"
+            if text.strip()
+            else "the path is empty",
             place=written.place,
             hint="Write the path of a file or folder",
         )

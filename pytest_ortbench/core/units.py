@@ -73,7 +73,7 @@ def parse_amount(text: str, unit: str, *, place: str, of: str = "this value") ->
     value = float(number) * (known[written] if written else 1.0)
     if not math.isfinite(value):
         raise UsageError(
-            f"{text!r} is larger than any number that is stored",
+            f"{text!r} is too large",
             place=place,
             hint="Write a smaller number",
         )
@@ -110,7 +110,7 @@ def parse_duration(text: str, *, place: str) -> float:
     Raises:
         UsageError: if there is no number, no unit, another unit than of time, or nothing above 0.
     """
-    hint = "Write 50ms, or another number with one of " + ", ".join(FACTORS["s"])
+    hint = f"Write e.g. 50ms. Units are {', '.join(FACTORS['s'])}"
     match = _NUMBER.match(text)
     if match is None:
         raise UsageError(f"{text!r} is not a time", place=place, hint=hint)
@@ -121,7 +121,7 @@ def parse_duration(text: str, *, place: str) -> float:
         )
     if written not in FACTORS["s"]:
         raise UsageError(
-            f"{text!r} has the unit {written!r}, which is none of those of a time",
+            f"{text!r} has the unit {written!r}, which is not a unit of time",
             place=place,
             hint=hint,
         )

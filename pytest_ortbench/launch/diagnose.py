@@ -134,7 +134,12 @@ def _import(evidence: Evidence) -> Failure | None:
             "Install a numpy that this ONNX Runtime was built for. Before version 1.19 this is "
             "numpy<2, e.g. --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
         )
-    return failure_of(evidence, "unavailable", f"ONNX Runtime can't be imported: {text}", "")
+    return failure_of(
+        evidence,
+        "unavailable",
+        f"ONNX Runtime can't be imported: {text}",
+        "Install ONNX Runtime again, or use another version (--ort-runtimes)",
+    )
 
 
 def _options(evidence: Evidence) -> Failure | None:
@@ -168,9 +173,9 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
             return failure_of(
                 evidence,
                 "error",
-                f"{libraries} is not a library of custom operators, since RegisterCustomOps is "
-                "missing in it",
-                "Give --ort-custom-ops the library that registers the operators",
+                f"{libraries} is not a library of custom operators, since it does not have the "
+                "function RegisterCustomOps",
+                "Name the library that registers the operators: --ort-custom-ops=LIBRARY",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return failure_of(
@@ -183,7 +188,7 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
             evidence,
             "error",
             readable(text),
-            "Give --ort-custom-ops a library that this ONNX Runtime can load",
+            "Name a library that this ONNX Runtime can load: --ort-custom-ops=LIBRARY",
         )
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
     if match is None:
@@ -191,11 +196,11 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     domain, operator = match.groups()
     if domain == _OWN_DOMAIN:
         hint = (
-            "Use a newer ONNX Runtime or another build: the operators of this domain come with "
-            "ONNX Runtime"
+            "Use a newer ONNX Runtime or another build, since the operators of this domain "
+            "belong to it"
         )
     else:
-        hint = f"Load the library that has {domain} with --ort-custom-ops=LIBRARY"
+        hint = f"Name the library that defines {domain}: --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":
         hint += ". 'pip install onnxruntime-extensions' installs that library"
     return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
@@ -247,7 +252,7 @@ def _operators(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unsupported",
-            f"no kernel for {operator} of operator set {opset} with these types",
+            f"no kernel for {operator} of operator set {opset} has the types of this model",
             "Use another precision, another provider or a newer ONNX Runtime. ONNX Runtime says: "
             f"{readable(text)}",
         )
@@ -337,8 +342,7 @@ def _shape(evidence: Evidence) -> Failure | None:
         evidence,
         "unsupported",
         f"the model refuses these inputs: {text} (fed {fed}; declared {declared})",
-        "Set sizes that fit with --ort-dims and --ort-batch-sizes, or feed real inputs "
-        "(--ort-inputs)",
+        "Set sizes that fit (--ort-dims, --ort-batch-sizes), or feed real inputs (--ort-inputs)",
     )
 
 

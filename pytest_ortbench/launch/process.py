@@ -131,7 +131,7 @@ class WorkerProcess:
             WorkerError: if the process died or did not listen; it is gone then.
         """
         if self.closed:
-            raise WorkerError(self._failure("crash", "the worker has already ended"))
+            raise WorkerError(self._failure("crash", "the measured process has already ended"))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:

@@ -317,8 +317,7 @@ class Services:
             running[1].close()
         if not runtime.shares_files:
             raise case_error(
-                f"the service is started on this machine, but the runtime {runtime.label!r} is on "
-                "another one",
+                f"the service runs on this machine, but the runtime {runtime.label!r} on another",
                 "Measure the service with runtimes of this machine only",
                 kind="unavailable",
                 phase="start",

@@ -83,8 +83,7 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             f"{name!r} can't be the name of a runtime",
             place=place,
-            hint="Write a name of letters, digits, '.', '_' and '-', other than 'current' and "
-            "'auto'",
+            hint="Write letters, digits, '.', '_' and '-', but neither 'current' nor 'auto'",
         )
     if not isinstance(table, Mapping):
         raise UsageError(
@@ -173,7 +172,7 @@ def _string(table: Mapping[str, object], key: str, place: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value):
         raise UsageError(
-            f"{key} is {value!r}, not a version or a path in quotes",
+            f"{key} is {value!r}, but must be a version or a path, as a string",
             place=place,
             hint=f'Write e.g. {key} = "3.12"',
         )

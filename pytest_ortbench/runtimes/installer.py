@@ -136,8 +136,7 @@ class PipInstaller:
         code, output = _run([interpreter.path, "-I", "-m", "venv", str(folder)], os.environ)
         if code:
             raise InstallError(
-                f"Python {interpreter.text} can't make a virtual environment: "
-                f"{_last_lines(output)}",
+                f"Python {interpreter.text} made no virtual environment: {_last_lines(output)}",
                 hint="Run 'pip install uv', or on Debian 'apt-get install python3-venv'",
             )
 

@@ -81,8 +81,8 @@ def _within(
         value = value[key]
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"{'.'.join(path)} is a single value, not a table of keys",
+            f"{'.'.join(path)} is {value!r}, not a table",
             place=str(file),
-            hint=f"Write [{'.'.join(path)}] above its keys",
+            hint=f"Write it as a table: [{'.'.join(path)}] with the keys below",
         )
     return value

@@ -44,7 +44,7 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     if len(versions) < 2:
         raise UsageError(
             f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
-            "two are needed",
+            "at least two are needed",
             place=place,
             hint=f"Widen the range, or name the releases: {_ONE_BY_ONE}",
         )
@@ -70,7 +70,7 @@ def released(name: str, *, place: str) -> list[Version]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(
-            f"pip can't be run, so the releases are not known: {error}",
+            f"pip, which lists the releases of a range, can't be run: {error}",
             place=place,
             hint=f"Name the releases: {_ONE_BY_ONE}",
         ) from error

@@ -27,7 +27,9 @@ class Fields:
 
     def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
-            raise ProtocolError("a JSON object is needed", place=place or "body")
+            raise ProtocolError(
+                f"a JSON object is needed, not {shown(value)}", place=place or "body"
+            )
         self._values: dict[str, Any] = value
         self.place = place
 
@@ -47,7 +49,7 @@ class Fields:
         """
         text = self.maybe_text(key)
         if not text:
-            raise ProtocolError("a string that is not empty is needed", place=self.under(key))
+            raise ProtocolError("a string is needed, but there is none", place=self.under(key))
         return text
 
     def maybe_text(self, key: str) -> str:
@@ -148,5 +150,5 @@ class Fields:
         if value is None and not needed:
             return []
         if not isinstance(value, list):
-            raise ProtocolError("a list is needed", place=self.under(key))
+            raise ProtocolError(f"a list is needed, not {shown(value)}", place=self.under(key))
         return value

@@ -284,8 +284,7 @@ def _is_carried(type_name: str) -> bool:
 def _require_carried(name: str, type_name: str) -> None:
     if not _is_carried(type_name):
         raise UsageError(
-            f"the input {name!r} has the type {type_name!r}, which the Open Inference Protocol "
-            "does not have",
+            f"the input {name!r} is {type_name!r}, a type that the Open Inference Protocol lacks",
             place="MODEL",
             hint="Serve a model whose inputs are tensors of numbers or strings",
         )

@@ -88,7 +88,7 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         position = start + int.from_bytes(data[position:start], "little")
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"element {len(texts)} ends beyond the bytes that were sent", place=place
+                f"element {len(texts)} is longer than the bytes that are left", place=place
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
@@ -153,12 +153,11 @@ def _require_utf8(texts: list[str], place: str) -> None:
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
     """The elements in order; a list that is nested must be nested like the shape."""
     if not isinstance(data, list):
-        raise ProtocolError("a list is needed", place=place)
+        raise ProtocolError(f"a list is needed, not {shown(data)}", place=place)
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):
             raise ProtocolError(
-                f"the shape {list(shape)} has {math.prod(shape)} elements, but {len(data)} were "
-                "sent",
+                f"the shape {list(shape)} has {math.prod(shape)} elements, but {len(data)} came",
                 place=place,
             )
         return data

@@ -120,7 +120,7 @@ def traces_of(model: str) -> Traces:
         raise
     except Exception as error:  # exporters of others raise what they like
         raise UsageError(
-            f"traces can't be made as the environment says: {class_and_line(error)}",
+            f"the environment variables can't be followed: {class_and_line(error)}",
             place="--traces",
             hint="Correct the environment variables whose names begin with OTEL_",
         ) from error
@@ -136,7 +136,7 @@ def _exporters() -> Iterator[EntryPoint]:
             continue
         if asked not in known:
             raise UsageError(
-                f"there is no exporter of traces {asked!r}",
+                f"{asked!r} is not an exporter of traces",
                 place=EXPORTER,
                 hint=near_and_known(asked, sorted(known)),
             )
@@ -161,7 +161,7 @@ def _sender_of_otlp() -> str:
         protocol = os.environ.get(place, "")
         if protocol and protocol not in _OF_PROTOCOL:
             raise UsageError(
-                f"there is no protocol of OTLP {protocol!r}",
+                f"{protocol!r} is not a protocol of OTLP",
                 place=place,
                 hint=near_and_known(protocol, sorted(_OF_PROTOCOL)),
             )

@@ -28,14 +28,14 @@ def require_async(ort: ModuleType, *, threads: int, io: str) -> None:
     """
     if not hasattr(ort.InferenceSession, "run_async"):
         raise _unsupported(
-            f"ONNX Runtime {ort.__version__} has no run_async",
+            f"ONNX Runtime {ort.__version__} has no run_async, which --ort-calls=async measures",
             "Use ONNX Runtime 1.16 or newer, or --ort-calls=sync",
         )
     if io != "end-to-end":
         raise _unsupported(
             f"--ort-calls=async can't measure --ort-io={io}, since run_async takes arrays in the "
             "memory of the host",
-            "Leave one of them out",
+            "Leave one of the two options out",
         )
     if threads < 2:
         raise _unsupported(

@@ -67,8 +67,8 @@ def require_safe_callers(case: Case) -> None:
         )
     if case.io == "device":
         raise case_error(
-            f"with --ort-io=device, {provider.name} can't tell when the outputs of one of several "
-            "callers are ready",
+            f"with --ort-io=device and several callers, {provider.name} can't tell when the "
+            "outputs of one caller are ready",
             hint="Use --ort-io=end-to-end, or --ort-processes in place of --ort-concurrency",
         )
 

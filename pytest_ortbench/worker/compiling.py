@@ -70,11 +70,11 @@ def _require_proof(case: Case) -> None:
     try:
         doubt = unconfirmed_entries(own).get(NO_COMPILE, "")
     except WorkerError:
-        doubt = "it does not know the entry"
+        doubt = f"it does not know {NO_COMPILE}"
     if doubt:
         raise case_error(
-            f"ONNX Runtime {load()[0].__version__} can't be forbidden to compile at run time "
-            f"({doubt}), so nothing would prove that the compiled file is used",
+            "nothing would prove that a session uses the compiled file, since ONNX Runtime "
+            f"{load()[0].__version__} can't be kept from compiling the model again ({doubt})",
             "Use a newer ONNX Runtime (--ort-runtimes), or leave --ort-compiled out",
             phase="compile",
         )
@@ -121,7 +121,7 @@ def record_of(case: Case, target: Path, *, way: str, compile_ns: int) -> Compila
     nodes = [] if graph is None else list(graph.graph.all_nodes())
     compiled = sum((node.op, node.domain) == (OPERATOR, DOMAIN) for node in nodes)
     if not compiled:
-        wrote = f"the {len(nodes)} nodes of the file hold no compiled part" if nodes else "no file"
+        wrote = f"none of the {len(nodes)} nodes is compiled" if nodes else "it wrote no file"
         raise case_error(
             f"{case.provider.name} compiled nothing ahead: {wrote}",
             "Leave --ort-compiled out. 'ortbench models inspect MODEL --providers="

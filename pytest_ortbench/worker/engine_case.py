@@ -290,7 +290,10 @@ class EngineCase(MeasuredCase):
         try:
             return step()
         except EngineRefusal as error:
-            raise case_error(str(error), error.hint, kind=error.kind, phase=phase) from error
+            hint = error.hint
+            if not hint and error.kind == "unsupported":
+                hint = f"Leave {self._kind.title} out for this model"
+            raise case_error(str(error), hint, kind=error.kind, phase=phase) from error
 
     def _assignment(self, folder: Path | None) -> EngineTask:
         case = self.case
@@ -329,7 +332,7 @@ def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
 
 def _kind_of(case: Case) -> EngineKind:
     alias = case.provider.alias
-    reason = f"no package here provides the engine {alias!r}"
+    reason = f"no package in the runtime {case.runtime.label!r} provides the engine {alias!r}"
     try:
         kind = engine_kind(alias)
     except UsageError as error:
@@ -337,8 +340,7 @@ def _kind_of(case: Case) -> EngineKind:
     if kind is None:
         raise case_error(
             reason,
-            f"Install the package that provides the engine in runtime {case.runtime.label!r} as "
-            "well",
+            "Install the package that provides the engine in this runtime as well",
             kind="unavailable",
             phase="import",
         )

@@ -23,6 +23,7 @@ from pytest_ortbench.worker.user_code import call, class_of, load_file
 
 #: What the entry function is, and what it returns, for messages.
 _FUNCTION = "Name a function without arguments that returns the model, e.g. net.py:build"
+_IN_A_SCRIPT = "Export the model in a script of your own, and measure the ONNX file"
 SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
 
 
@@ -78,8 +79,7 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     needed = _needed_arguments(made)
     if needed:
         raise export_error(
-            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but is called "
-            "without any",
+            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but gets none",
             _FUNCTION,
         )
     returned = _in_export(call, path, function, made)
@@ -91,8 +91,7 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_model(model)
     if kind is None:
         raise export_error(
-            f"{path.name}:{function} returned a {class_of(model)}, which is not a model of a known "
-            "framework",
+            f"{path.name}:{function} returned a {class_of(model)}, no model of a known framework",
             SHAPE,
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
@@ -155,8 +154,7 @@ def files_read(loaded: LoadedSource) -> list[Path]:
         file = (loaded.path.parent / str(name)).absolute()
         if not file.is_file():
             raise export_error(
-                f"{loaded.path.name}:{loaded.function} names the file {str(name)!r}, which does "
-                "not exist",
+                f"{loaded.path.name}:{loaded.function} names {str(name)!r}, which does not exist",
                 f"Correct the path in 'files', which starts at {loaded.path.parent}",
             )
         files.append(file)
@@ -202,7 +200,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             raise
         except EngineRefusal as error:
             raise case_error(
-                f"{text}: {error}", error.hint, kind=error.kind, phase="export"
+                f"{text}: {error}", error.hint or _IN_A_SCRIPT, kind=error.kind, phase="export"
             ) from error
         except ImportError as error:
             packages = (*kind.distributions, *kind.exporter_distributions)
@@ -250,4 +248,4 @@ def exported_by(
 
 def export_error(message: str, hint: str = "") -> WorkerError:
     """Return the failure of an export."""
-    return case_error(message, hint, kind="error", phase="export")
+    return case_error(message, hint or _IN_A_SCRIPT, kind="error", phase="export")

@@ -42,9 +42,8 @@ def read_input(spec: InputSpec) -> object:
     if wanted.kind == "seq" and wanted.inner is not None and wanted.inner.kind == "tensor":
         if path.suffix.lower() != ".pb":
             raise input_error(
-                f"input {spec.name!r} is a sequence of tensors, which the format of {path} "
-                "does not have",
-                hint="Store it as a SequenceProto of ONNX in a .pb file",
+                f"input {spec.name!r} is a sequence of tensors, which {path} can't hold",
+                hint="Store the sequence as a SequenceProto of ONNX in a .pb file",
             )
         inner = wanted.inner
         return [_fitting(array, inner, spec, shape=None) for array in read_tensors(path)]
@@ -70,8 +69,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
-            f"the input file {path} can't be read without pickle: {error}",
-            hint="Write the file with numpy.save or numpy.savez, and text as a '<U' array",
+            f"the input file {path} can't be read: {error}",
+            hint="Write it with numpy.save or savez, without pickle, and text as a '<U' array",
         ) from error
 
 
@@ -87,7 +86,7 @@ def _loaded(stream: BinaryIO, path: Path, member: str) -> NDArray[Any]:
         if member not in names:
             raise input_error(
                 f"the input file {path} has no array {member!r}",
-                hint=f"Store an array under that name. The file has {', '.join(names) or 'none'}",
+                hint=f"Store it under this name. The file has {', '.join(names) or 'no array'}",
             )
         array: NDArray[Any] = loaded[member]
         return array
@@ -166,7 +165,6 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
-            hint="Scale the values, or measure a variant that keeps its float inputs "
-            "(keep_io_types)",
+            hint="Scale the values, or set keep_io_types = true, so that inputs stay float",
         )
     return rounded

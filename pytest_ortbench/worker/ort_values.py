@@ -131,8 +131,8 @@ class StandInCalls:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
             raise case_error(
-                f"values for input {name!r} of type {kind!r} can't be made in Python beside the "
-                f"output {self.foreign[0]!r}, whose type numpy does not have",
+                f"input {name!r} of type {kind!r} and output {self.foreign[0]!r}, whose type numpy "
+                "does not have, can't be used together in Python",
                 "Export the model with inputs and outputs of float, float16 or integers",
             )
         if self.foreign and isinstance(value, np.ndarray):

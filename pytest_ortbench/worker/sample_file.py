@@ -282,7 +282,7 @@ def _decode(coded: Mapping[str, Any], arrays: Mapping[str, Any]) -> object:
 def _damaged(path: Path, error: Exception) -> WorkerError:
     return case_error(
         f"the reference outputs in {path} can't be read: {error}",
-        "Remove the file. The next run makes it again",
+        "Delete the file. The next run writes it again",
         kind="error",
         phase="accuracy",
     )

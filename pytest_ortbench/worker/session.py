@@ -220,8 +220,7 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
     return case_error(
         f"{case.provider.label} in ONNX Runtime {version} can't load the file, which was compiled "
         f"for {told}: {native}",
-        "Compile the model again with this version, or use the version that compiled the file "
-        "(--ort-runtimes)",
+        "Compile the model again, or use the version that compiled it (--ort-runtimes)",
         phase="session",
     )
 
@@ -282,8 +281,8 @@ def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
         still = [name for name in declared.shape if name in config.fixed_dims]
         if still:
             raise case_error(
-                f"the dimension {still[0]!r} of the input {declared.name!r} was to have the fixed "
-                f"size {config.fixed_dims[still[0]]}, but the session leaves it open",
+                f"the dimension {still[0]!r} of the input {declared.name!r} was to be fixed to "
+                f"{config.fixed_dims[still[0]]}, but ONNX Runtime left it open",
                 "Use --ort-fix-dims=off, or another version of ONNX Runtime",
                 phase="session",
             )

@@ -102,8 +102,7 @@ def _unknown(key: str, version: str, libraries: Sequence[Path]) -> WorkerError:
     guess = f"Did you mean {near!r}? " if near else ""
     return case_error(
         f"ONNX Runtime {version} does not know the session option {key!r}",
-        f"{guess}Correct --ort-session-option, or use a version of ONNX Runtime that has this "
-        "option",
+        f"{guess}Correct --ort-session-option, or use a version of ONNX Runtime that has it",
         kind="error",
         phase="session",
     )

@@ -161,8 +161,7 @@ def _refused(name: str) -> WorkerError:
 def _damaged(name: str, how: str) -> WorkerError:
     return case_error(
         f"{name} arrived damaged at the runtime: {how}",
-        "Run again. If this happens twice, check the connection between this machine and the "
-        "runtime",
+        "Run again. If this happens twice, check the connection from this machine to the runtime",
         kind="error",
         phase="files",
     )

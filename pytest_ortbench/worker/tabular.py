@@ -97,7 +97,7 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
             raise EngineRefusal(
                 "'names' is given, but the columns of the example rows already name the inputs",
                 kind="error",
-                hint="Leave 'names' out",
+                hint="Leave 'names' out of the returned dictionary",
             )
         types = {name: _type_of(np.asarray(rows[name])) for name in columns}
         return TableForm(kind=FRAME, types=_chosen(types, loaded), make=type(rows))
@@ -142,13 +142,13 @@ def _chosen(types: dict[str, str], loaded: LoadedSource) -> dict[str, str]:
     for name, kind in dict(loaded.settings.get("types", {})).items():
         if name not in types:
             raise EngineRefusal(
-                f"'types', which the function returns, names {name!r}, which is not an input",
+                f"'types' of the returned dictionary names {name!r}, which is not an input",
                 kind="error",
                 hint=did_you_mean(str(name), types),
             )
         if kind not in TYPES:
             raise EngineRefusal(
-                f"'types', which the function returns, gives {name!r} the unknown type {kind!r}",
+                f"'types' of the returned dictionary gives {name!r} the unknown type {kind!r}",
                 kind="error",
                 hint=did_you_mean(str(kind), TYPES),
             )

@@ -17,8 +17,8 @@ price = 1000
     ("text", "words"),
     [
         ("50", "'50' has no unit. Write 50ms or 50s"),
-        ("abc", "'abc' is not a time. Write 50ms"),
-        ("-3ms", "'-3ms' is not a time above 0. Write 50ms"),
+        ("abc", "'abc' is not a time. Write e.g. 50ms"),
+        ("-3ms", "'-3ms' is not a time above 0. Write e.g. 50ms"),
     ],
 )
 @pytest.mark.parametrize("command", ["compare --p99", "plot --p99", "plot --slo"])

@@ -104,12 +104,13 @@ class TestInteger:
         [
             (
                 replace(FP16, block_list=("Matmul",)),
-                "the recipe's block_list contains 'Matmul', which is not an operator type. Did you "
-                "mean 'MatMul'?",
+                "block_list of the precision 'fp16' contains 'Matmul', which is not an operator "
+                "type. Did you mean 'MatMul'?",
             ),
             (
                 replace(DYNAMIC, op_types=("Blah",)),
-                "the recipe's op_types contains 'Blah', which is not an operator type. Known: ",
+                "op_types of the precision 'int8-dynamic' contains 'Blah', which is not an "
+                "operator type. Choose one of: ",
             ),
             (
                 Recipe(name="int4", base="int4", nodes_to_exclude=("mm9",)),

@@ -13,7 +13,7 @@ def test_a_message_has_place_rule_and_next_step() -> None:
     ("value", "hint"),
     [
         ("CpuExecutionProvider", "Did you mean 'CPUExecutionProvider'?"),
-        ("zzz", "Known: CPUExecutionProvider, CUDAExecutionProvider"),
+        ("zzz", "Choose one of: CPUExecutionProvider, CUDAExecutionProvider"),
     ],
 )
 def test_the_nearest_word_is_offered(value: str, hint: str) -> None:
@@ -25,25 +25,27 @@ def test_several_words_where_one_is_taken_are_no_misspelling(value: str) -> None
     known = ["fp16", "native"]
     for hint in (did_you_mean(value, known), near_and_known(value, known)):
         assert hint.endswith(", e.g. native")
-    assert did_you_mean("native,fp61", known).startswith(("Known", "Did"))
+    assert did_you_mean("native,fp61", known).startswith(("Choose", "Did"))
 
 
 def test_without_any_word_it_says_so() -> None:
-    assert did_you_mean("x", []) == "None are known"
+    assert did_you_mean("x", []) == "There is none to choose from"
 
 
 def test_a_further_sentence_is_a_sentence_of_its_own() -> None:
     assert did_you_mean("fp61", ["fp16"], "Or leave it out") == (
         "Did you mean 'fp16'? Or leave it out"
     )
-    assert did_you_mean("zzz", ["fp16"], "Or leave it out") == "Known: fp16. Or leave it out"
+    assert (
+        did_you_mean("zzz", ["fp16"], "Or leave it out") == "Choose one of: fp16. Or leave it out"
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
         ("strikt", "Did you mean 'strict'? Known: report, strict"),
-        ("zzz", "Known: report, strict"),
+        ("zzz", "Choose one of: report, strict"),
     ],
 )
 def test_all_known_words_are_listed_once(value: str, hint: str) -> None:
@@ -57,4 +59,4 @@ def test_of_many_known_words_a_few_are_named() -> None:
     assert "p50" in hint.replace(",", "").split()
     assert "44" in hint.split()
     few = did_you_mean("q", ["abc", "def"])
-    assert few == "Known: abc, def"
+    assert few == "Choose one of: abc, def"

@@ -122,12 +122,12 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
     [
         ("50", "'50' has no unit. Write 50ms or 50s"),
         ("0.5", "'0.5' has no unit. Write 0.5ms or 0.5s"),
-        ("abc", "'abc' is not a time. Write 50ms"),
-        ("", "'' is not a time. Write 50ms"),
-        ("5MB", "'5MB' has the unit 'MB', which is none of those of a time. Write 50ms"),
-        ("0ms", "'0ms' is not a time above 0. Write 50ms"),
-        ("-5ms", "'-5ms' is not a time above 0. Write 50ms"),
-        ("1e999s", "'1e999s' is not a time above 0. Write 50ms"),
+        ("abc", "'abc' is not a time. Write e.g. 50ms"),
+        ("", "'' is not a time. Write e.g. 50ms"),
+        ("5MB", "'5MB' has the unit 'MB', which is not a unit of time. Write e.g. 50ms"),
+        ("0ms", "'0ms' is not a time above 0. Write e.g. 50ms"),
+        ("-5ms", "'-5ms' is not a time above 0. Write e.g. 50ms"),
+        ("1e999s", "'1e999s' is not a time above 0. Write e.g. 50ms"),
     ],
 )
 def test_a_duration_names_its_unit(text: str, message: str) -> None:

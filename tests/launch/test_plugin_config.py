@@ -58,7 +58,7 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
         ("[plugins.acme]\nprovider = 'x'\n", "the plug-in has neither a library nor options"),
         ("[plugins.acme]\nlibrary = ''\n", "library is ''"),
         ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed', not a list"),
-        ("plugins = 3\n", "plugins is a single value"),
+        ("plugins = 3\n", "plugins is 3, not a table"),
         ("[plugins\n", "the file can't be read"),
     ],
 )

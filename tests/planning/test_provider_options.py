@@ -52,12 +52,12 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
             "cuda",
             {"cudnn_conv_algo_search": "FAST"},
             "'FAST' is not a value of cuda.cudnn_conv_algo_search. "
-            "Known: DEFAULT, EXHAUSTIVE, HEURISTIC",
+            "Choose one of: DEFAULT, EXHAUSTIVE, HEURISTIC",
         ),
         ("cuda", {"gpu_mem_limit": "2 GB"}, "cuda.gpu_mem_limit='2 GB' is not a whole number"),
         ("cuda", {"use_tf32": "yes"}, "'yes' is not a value of cuda.use_tf32. Write 1 or 0"),
         # Seen to run on as if nothing had been asked.
-        ("ggml", {"device": "nonsense"}, "Known: auto, cpu, gpu"),
+        ("ggml", {"device": "nonsense"}, "Choose one of: auto, cpu, gpu"),
         ("qnn", {"htp_performance_mode": "bursty"}, "Did you mean 'burst'?"),
         ("qnn", {"backend_type": "saver"}, "'saver' is not a value of qnn.backend_type"),
         ("openvino", {"device_type": "FOO"}, "'FOO' is neither a device of OpenVINO"),

@@ -104,7 +104,7 @@ def test_every_alias_and_full_name_mean_the_same(alias: str) -> None:
         ("cdua", "Did you mean 'cuda'?"),
         ("CUDA", "Did you mean 'cuda'?"),
         ("cuda,opnvino", "Did you mean 'openvino'?"),
-        ("xyz", "Known: mlx, jax, nxrt"),
+        ("xyz", "Choose one of: mlx, jax, nxrt"),
     ],
 )
 def test_an_unknown_provider_names_the_nearest_known_one(spec: str, hint: str) -> None:

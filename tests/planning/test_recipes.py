@@ -100,7 +100,7 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration = "kl"',
-            "'kl' is not a value of calibration. Known: entropy, minmax, percentile",
+            "'kl' is not a value of calibration. Choose one of: entropy, minmax, percentile",
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\npercentile = 0.99',

@@ -244,7 +244,7 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
     ("value", "says"),
     [
         ("absent.npz", "does not exist"),
-        ("labelled.py:absent", "labelled.py has no function 'absent'. Known: validation"),
+        ("labelled.py:absent", "labelled.py has no function 'absent'. Choose one of: validation"),
         ("net.onnx", "can't be read from a file that ends in .onnx: 'net.onnx'"),
     ],
 )

@@ -54,7 +54,7 @@ def test_limits_are_read_with_the_one_grammar() -> None:
     ("mark", "said"),
     [
         (pytest.mark.ortbench(batchsizes=[1]), "Did you mean 'batch_sizes'?"),
-        (pytest.mark.ortbench(zzz=1), "Known: models, providers, precisions, batch_sizes"),
+        (pytest.mark.ortbench(zzz=1), "Choose one of: models, providers, precisions, batch_sizes"),
         (pytest.mark.ortbench("resnet50"), "has 'resnet50' without a keyword"),
         (pytest.mark.ortbench(batch_sizes=[]), "batch_sizes is []"),
         (pytest.mark.ortbench(batch_sizes=[0]), "must be a positive whole number"),

@@ -113,7 +113,11 @@ def test_one_thread_is_refused_with_what_helps(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("methods", "io", "message"),
     [
-        ({}, "end-to-end", "ONNX Runtime 1.15.0 has no run_async"),
+        (
+            {},
+            "end-to-end",
+            "ONNX Runtime 1.15.0 has no run_async, which --ort-calls=async measures",
+        ),
         (
             {"run_async": None},
             "device",

@@ -88,8 +88,8 @@ def test_a_damaged_archive_is_one_message_that_names_it(tmp_path: Path, damage: 
     path = damaged(tmp_path / "photos.npz", damage, x=np.zeros(3, np.float32))
     with pytest.raises(WorkerError) as caught:
         make_feeds([replace(SPEC, path=str(path), member="x")], seed=0)
-    message = caught.value.failure.message
-    assert (f" {path} " in message, "pickle" in message) == (True, True)
+    message, hint = caught.value.failure.message, caught.value.failure.hint
+    assert (f" {path} " in message, "pickle" in hint) == (True, True)
     assert DAMAGES[damage] in message
 
 

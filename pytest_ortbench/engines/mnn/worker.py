@@ -109,7 +109,7 @@ class Mnn(Engine):
                     raise EngineRefusal(
                         "MNN returned no outputs, because an operator failed",
                         kind="error",
-                        hint="The log of the case has what MNN printed. Try another precision",
+                        hint="Try another precision. log_tail in run.json has what MNN printed",
                     )
                 # What it reads is memory of the module, which the next inference writes over.
                 return [

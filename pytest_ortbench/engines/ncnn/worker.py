@@ -103,7 +103,7 @@ class Ncnn(Engine):
         kinds = operators_of(network.read_text(encoding="utf-8"))
         refuse_lacking(kind for kind in kinds if self._ncnn.layer_to_index(kind) < 0)
         if net.load_param(str(network)) or net.load_model(str(self._folder / _WEIGHTS)):
-            raise EngineRefusal("ncnn can't load the network that pnnx made of the ONNX file")
+            raise EngineRefusal("ncnn can't load what its converter, pnnx, made of the ONNX file")
         return self._inference(net)
 
     def in_force(self) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Ncnn(Engine):
             if joined.returncode:
                 last = (joined.stdout.strip() or "nothing").splitlines()[-1][:200]
                 raise EngineRefusal(
-                    f"pnnx takes one file of at most 2 GB, and onnx can't write one: {last}"
+                    f"ncnn's converter takes one file of up to 2 GB, and there is none: {last}"
                 )
             arguments = converter_arguments(self.task)
             done = _run([str(self._converter), file.name, *arguments], folder)
@@ -224,7 +224,7 @@ def refuse_lacking(operators: Iterable[str]) -> None:
     """
     lacking = list(dict.fromkeys(operators))
     if lacking:
-        raise EngineRefusal(f"ncnn lacks the operator {', '.join(lacking)}, as pnnx calls it")
+        raise EngineRefusal(f"ncnn lacks the operator {', '.join(lacking)}, a name of pnnx")
 
 
 def refuse_axes(axes: Mapping[str, int]) -> None:
@@ -239,7 +239,7 @@ def refuse_axes(axes: Mapping[str, int]) -> None:
     for name, count in axes.items():
         if count > _MOST_AXES:
             raise EngineRefusal(
-                f"ncnn has at most {_MOST_AXES} axes beside the batch, and {name!r} has {count}"
+                f"{name!r} has {count} axes beside the batch, and ncnn takes at most {_MOST_AXES}"
             )
 
 
@@ -257,7 +257,7 @@ def shapes_of_outputs(sizes: str, outputs: Sequence[EngineTensor]) -> list[tuple
     shapes = [match[1] if match else "" for match in map(_SHAPE.search, lines)]
     for place, output in enumerate(outputs):
         if not shapes[place : place + 1] or not shapes[place]:
-            raise EngineRefusal(f"pnnx did not report the sizes of the output {output.name!r}")
+            raise EngineRefusal(f"ncnn's converter gave no sizes of the output {output.name!r}")
     return [tuple(map(int, shape.rstrip(",").split(","))) for shape in shapes]
 
 

@@ -176,8 +176,8 @@ def require_as_many(key: str, given: Sequence[str] | None, made: Sequence[str]) 
     """
     if given is not None and len(given) > len(made):
         raise EngineRefusal(
-            f"{key!r} has {len(given)} names ({', '.join(given)}), but the model has only "
-            f"{len(made)} tensors there ({', '.join(made)})",
+            f"{key!r} has {len(given)} names ({', '.join(given)}), but the exported model has only "
+            f"{len(made)} {'outputs' if key == 'outputs' else 'inputs'} ({', '.join(made)})",
             kind="error",
             hint=f"Write at most {len(made)} names in {key!r}, in the order of the tensors",
         )

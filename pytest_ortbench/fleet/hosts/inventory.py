@@ -83,8 +83,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
             f"Ansible can't read the file as an inventory: "
             f"{' '.join(lines[-3:]) or 'it printed nothing'}",
             place=str(path),
-            hint=f"Correct the file. 'ansible-inventory -i {path} --list' prints all that Ansible "
-            "says",
+            hint=f"Correct the file. 'ansible-inventory -i {path} --list' prints the whole message",
         ) from error
     if not hosts:
         raise UsageError(
@@ -112,8 +111,7 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
     for host in hosts:
         if host.name in content:
             raise UsageError(
-                f"{host.name!r} is the name of a host and of a group, and would mean the whole "
-                "group",
+                f"{host.name!r} is the name of a host and of a group, and would mean the group",
                 place=f"{place}, host {host.name}",
                 hint="Give the host or the group another name",
             )
@@ -123,8 +121,7 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
                 f"the hosts {other.name} and {host.name} both have the name {host.called!r} for "
                 "comparisons, so their results could not be told apart",
                 place=f"{place}, host {host.name}",
-                hint=f"Write another {PREFIX}machine for one of the two, or leave {PREFIX}machine "
-                "out",
+                hint=f"Write another {PREFIX}machine for one of the two, or leave it out",
             )
     return hosts
 

@@ -252,8 +252,7 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
         version = told.get("pytest-ortbench")
         if version != VERSION:
             raise UsageError(
-                f"the worker {worker!r} has pytest-ortbench {version}, but this machine has "
-                f"{VERSION}",
+                f"the worker {worker!r} has pytest-ortbench {version}, but this machine {VERSION}",
                 place="fleet shard",
                 hint=f"Install pytest-ortbench=={VERSION} for the worker",
             )

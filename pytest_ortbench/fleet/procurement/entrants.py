@@ -89,7 +89,7 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
                 "entry in the table",
                 place="--machines",
                 hint=f"If both are the same machine, rename the entry to [machines.{near}], or "
-                f"write {machine.host}=RUN in place of the run",
+                f"name the run on the command line as {machine.host}=RUN",
             )
     if not set(names.values()) & set(by_host):
         known = ", ".join(by_host)

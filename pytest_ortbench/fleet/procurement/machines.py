@@ -247,8 +247,7 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
         raise UsageError(
             f"load_power {load:g} W is below idle_power {idle:g} W",
             place=place,
-            hint="Write for both the watts of the whole machine, as a meter at the wall socket "
-            "shows them",
+            hint="Write for both the watts that a meter at the wall socket shows",
         )
     return PricedMachine(
         name=name,

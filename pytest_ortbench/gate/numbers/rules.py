@@ -153,8 +153,7 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
-                f"{rule.text!r} compares the outputs of two sides, and a stored run contains no "
-                "outputs",
+                f"{rule.text!r} compares outputs of two sides, but a stored run has no outputs",
                 place=place,
                 hint="Measure both sides in one run, e.g. with --ort-against=git:main, or limit "
                 "accuracy_sqnr instead",

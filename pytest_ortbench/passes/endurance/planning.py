@@ -75,8 +75,7 @@ def refuse_idle_faults(
     ended = [name for name in value if name in ENDINGS]
     if ended and not serve:
         raise UsageError(
-            f"{ended[0]!r} would end the service, which is done only to a service that this run "
-            "has started",
+            f"{ended[0]!r} ends the service, which is allowed only if this run starts the service",
             place=place,
             hint="Have the run start the service, e.g. --ort-serve=app.py:app, or leave out "
             f"{' and '.join(ended)}",
@@ -88,6 +87,5 @@ def _require_endurance(place: str, endurance_s: float) -> None:
         raise UsageError(
             "the option has an effect only together with --ort-endurance",
             place=place,
-            hint="Add --ort-endurance with a number of minutes, e.g. --ort-endurance=10, or leave "
-            "the option out",
+            hint="Add e.g. --ort-endurance=10, a number of minutes, or leave the option out",
         )

@@ -18,8 +18,8 @@ def read_energy_window(written: OptionText) -> float:
     value = read_seconds(written)
     if value < _SHORTEST_WINDOW_S:
         raise UsageError(
-            f"energy can't be read over {written.last!r}, since its counters change only some "
-            "times a second",
+            f"{written.last!r} is too short to measure energy, since energy counters change only a "
+            "few times a second",
             place=written.place,
             hint="Write 5 seconds or more, e.g. 10s",
         )

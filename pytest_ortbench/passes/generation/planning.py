@@ -123,12 +123,12 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
         if name in options.typed and getattr(options, name):
             raise UsageError(
-                f"{options.given[name]} has no effect, since no case of this run has a language "
-                "model answer prompts",
+                f"{options.given[name]} has no effect, since in no case of this run a language "
+                "model answers prompts",
                 place=options.place_of(name),
-                hint="Leave the option out. If a model of this run is a language model, leave out "
-                "--ort-inputs, --ort-dims and --ort-generate=off instead, or add "
-                "--ort-generate=only to see why it is not measured with prompts",
+                hint="Leave the option out, unless a model of this run is a language model. Then "
+                "leave out --ort-inputs, --ort-dims and --ort-generate=off instead, or add "
+                "--ort-generate=only to see why the model is not measured with prompts",
             )
 
 
@@ -147,14 +147,16 @@ def windows_of_text(text: Path, model: Path, decoder: Decoder) -> tuple[tuple[in
     ids = _encoded(text, model)[:TEXT_TOKENS]
     if len(ids) < 2:
         raise UsageError(
-            f"{str(text)!r} has fewer than two tokens", place=_TEXT, hint="Name a longer text file"
+            f"the text in {str(text)!r} has fewer than two tokens",
+            place=_TEXT,
+            hint="Name a longer text file",
         )
     if max(ids) >= decoder.vocabulary:
         raise UsageError(
-            f"the {TOKENIZER} beside {model.name} gives the token {max(ids)}, but the model has "
-            f"{decoder.vocabulary} tokens",
+            f"the {TOKENIZER} beside {model.name} gives the token number {max(ids)}, but the model "
+            f"has only {decoder.vocabulary} tokens, counted from 0",
             place=_TEXT,
-            hint=f"Put the model's own {TOKENIZER} there",
+            hint=f"Replace the {TOKENIZER} with that of the model",
         )
     size = min(WINDOW, decoder.context or WINDOW)
     windows = [ids[start : start + size] for start in range(0, len(ids), size)]

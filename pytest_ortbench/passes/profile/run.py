@@ -22,7 +22,7 @@ from pytest_ortbench.schema.case_questions import WarmUpFor
 _KEPT_NODES = 12
 #: Why a row whose timed unit is a request has no profile.
 OF_INFERENCES = (
-    "single inferences are profiled, but this row times whole requests; the rows prefill and "
+    "single inferences are profiled, but this case times whole requests; the rows prefill and "
     "decode of the model measure them separately (--ort-generate=off or auto)"
 )
 #: Profiles of each side of a comparison, in turns.

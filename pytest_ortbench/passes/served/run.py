@@ -39,6 +39,7 @@ _WARM_UP, _REQUESTS = 20, 500
 #: file is looked for, in seconds.
 _PROFILED, _MOST_BYTES, _LOOK_S = 100, 1 << 20, 0.05
 _TIMEOUT_S = 60.0
+_LOG = "The log of the service may say why"
 #: Steps that a service may tell of a request, and characters of their names.
 _MOST_STEPS, _LONGEST_STEP = 20, 40
 
@@ -175,7 +176,7 @@ def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage
         response = connection.getresponse()
         response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise case_error(f"the service gave no answer: {error}", kind="error") from error
+        raise case_error(f"the service gave no answer: {error}", _LOG, kind="error") from error
     if response.status != 200:
-        raise case_error(f"the service answered with status {response.status}", kind="error")
+        raise case_error(f"the service answered with status {response.status}", _LOG, kind="error")
     return response.headers.get("Server-Timing", "")

@@ -22,7 +22,7 @@ from pytest_ortbench.planning.served_apps import REFERENCE
 _STAGES = frozenset({"preprocess", "postprocess"})
 #: What can define names that no one sees without running the file.
 _HIDDEN = frozenset({"globals", "exec", "setattr", "vars", "__dict__", "modules"})
-_EXAMPLE = "Write e.g. stages.py, or detector*@stages/detector.py"
+_EXAMPLE = "Name a Python file, e.g. stages.py, or for some cases detector*@stages/detector.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +98,7 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
             cases = f"the cases that match {file.pattern!r}" if file.pattern else "every case"
             name = Path(file.path).name
             raise UsageError(
-                f"{other.path} and {file.path} are both for {cases}, but a case has only one file "
-                "of stages",
+                f"{other.path} and {file.path} are both for {cases}, but a case has only one",
                 place=place,
                 hint=f"Leave one of the files out, or write PATTERN@{name} to say which cases "
                 f"{name} is for",
@@ -163,7 +162,7 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
             )
     if files and all(case.runtime.label != "current" for case in cases):
         raise UsageError(
-            "stages run only in the runtime 'current', which has the packages that they import",
+            "stages run only in the runtime 'current', the Python of pytest, and no case uses it",
             place=place,
             hint="Add current to --ort-runtimes, or leave the option out",
         )

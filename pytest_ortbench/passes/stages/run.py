@@ -89,7 +89,7 @@ def _refusal(case: Case) -> str:
     if case.runtime.label != "current":
         return "stages run in the runtime 'current' only: what they import is installed there"
     if case.generation is not None:
-        return "stages surround a single inference, but this row times whole requests"
+        return "stages surround a single inference, but this case times whole requests"
     if case.io != "end-to-end":
         return "stages exchange host arrays, so they are measured with --ort-io=end-to-end only"
     if case.call != "sync":

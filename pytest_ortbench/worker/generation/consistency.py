@@ -56,12 +56,11 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         return
     ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
-        "the model gives other logits token by token than in one run over all tokens: their "
-        f"signal to noise ratio is {ratios} dB after {prompt} to {prompt + later} tokens, and "
-        f"must be at least {seen.least_db:g} dB. The inputs are wrong, or the model computes "
-        "wrongly with a cache",
-        "Check what the model expects of mask, positions and cache, or measure single inferences "
-        "with --ort-generate=off",
+        "token by token with its cache, the model gives other logits than in one run over all "
+        f"tokens: their signal to noise ratio is {ratios} dB after {prompt} to {prompt + later} "
+        f"tokens, but must be at least {seen.least_db:g} dB",
+        "Check which attention mask, positions and cache the model expects, and whether its export "
+        "with a cache is right. To measure single inferences only, use --ort-generate=off",
         kind="error",
         phase="first",
     )

@@ -251,8 +251,8 @@ class SessionDecoder:
         kind = FLOATS.get(self._types[tensor.past])
         if kind is None:
             raise case_error(
-                f"the cache {tensor.past!r} is {self._types[tensor.past]}, "
-                "which numpy does not have"
+                f"the cache {tensor.past!r} is {self._types[tensor.past]}, which numpy lacks",
+                "Export the model with a cache of float or float16",
             )
         shape = tensor.sized(self._batch, self._length if self._decoder.shares_buffers else 0)
         empty = np.zeros(shape, dtype=kind)

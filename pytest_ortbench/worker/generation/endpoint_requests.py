@@ -49,7 +49,7 @@ class EndpointRequestCase(RequestCase, EngineCase):
             EngineRefusal: always.
         """
         del length
-        raise EngineRefusal("an endpoint of a language model gives text, and no scores")
+        raise EngineRefusal("an endpoint of a language model gives text, but no scores of tokens")
 
     def outputs(self) -> Sequence[object]:
         """Return no outputs: an answer is a text."""

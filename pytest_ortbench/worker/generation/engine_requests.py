@@ -165,9 +165,10 @@ class EngineRequestCase(RequestCase, EngineCase):
             chosen = written[:, place : place + 1]
             if is_another(scores, choice.likeliest(scores)[:, None], chosen):
                 raise EngineRefusal(
-                    f"token {place + 1} after the prompt is not the likeliest one by "
-                    "the scores of the engine",
+                    f"token {place + 1} that the engine writes after the prompt is not the "
+                    "likeliest one by its own scores, by which its quality is judged",
                     kind="error",
+                    hint="Leave this engine out, or report this to its makers",
                 )
             scores = scorer.follow(chosen)
 

@@ -220,7 +220,7 @@ def refuse_unsupported(case: Case) -> None:
         )
     if session.sets_arena or session.enable_mem_reuse is not None:
         raise _refused(
-            f"{PACKAGE} does not take the session options about an arena or enable_mem_reuse",
+            f"{PACKAGE} takes neither enable_mem_reuse nor options of the CPU's memory arena",
             _OTHER_ENGINE,
         )
     if session.execution_mode != "sequential":

@@ -103,8 +103,7 @@ class GenaiOutputs:
         wrong = [name for name, is_right in holds.items() if not is_right]
         if wrong:
             raise case_error(
-                f"{PACKAGE} makes the input {wrong[0]!r} itself, with other values than the model "
-                "needs for a prompt without padding",
+                f"{PACKAGE} fills the input {wrong[0]!r} itself, with other values than needed",
                 "Use --ort-engines=session",
             )
 

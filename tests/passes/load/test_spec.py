@@ -107,7 +107,10 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
     ("text", "message"),
     [
         ("sever:1:2ms", "'sever' in 'sever:1:2ms' is not a load scenario. Did you mean 'server'?"),
-        ("", "'' in '' is not a load scenario. Known: multi-stream, offline, peak, server, single"),
+        (
+            "",
+            "'' in '' is not a load scenario. Choose one of: multi-stream, offline",
+        ),
         (
             "server:100",
             "'server:100' has too few parts between its colons. Write server:RATE:LATENCY or",
@@ -118,7 +121,7 @@ def test_a_load_of_tokens_fits_requests_of_one_sequence_alone() -> None:
             "'peak:p99' has too few parts between its colons. Write peak:pNN:LATENCY, e.g. ",
         ),
         ("offline:3", "'offline:3' has too many parts between its colons. Write offline"),
-        ("server:100:20", "the latency '20' in 'server:100:20' has no unit. Write e.g. 20ms"),
+        ("server:100:20", "the latency '20' in 'server:100:20' has no unit. Write 20ms"),
         (
             "server:100:20MB",
             "'20MB' has the unit 'MB', which this value can't have. Write 20 with ",

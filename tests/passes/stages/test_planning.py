@@ -91,9 +91,8 @@ def test_two_files_for_the_same_cases_are_refused(folder: Path, texts: tuple[str
         parse_stage_files(texts, base=folder, place=PLACE)
     what = "every case" if "det" not in texts[0] else "the cases that match 'det*'"
     assert str(caught.value) == (
-        f"{PLACE}: {folder}/a.py and {folder}/b.py are both for {what}, but a case has only one "
-        "file of stages. Leave one of the files out, or write PATTERN@b.py to say which cases b.py "
-        "is for"
+        f"{PLACE}: {folder}/a.py and {folder}/b.py are both for {what}, but a case has only "
+        "one. Leave one of the files out, or write PATTERN@b.py to say which cases b.py is for"
     )
 
 

@@ -261,18 +261,18 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.int64(3)}, "the array 'labels' in data.npz is a single number"),
         (
             {"x": X, "labels": np.int64([1, 2, 3, 2])},
-            "the label 3 is not a class of 'logits', which has 3 classes (0 to 2). Write "
+            "the label 3 is not a class of 'logits', which has classes 0 to 2. Write "
             "a class from 0 to 2",
         ),
         ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is not a class of 'logits'"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
-            "labels of float32 [2] do not fit any output as classes: logits float32 [2, 3]. Write "
-            "a function",
+            "labels of type float32 and shape [2] fit no output, neither as classes nor as "
+            "values: logits float32 [2, 3]. Write a function",
         ),
         (
             {"x": X, "labels": np.array(["a"] * 4)},
-            "labels of <U1 [2] do not fit any output as classes",
+            "labels of type <U1 and shape [2] fit no output",
         ),
         (
             {"x": X[:, :2], "labels": LABELS},
@@ -281,7 +281,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         (
             {"x": X, "labels:scores": LABELS},
             "the array 'labels:scores' does not name an output of the model. Write "
-            "'labels:OUTPUT'. Known: logits",
+            "'labels:OUTPUT'. Choose one of: logits",
         ),
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
         (
@@ -298,7 +298,7 @@ def test_arrays_that_do_not_fit(npz: Save, arrays: Mapping[str, Any], says: str)
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "data.npz").write_bytes(b"no zip")
     dataset = Dataset(path=str(tmp_path / "data.npz"))
-    assert "can't be read as an .npz file without pickle" in refused(identity(), dataset)
+    assert "can't be read as an .npz file: " in refused(identity(), dataset)
     (tmp_path / "data.npz").unlink()
     assert "data.npz can't be read: No such file" in refused(identity(), dataset)
 
@@ -307,7 +307,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
     path = damaged(tmp_path / "data.npz", damage, x=X, labels=LABELS)
     message = refused(identity(), Dataset(path=str(path)))
-    assert message.startswith(f"{path} can't be read as an .npz file without pickle: ")
+    assert message.startswith(f"{path} can't be read as an .npz file: ")
     assert DAMAGES[damage] in message
 
 
@@ -327,7 +327,8 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ("return [(X, Y)], max", "batch 0 of data.py:give is a tuple of 2, not a pair"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
-            "data.py:give gives values for 'mask', which is not an input of the model. Known: x",
+            "data.py:give gives values for 'mask', which is not an input of the model. Choose one "
+            "of: x",
         ),
         ("return [({}, Y)], max", "data.py:give gives no values for the input 'x'"),
         (

@@ -124,8 +124,7 @@ class Endpoint(Engine):
         another = why_another_model(metadata, self.task)
         if another:
             raise EngineRefusal(
-                f"the model {address.model!r} at the endpoint is not the one that is measured: "
-                f"{another}",
+                f"the model {address.model!r} at the endpoint is not the measured one: {another}",
                 hint="Correct --ort-endpoint, or measure the model that the service runs",
             )
 
@@ -225,9 +224,11 @@ def exchanged(step: Callable[[], T]) -> T:
     except ExchangeError as error:
         kind = "unavailable" if error.status in _NOT_NOW else _KINDS.get(error.kind, "error")
         raise EngineRefusal(
-            f"the endpoint gave no answer ({error})",
+            f"the endpoint gave no usable answer: {error}",
             kind=kind,
-            hint="Start the service, or correct --ort-endpoint" if kind == "unavailable" else "",
+            hint="Start the service, or correct --ort-endpoint"
+            if kind == "unavailable"
+            else "The log of the service may say why",
         ) from error
 
 

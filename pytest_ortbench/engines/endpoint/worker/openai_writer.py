@@ -127,7 +127,7 @@ class OpenAiRequests:
             EngineRefusal: always.
         """
         raise EngineRefusal(
-            f"an endpoint can't read a prompt after {ids.shape[1]} earlier tokens (--ort-depth)",
+            f"a request to an endpoint takes no {ids.shape[1]} earlier tokens (--ort-depth)",
             hint="Leave --ort-depth out",
         )
 
@@ -165,7 +165,7 @@ class OpenAiRequests:
         Raises:
             EngineRefusal: always.
         """
-        raise EngineRefusal("an endpoint gives text, and no tokens")
+        raise EngineRefusal("an endpoint of a language model gives text, but no token numbers")
 
 
 def _call(at_first: Callable[[], object]) -> None:
@@ -179,7 +179,7 @@ def _no_inference(feeds: Mapping[str, Any]) -> Sequence[Any]:
         EngineRefusal: always.
     """
     del feeds
-    raise EngineRefusal("an endpoint of a language model gives text, and no scores")
+    raise EngineRefusal("an endpoint of a language model gives text, but no scores of tokens")
 
 
 def _require_plain(case: Case) -> None:
@@ -191,7 +191,7 @@ def _require_plain(case: Case) -> None:
     asked = generation_in(case)
     if case.batch > 1 or asked.depth:
         raise EngineRefusal(
-            "an endpoint answers one prompt at a time, without earlier tokens before the prompt",
+            "a request to an endpoint has one prompt, and no earlier tokens before the prompt",
             hint="Leave out --ort-batch-sizes and --ort-depth",
         )
 

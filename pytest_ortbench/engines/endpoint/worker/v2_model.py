@@ -94,7 +94,7 @@ def datatype_of(tensor: EngineTensor) -> str:
     element = tensor.type.removeprefix("tensor(").removesuffix(")")
     if element not in DATATYPE_OF:
         raise EngineRefusal(
-            f"the Open Inference Protocol does not have {tensor.type}, the type of {tensor.name!r}"
+            f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol lacks"
         )
     return DATATYPE_OF[element]
 

@@ -37,7 +37,8 @@ def load_saved(path: Path) -> LoadedSource:
             return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
         except (OSError, ValueError, tensorflow.errors.OpError) as error:
             raise EngineRefusal(
-                f"TensorFlow can't load the file: {first_sentence(error)}"
+                f"TensorFlow can't load the folder as a SavedModel: {first_sentence(error)}",
+                hint="Save the model again with tensorflow.saved_model.save",
             ) from error
     import keras
 

@@ -70,8 +70,7 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(
             f"TensorFlow can't trace the model: {first_sentence(error)}",
-            hint="Call the model once under tf.function in a plain script, and fix the error that "
-            "this raises",
+            hint="Call the model under tf.function in a script, and fix the error that it raises",
         ) from error
 
 
@@ -202,8 +201,7 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     if loaded.example is None:
         raise EngineRefusal(
             "the model does not describe its inputs",
-            hint="Measure a function that ends with 'return model, (array,)': the model and its "
-            "example inputs",
+            hint="Return example inputs as well: end the function with 'return model, (array,)'",
         )
     structure = loaded.example
     if isinstance(structure, (tuple, list)) and len(structure) == 1 and batched:

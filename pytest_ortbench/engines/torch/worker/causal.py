@@ -65,7 +65,7 @@ class CausalModel(Eager):
         if tuple(numbers) < _LEAST:
             least = ".".join(map(str, _LEAST))
             raise EngineRefusal(
-                f"requests need transformers {least} or later, not {self._library}",
+                f"transformers {self._library} is too old: requests need {least} or later",
                 kind="unavailable",
                 hint=f"Run: pip install 'transformers>={least}'",
             )
@@ -78,9 +78,10 @@ class CausalModel(Eager):
         unused = [name for name in _UNUSED if name in self.task.options]
         if unused:
             raise EngineRefusal(
-                f"a language model of transformers does not take {unused[0]}",
+                f"a language model of transformers does not take the option torch.{unused[0]}",
                 kind="error",
-                hint=f"Leave {unused[0]} out. torch.dtype sets the type of the weights",
+                hint="Leave the option out. --ort-provider-option=torch.dtype=bfloat16 sets the "
+                "type of the weights",
             )
         self._require_device()
         self.called = self._told(self._loaded).to(self.device).eval()
@@ -205,8 +206,7 @@ class CausalModel(Eager):
         kernel = str(getattr(config, "_attn_implementation", "") or "")
         if "/" in kernel:
             raise EngineRefusal(
-                f"config.json names the attention kernel {kernel!r}, which is downloaded code and "
-                "never run",
+                f"config.json names the kernel {kernel!r}, downloaded code that is never run",
                 hint="Remove attn_implementation from config.json",
             )
         model, told = AutoModelForCausalLM.from_pretrained(
@@ -290,9 +290,9 @@ def past_in(
     past: int = max(rows) if mask is None else mask.shape[1] - feeds[ids].shape[1]
     if past > min(rows):
         raise EngineRefusal(
-            f"a layer of the cache has {min(rows)} of the {past} earlier tokens, and transformers "
-            "takes all of them only",
-            hint="Measure requests (--ort-generate=only), or a shorter past",
+            f"a layer of the cache has only {min(rows)} of the {past} earlier tokens, but "
+            "transformers needs all of them",
+            hint="Measure requests (--ort-generate=only), or fewer earlier tokens (--ort-dims)",
         )
     return past
 
@@ -321,8 +321,7 @@ def roles(
         elif item.name not in _PASSED:
             if ids:
                 raise EngineRefusal(
-                    f"the ONNX file has the input {item.name!r}, which models of transformers do "
-                    "not take"
+                    f"the ONNX file has the input {item.name!r}, which models of transformers lack"
                 )
             ids = item.name
     incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
@@ -334,7 +333,6 @@ def roles(
     given = [layer_of(name) for name in outputs]
     if given.count(None) != 1:
         raise EngineRefusal(
-            "the ONNX file has outputs beside logits and cache, which models of transformers do "
-            "not give"
+            "the ONNX file has outputs beside logits and cache, which models of transformers lack"
         )
     return ids, fed, given

@@ -113,5 +113,8 @@ def read_continuation(path: Path) -> Continuation:
             )
     except (OSError, ValueError, KeyError) as error:
         raise case_error(
-            f"{path} can't be read: {error}", kind="error", phase="reference"
+            f"{path}, with the tokens of the reference, can't be read: {error}",
+            "Run again",
+            kind="error",
+            phase="reference",
         ) from error

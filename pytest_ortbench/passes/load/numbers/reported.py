@@ -139,8 +139,8 @@ def reported(
     requests = round(sum(count.increase for count in counts))
     if requests < LEAST_REQUESTS or seconds <= 0:
         raise UsageError(
-            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, and at "
-            f"least {LEAST_REQUESTS} are needed to tell a rate",
+            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, but a "
+            f"rate needs at least {LEAST_REQUESTS}",
             place=place,
             hint="Save the metrics of a longer time",
         )
@@ -195,7 +195,7 @@ def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
     numbers = [value for entry in series for _, value in entry.points]
     if len(numbers) != 1:
         raise UsageError(
-            f"the answer has {len(numbers)} numbers without a name, but a rate is one number",
+            f"the file has {len(numbers)} numbers without a name, but a rate is one number",
             place=place,
             hint="Add them up in the query, e.g. sum(rate(NAME_count[1h])), or ask for the metric "
             "itself over a time, e.g. NAME_count[1h]",
@@ -203,9 +203,9 @@ def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
     rate = numbers[0]
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(
-            f"{rate:g} is not a rate of requests",
+            f"the file has the number {rate:g}, which can't be a rate of requests",
             place=place,
-            hint="Ask Prometheus for a number of requests a second that is above 0",
+            hint="Correct the query, so that its answer is a number of requests a second above 0",
         )
     return ReportedRequests(metric="", rate_per_s=rate)
 
@@ -232,9 +232,9 @@ def _which_it_has(series: Sequence[CounterSeries]) -> str:
     """Name the histograms of seconds of a file."""
     names = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
     times = sorted(name for name in names if name.endswith(_SECONDS))
-    return "Name its histogram of the times of requests, from:FILE:metric=NAME_seconds" + (
-        f"; it has {_several(times)}" if times else ""
-    )
+    if not times:
+        return "Save the metrics of a service that has a histogram of the times of its requests"
+    return f"Name the one with the times of requests: from:FILE:metric=NAME, of {_several(times)}"
 
 
 def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:
@@ -272,15 +272,14 @@ def _owner(
         return owners[0]
     if len(names) > 1 and not model:
         raise UsageError(
-            f"the file has metrics of {len(names)} models ({_several(names)}), but a load is that "
-            "of one",
+            f"the file has metrics of several models ({_several(names)}), but a load is of one",
             place=place,
             hint="Name one of them after the file: from:metrics.txt:model=NAME",
         )
     apart = sorted({label for owner in owners for label, _ in owner ^ owners[0]})
     raise UsageError(
-        f"the file has metrics of {len(owners)} services, which differ in {_several(apart)}, but a "
-        "load is that of one",
+        f"the file has metrics of {len(owners)} services, which differ in the labels "
+        f"{_several(apart)}, but a load is of one service",
         place=place,
         hint='Save the metrics of one service, e.g. with {instance="HOST:PORT"} in the query',
     )
@@ -330,17 +329,14 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
     if len(values) == 1:
         if start_s is None:
             raise UsageError(
-                f"the file does not say when {_shown(entry.name)} began to count, so no rate can "
-                "be computed",
+                f"the file does not say when {_shown(entry.name)} began to count",
                 place=place,
-                hint="Save the metrics twice, and name the earlier file first: "
-                "from:before.txt+after.txt",
+                hint="Save the metrics twice, the earlier file first: from:before.txt+after.txt",
             )
         return _Count(start_s, times[0], values[0])
     if any(later < earlier for earlier, later in pairwise(values)):
         raise UsageError(
-            f"the counter {_shown(entry.name)} goes down, since the service was started again in "
-            "that time",
+            f"the counter {_shown(entry.name)} goes down: the service was restarted meanwhile",
             place=place,
             hint="Save the metrics of a time in which the service runs without a restart",
         )

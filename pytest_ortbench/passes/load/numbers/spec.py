@@ -127,15 +127,13 @@ def why_unfit(spec: LoadSpec, case: Case) -> str:
         return ""
     if case.generation is None:
         return (
-            "ttft and tpot are limits for requests to a language model, but this row times "
-            "single inferences; use server:RATE:LATENCY for these"
+            "ttft and tpot are limits for requests to a language model, but this case times "
+            "single inferences, which server:RATE:LATENCY is for"
         )
     if case.generation.new_tokens < 2:
         return "a request writes one token, but the time per output token starts with the second"
     if case.batch > 1:
-        return (
-            f"limits on tokens apply to one sequence at a time, but requests here have {case.batch}"
-        )
+        return f"limits on tokens are for requests of one sequence, not of {case.batch}"
     return ""
 
 
@@ -157,7 +155,7 @@ def _of_tokens(
     least = {"server": 1, "peak": 0}.get(scenario)
     if least is None:
         raise UsageError(
-            f"{text!r} has a limit on tokens, which the scenario {scenario} does not have",
+            f"{text!r} has a limit on tokens, which the scenario {scenario} does not take",
             place=place,
             hint=f"Write {FORMS['server']}",
         )
@@ -205,14 +203,14 @@ def _percent(part: str, text: str, place: str) -> float:
 def _latency(part: str, text: str, place: str) -> float:
     if part[-1:].isdigit():
         raise UsageError(
-            f"the latency {part!r} in {text!r} has no unit", place=place, hint="Write e.g. 20ms"
+            f"the latency {part!r} in {text!r} has no unit", place=place, hint=f"Write {part}ms"
         )
     value = parse_amount(part, "s", place=place)
     if not 0.0 < value <= _LONGEST_S:
         raise UsageError(
             f"the latency {part!r} in {text!r} is out of range",
             place=place,
-            hint="Write a time above 0, e.g. 20ms",
+            hint="Write a time above 0 and up to a day, e.g. 20ms",
         )
     return value
 

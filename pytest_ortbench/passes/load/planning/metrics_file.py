@@ -94,8 +94,7 @@ def _asked(text: str, place: str) -> _Asked:
         raise UsageError(
             f"{text!r} has an address, but metrics are read from files only",
             place=place,
-            hint="Save the metrics first, e.g. 'curl -o metrics.txt ADDRESS', and write "
-            "from:metrics.txt",
+            hint="Save the metrics, e.g. 'curl -o metrics.txt ADDRESS', and write from:metrics.txt",
         )
     settings = {"model": "", "metric": "", "latency": "", "percent": ""}
     for part in parts:

@@ -25,7 +25,7 @@ def measure(result: CaseResult, means: Means) -> TaskAccuracy:
     if case.dataset is None:
         return TaskAccuracy(dataset="", reason="no labelled data was given")
     if case.generation is not None:
-        reason = "labels are compared with single inferences, but this row times whole requests"
+        reason = "labels are compared with single inferences, but this case times whole requests"
         return TaskAccuracy(dataset=case.dataset.label, reason=reason)
     try:
         return _scored(case, case.dataset, means.launcher)

@@ -203,8 +203,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         RuntimeError,  # it is encrypted, or compressed in a way that Python does not know
     ) as error:
         raise bad_data(
-            f"{path} can't be read as an .npz file without pickle: {error}",
-            "Write the file with numpy.savez, and text as a '<U' array",
+            f"{path} can't be read as an .npz file: {error}",
+            "Write the file with numpy.savez, without pickle, and text as a '<U' array",
         ) from error
 
 
@@ -358,8 +358,7 @@ class LabelScores:
         )
         if not counted.any(axis=1).all():
             raise bad_data(
-                f"all labels of a sample are {IGNORED}, which means not counted, so the sample "
-                "has no score",
+                f"all labels of a sample are {IGNORED} (not counted), so it has no score",
                 "Leave the sample out",
             )
         shares: NDArray[Any] = right.sum(axis=1) / counted.sum(axis=1)
@@ -389,8 +388,8 @@ class LabelScores:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
         raise bad_data(
-            f"labels of {labels.dtype} {list(labels.shape)} do not fit any output as classes: "
-            f"{shapes}",
+            f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output, neither "
+            f"as classes nor as values: {shapes}",
             _ENTRY_POINT,
         )
 
@@ -399,7 +398,6 @@ def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
     if labels.size and (labels.min() < 0 or labels.max() >= classes):
         bad = int(labels.min() if labels.min() < 0 else labels.max())
         raise bad_data(
-            f"the label {bad} is not a class of {name!r}, which has {classes} classes (0 to "
-            f"{classes - 1})",
+            f"the label {bad} is not a class of {name!r}, which has classes 0 to {classes - 1}",
             f"Write a class from 0 to {classes - 1}, or {IGNORED} for a sample that is not counted",
         )

@@ -123,8 +123,7 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
     if broken:
         raise bad_data(
             f"all values of the input {broken[0]!r} of {dataset.label} are NaN or infinity",
-            "Correct how the values are made. Dividing by a standard deviation of 0, for example, "
-            "gives them",
+            "Correct how values are made, e.g. where they are divided by a standard deviation of 0",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(
@@ -198,8 +197,8 @@ def hold_against_reference(
             f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
             f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
             "Check that classes are numbered from 0, that labels have the order of the samples, "
-            "and that inputs are scaled as in training. A metric whose best score is 0 needs an "
-            "offset",
+            "and that inputs are scaled as in training. If the best score of your metric is 0, add "
+            "an offset to it",
         )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
