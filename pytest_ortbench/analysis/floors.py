@@ -89,10 +89,10 @@ def _slices_miss(name: str, slices: SliceAccuracy, floor: Floor) -> str:
         return ""
     values = f" ({counted(slices.distinct or 0, 'distinct value')})" if is_collapsed(slices) else ""
     return (
-        f"{name}: {slices_words(slices)}, of values up to {significant(slices.largest, 2)} beside "
-        f"{significant(slices.others_largest, 3)}, keep "
-        f"{decimals_apart(slices.sqnr_db, least)} dB{values}, below the minimum of "
-        f"{least:g} dB for such channels in {floor.of}"
+        f"{name}: {slices_words(slices)}, with values up to {significant(slices.largest, 2)} "
+        f"where the others reach {significant(slices.others_largest, 3)}, keep "
+        f"{decimals_apart(slices.sqnr_db, least)} dB{values}, below the minimum of {least:g} dB "
+        f"for such channels in {floor.of}"
     )
 
 

@@ -87,7 +87,7 @@ def judge_warm_up(result: CaseResult) -> Judgement:
     return unjudged(
         WARM_UP,
         f"cut off in {len(unknown)} of {len(measured)} workers ({unknown[0].warm_up.rule}), and "
-        f"{few} are too few to tell whether it is steady; raise --ort-time",
+        f"{few} can't show whether the times are steady; raise --ort-time",
     )
 
 

@@ -67,8 +67,8 @@ def command(
 ) -> int:
     """Accept what a gate found worse in CASE, so that it does not fail the next run.
 
-    CASE is the id of a case, whole parts of ids (a model's name) or a glob. Numbers are accepted up
-    to what RUN saw and no further; anything else for the model file that RUN measured.
+    CASE is the id of a case, whole parts of ids (a model's name) or a glob. A number is accepted up
+    to the worsening that RUN measured, anything else for the model file that RUN measured.
     """
     path = root_directory(Path.cwd()) / FILE_NAME if file is None else file
     if listing:
@@ -233,7 +233,7 @@ def _write(path: Path, entries: Sequence[AcceptedEntry]) -> int:
     for entry in entries:
         again = " again" if (entry.case, entry.metric) in replaced else ""
         say(f"accepted{again}: {entry.text}{_limits(entry)}: {entry.reason}")
-    say(f"in {path}: commit it with the change that it is about")
+    say(f"written to {path}: commit this file together with the change that it accepts")
     for entry in entries:
         if entry.worse_by is None and not entry.model and entry.metric != "removed":
             worse = entry.metric or "every metric"

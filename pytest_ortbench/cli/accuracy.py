@@ -65,13 +65,13 @@ def command(
     inputs: Path | None,
     dims: tuple[str, ...],
 ) -> int:
-    """List the nodes of MODEL by the signal to noise ratio of what they make, worst first, and name
+    """List the nodes of MODEL by the signal to noise ratio of their outputs, worst first, and name
     the one at which the error begins.
 
-    The precision's file runs beside the model's own (or its named reference) on the CPU, without
-    graph optimisation and on the same inputs; values that both graphs call by the same name are
-    compared, and channels of them that are much smaller than the others by themselves. The error
-    begins at the node that loses most of what it reads: one to exclude in a recipe.
+    The file of the precision and the model's own (or its named reference) run on the CPU, without
+    graph optimisation and on the same inputs. Values with the same name in both graphs are
+    compared; channels that are much smaller than the others are compared separately. The error
+    begins at the node whose outputs are much less accurate than its inputs: exclude it in a recipe.
     """
     with Session(Path.cwd(), notify=step) as session:
         request = PlanRequest(
@@ -193,8 +193,8 @@ def _beginning(errors: NodeErrors) -> list[str]:
     node = found.node
     kept = f"{node.nonfinite} NaN or infinite values" if node.nonfinite else _ratio(node)
     return [
-        f"the error begins at {node.node!r} ({node.op_type}): what it reads keeps "
-        f"{found.read_db:.1f} dB or more, what it makes {kept}",
+        f"the error begins at {node.node!r} ({node.op_type}): its inputs keep "
+        f"{found.read_db:.1f} dB or more, its outputs {kept}",
         f"to leave it in float, write nodes_to_exclude = [{json.dumps(node.node)}] into a recipe "
         "([tool.ortbench.precisions.NAME] in pyproject.toml)",
     ]

@@ -34,7 +34,7 @@ _OWN: dict[str, CommandEntry] = {
     "doctor": CommandEntry("doctor", "Show what is installed, what runs, and what adds noise."),
     "providers": CommandEntry("providers", "Show which execution providers run on this machine."),
     "selfcheck": CommandEntry(
-        "selfcheck", "Prove the measuring on this machine's own devices, line by line."
+        "selfcheck", "Check how this machine measures, against independent measurements."
     ),
     "models": CommandEntry("models", "List, fetch and inspect models."),
     "convert": CommandEntry(
@@ -58,7 +58,7 @@ _OWN: dict[str, CommandEntry] = {
     "trend": CommandEntry("trend", "Find where latency changed over many stored runs."),
     "gate": CommandEntry("gate", "Compare two stored runs for regressions; test the gate itself."),
     "accept": CommandEntry("accept", "Accept a regression or a removal that is intended."),
-    "comment": CommandEntry("comment", "A run's summary as the one comment on a pull request."),
+    "comment": CommandEntry("comment", "Write a run's summary as a comment on a pull request."),
     "accuracy": CommandEntry("accuracy", "Find where a precision loses accuracy, node by node."),
     "schema": CommandEntry(
         "schema", "Print the JSON Schema of documents, or check them against it."

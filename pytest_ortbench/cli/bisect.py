@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 @click.option("--limits", metavar="LIMITS", multiple=True, help="As for --ort-gate of pytest.")
 @click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads.")
 def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | None) -> int:
-    """Find the first runtime at which MODEL became slower, larger, less accurate or unplaced.
+    """Find the first runtime in which MODEL became slower, larger, less accurate or worse placed.
 
-    Each step is a paired gate of the first runtime against another one, so that it takes
-    logarithmically many of them. In the end both sides of the change are profiled, and the
-    operators that account for it are shown. Environments are made where they are not there yet.
+    Each step measures the first runtime and another one in turns, and halves the range that is
+    left. In the end both sides of the change are profiled, and the operators that account for it
+    are shown. Environments that do not exist yet are made.
     """
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     machine = fingerprint()
@@ -131,8 +131,8 @@ def _tell(bisected: Bisected, runtimes: Sequence[Runtime]) -> None:
         say(f"{runtimes[last].label} {word} {runtimes[0].label}")
         return
     say(f"worse since {runtimes[bisected.first_bad].label}")
-    say(f"last as good as {runtimes[0].label}: {runtimes[bisected.last_good].label}")
+    say(f"{runtimes[bisected.last_good].label} is still as good as {runtimes[0].label}")
     for index in bisected.undecided:
-        say(f"could not be decided: {runtimes[index].label}")
+        say(f"no verdict on {runtimes[index].label}")
     for text in bisected.results[bisected.first_bad].failures:
         say(f"  {text}")

@@ -70,8 +70,8 @@ def command(summary: Path, key: str) -> int:
     """Write SUMMARY, which pytest wrote with --ort-summary, as a comment on the pull request.
 
     It runs in a job of GitHub Actions on pull_request, with the job's token as GITHUB_TOKEN. The
-    comment that an earlier run wrote is updated. A comment that can't be written is a warning: the
-    summary of the job says the same. On any other event nothing is done.
+    comment that an earlier run wrote is updated. Where it can't be written, a warning says so, and
+    the summary of the job has the same text. On any other event nothing is done.
     """
     marker = first_line_of(key)
     request = _pull_request(os.environ)
@@ -82,9 +82,9 @@ def command(summary: Path, key: str) -> int:
         say(_write(request, marker, body_of(summary, marker, request.run_url)))
     except urllib.error.HTTPError as error:
         warn(
-            f"::warning title=ortbench::the comment was not written: {error.code} {error.reason}. "
-            "The job needs the permission pull-requests: write, which pull requests of forks do "
-            "not have; the summary of the job says the same"
+            f"::warning title=ortbench::the comment was not written: {error.code} "
+            f"{error.reason}. The job needs the permission pull-requests: write, which pull "
+            "requests of forks do not have; the summary of the job has the same text"
         )
     except (OSError, ValueError) as error:
         warn(f"::warning title=ortbench::the comment was not written: {error}")
@@ -193,7 +193,7 @@ def _earlier(request: PullRequest, marker: str) -> int | None:
             page = comments["pageInfo"]
             after = page["endCursor"] if page["hasNextPage"] else None
         except (KeyError, TypeError) as error:
-            raise OSError("the host's answer holds no comments") from error
+            raise OSError("the answer of the host contains no list of comments") from error
         if after is None:
             return None
 

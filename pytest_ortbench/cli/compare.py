@@ -224,7 +224,9 @@ def command(
     service = terms is not None and terms.limit_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
-        warn("ortbench: no case matches" if filters else "ortbench: no run contains a case")
+        warn(
+            "ortbench: no case matches --filter" if filters else "ortbench: no run contains a case"
+        )
         return ExitCode.NOTHING
     costs = None
     if terms is not None:
@@ -337,7 +339,7 @@ def terms_of(
         given = [option for option, value in options.items() if value is not None]
         if given:
             raise UsageError(
-                "options about the cost of machines need a table of prices",
+                "options about the cost of machines need a table of machines with their prices",
                 place=", ".join(given),
                 hint="Add the table with --machines=machines.toml",
             )
@@ -354,7 +356,7 @@ def terms_of(
         raise UsageError(
             f"the file can't be read: {first_line(error)}",
             place=str(machines),
-            hint="Name a text file that you may read with --machines",
+            hint="Name a readable text file with --machines",
         ) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:

@@ -85,7 +85,9 @@ def command(
         save(text, output)
         say(f"{output}: {len(every)} rows")
     if not every:
-        warn("ortbench: no case matches" if filters else "ortbench: no run contains a case")
+        warn(
+            "ortbench: no case matches --filter" if filters else "ortbench: no run contains a case"
+        )
         return ExitCode.NOTHING
     return ExitCode.FINE
 

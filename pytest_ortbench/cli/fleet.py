@@ -40,7 +40,7 @@ _limit_option = click.option(
     "pattern",
     default="all",
     show_default=True,
-    help="Which machines of it: a name, a group, or a pattern of Ansible's.",
+    help="Machines of the inventory to use: a name, a group, or a pattern of Ansible's.",
 )
 
 
@@ -70,14 +70,14 @@ def command() -> None:
     is_flag=False,
     flag_value="latest",
     metavar="[TAG]",
-    help="Go on with an earlier run: measure on the machines that did not end, the rest of theirs.",
+    help="Continue an earlier run: measure what is missing, on the machines that did not finish.",
 )
 @click.option(
     "--send",
     "further",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="File or folder that goes along though git ignores it. Repeatable.",
+    help="File or folder to send although git ignores it. Repeatable.",
 )
 @click.option(
     "--wheel",
@@ -94,7 +94,7 @@ def command() -> None:
     type=FiniteRange(min=0.5, max=600),
     default=10.0,
     show_default=True,
-    help="Seconds between two looks at a machine.",
+    help="Seconds between two checks of a machine.",
 )
 @compare.cost_options
 @results_option
@@ -125,7 +125,7 @@ def run_fleet(
         _measure(fleet_run, waiting, inventory, folder, further, wheel, wheelhouse, poll)
     code = show_outcomes(fleet_run, hosts, folder, costs)
     if not all(_is_measured(fleet_run, host) for host in hosts):
-        say(f"go on with: ortbench fleet run --inventory=… --resume={fleet_run.tag}")
+        say(f"to continue this run: ortbench fleet run --inventory=… --resume={fleet_run.tag}")
     return code
 
 
@@ -181,7 +181,7 @@ def collect_documents(folder: Path, results: Path, **costs: Any) -> int:
 
     NAME.json, or the newest run below NAME/, is that of the machine NAME: a shared folder that jobs
     of Slurm or Kubernetes wrote into, or artifacts of a CI service. They are read as data and
-    copied; a file that is none is a row with its reason.
+    copied; a file that is no run document is a row with the reason.
     """
     compare.terms_of(**costs)
     run = FleetRun(tag=new_tag(), arguments=())
@@ -198,7 +198,7 @@ def collect_documents(folder: Path, results: Path, **costs: Any) -> int:
 def clean_hosts(inventory: Path, pattern: str) -> int:
     """Remove what runs keep on the machines of an inventory: environments, files, caches.
 
-    A machine that still measures is left alone, and so is what else lies in the folder.
+    A machine that still measures is left alone, and so are other files in the folder.
     """
     hosts = read_inventory(inventory, pattern)
     left = Fleet(
@@ -251,7 +251,7 @@ def _compare(sides: Sequence[str], costs: Mapping[str, Any]) -> None:
     arguments = ["--by=machine", *priced, *sides]
     say("ortbench compare " + " ".join(arguments) + "\n")
     if len(sides) > compare.MOST_RUNS:
-        say(f"compare {compare.MOST_RUNS} of them at a time")
+        say(f"at most {compare.MOST_RUNS} documents can be compared at a time")
         return
     compare.command.main(arguments, standalone_mode=False)
 

@@ -83,7 +83,7 @@ def new_or_earlier(
     if not resume:
         if not arguments:
             raise UsageError(
-                "nothing says what pytest should measure on the machines",
+                "the arguments of pytest are missing, so the machines have nothing to measure",
                 place=place,
                 hint="Write the arguments of pytest after --, e.g. "
                 f"'{place} -- suites --ort-providers=all'",

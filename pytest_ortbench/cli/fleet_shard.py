@@ -43,7 +43,9 @@ _HEADER = ["worker", "machine", "models", "cases", "interrupted", "failed"]
 )
 @click.option("--tls-ca", type=click.Path(dir_okay=False, exists=True), help="Authority (PEM).")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, exists=True), help="Own certificate.")
-@click.option("--tls-key", type=click.Path(dir_okay=False, exists=True), help="Key of it.")
+@click.option(
+    "--tls-key", type=click.Path(dir_okay=False, exists=True), help="Key of the certificate."
+)
 @click.option(
     "--mixed",
     type=click.Choice(["refuse", "apart"]),
@@ -56,20 +58,20 @@ _HEADER = ["worker", "machine", "models", "cases", "interrupted", "failed"]
     is_flag=False,
     flag_value="latest",
     metavar="[TAG]",
-    help="Go on with an earlier run: measure the models that it lacks.",
+    help="Continue an earlier run: measure the models that it lacks.",
 )
 @click.option(
     "--send",
     "further",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="File or folder that goes along though git ignores it. Repeatable.",
+    help="File or folder to send although git ignores it. Repeatable.",
 )
 @click.option(
     "--folder",
     default="~/.ortbench-fleet",
     show_default=True,
-    help="Folder on the workers that everything stays in.",
+    help="Folder on the workers in which all files are kept.",
 )
 @click.option(
     "--wait",
@@ -77,7 +79,7 @@ _HEADER = ["worker", "machine", "models", "cases", "interrupted", "failed"]
     type=FiniteRange(min=1),
     default=300.0,
     show_default=True,
-    help="Seconds to wait for a worker where there is none.",
+    help="Seconds to wait for a worker while none is connected.",
 )
 @results_option
 def shard_fleet(
@@ -96,7 +98,7 @@ def shard_fleet(
     """Divide a suite over the workers of a Dask cluster, by model, and write one document.
 
     Each machine runs one worker with the resource ORTBENCH=1. Both sides of a comparison are
-    measured by the same worker. What a lost worker was at is measured by another one.
+    measured by the same worker. What a lost worker did not finish is measured by another one.
     """
     certificates = _certificates(tls_ca, tls_cert, tls_key)
     run = new_or_earlier(ShardedRun, resume, arguments, results, place="fleet shard")
@@ -155,7 +157,7 @@ def _ended(sharding: Sharding, merged: Sequence[Run], results: Path) -> int:
             say(f"{shard.state}: {', '.join(shard.models)}: {shard.reason}")
     left = sharding.left()
     if left:
-        say(f"go on with: ortbench fleet shard --scheduler=… --resume={run.tag}")
+        say(f"to continue this run: ortbench fleet shard --scheduler=… --resume={run.tag}")
     if not merged:
         return ExitCode.NOTHING
     for each in merged:

@@ -132,8 +132,8 @@ def command(
     of the same dedicated machine and their recorded noise allows the margin. To decide about
     latency on a shared machine, measure both sides in one run: pytest --ort-against=SIDE.
 
-    The self-test counts how often verdicts on this machine are right; with --stored, those on a run
-    and stored ones.
+    The self-test counts how often verdicts on this machine are right; with --stored, verdicts of a
+    run against stored runs.
     """
     if self_test:
         if runs:
@@ -202,7 +202,10 @@ def _compare(
             say(f"new: {new}{f' ({doubt})' if doubt else ''}")
     told = any(result.failures or result.accepted for result in judged)
     if not both and not told:
-        warn("ortbench: nothing was compared: no case was measured in both runs")
+        warn(
+            "ortbench: nothing was compared: no case was measured in both runs. Name two runs of "
+            "the same models"
+        )
         return ExitCode.NOTHING
     failed = any(result.failures or (strict and result.warnings) for result in judged)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE
@@ -220,7 +223,7 @@ def _self_test(
     if minutes:
         _try_for(minutes, models, threads, log, trials)
     if not trials:
-        warn("ortbench: no trial was finished; use more --minutes")
+        warn("ortbench: no trial was finished. Raise --minutes")
         return ExitCode.NOTHING
     say(table(self_test_rows(trials), header=HEADER))
     say("")
@@ -240,7 +243,7 @@ def _stored_self_test(
     if minutes:
         _measure_for(minutes, models, threads, log, trials)
     if not trials:
-        warn("ortbench: no run was finished; use more --minutes")
+        warn("ortbench: no run was finished. Raise --minutes")
         return ExitCode.NOTHING
     say(table(verdict_rows(trials), header=VERDICT_HEADER))
     say("")

@@ -79,8 +79,8 @@ def command(
     if not repository.models and not specs:
         _say_notes(repository.notes)
         warn(
-            f"ortbench: no model (.onnx, .ort) of {str(folder)!r} is in git or could be added. "
-            "Add one, or name another: --model=zoo:silero-vad"
+            f"ortbench: {str(folder)!r} has no model file (.onnx, .ort) that git tracks or could "
+            "track. Add one, or name another model: --model=zoo:silero-vad"
         )
         return ExitCode.NOTHING
     files = _files(repository, ci, specs, budget, minutes)
@@ -170,7 +170,7 @@ def _write(repository: Repository, files: Sequence[NewFile], *, yes: bool, force
             # As it would be written, to be copied: names in it are escaped already, and what looks
             # like a secret is none.
             write(f"\n--- {file.name}\n{file.text}")
-        warn("ortbench: nothing was written; --yes writes what stands above")
+        warn("ortbench: nothing was written. To write the files that are shown above, add --yes")
         return ExitCode.WRONG_CALL
     refuse_impossible(to_write, root)
     if not yes:
@@ -200,7 +200,7 @@ def _say_lacking(repository: Repository) -> None:
 
 
 def _kept(file: NewFile) -> str:
-    return f"kept: {file.name} is there with another content; --force writes over it"
+    return f"kept: {file.name} already exists with other content; --force replaces it"
 
 
 def _say_next(repository: Repository, written: Sequence[str]) -> None:

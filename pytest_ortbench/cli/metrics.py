@@ -41,8 +41,8 @@ MOST_RUNS = 20
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen on. Whoever reaches it reads every number: a proxy has to ask for a "
-    "password where it is not loopback.",
+    help="Address to listen on. Whoever can reach it can read every number: unless it is "
+    "loopback, put a proxy with a password before it.",
 )
 @click.option(
     "--runs",
@@ -50,7 +50,7 @@ MOST_RUNS = 20
     type=click.IntRange(1, 1000),
     default=MOST_RUNS,
     show_default=True,
-    help="Newest runs that are looked at.",
+    help="How many of the newest runs are read.",
 )
 @click.option(
     "--dashboard",

@@ -154,7 +154,7 @@ class _Pages:
         if not self.wanted:
             warn(
                 f"note: {len(self._names)} runs are more than {MOST_PAGES}, so only their "
-                "comparison is written; ortbench report RUN writes the page of one"
+                "comparison is written; 'ortbench report RUN' writes the report of one run"
             )
         written: list[Path] = []
         for spec, text in self._drawn.items():

@@ -56,7 +56,7 @@ _JSON = "--json"
     default=("current",),
     help="The runtimes, as for --ort-runtimes; repeatable. [default: current]",
 )
-@click.option("--short", is_flag=True, help="Leave out what takes long.")
+@click.option("--short", is_flag=True, help="Leave out the checks that take long.")
 @click.option(
     "--only",
     metavar="LIST",
@@ -72,7 +72,7 @@ _JSON = "--json"
 def command(
     providers: str, runtimes: tuple[str, ...], short: bool, only: str, json_path: Path | None
 ) -> int:
-    """Check what is measured on this machine against something else that tells the same.
+    """Check what is measured on this machine against independent measurements.
 
     For every provider that runs here: the timed loop against a bare loop and against events of the
     device, a loop without synchronisation, placement, accuracy, precisions, memory, energy, clocks
@@ -157,9 +157,15 @@ def _targets(
             idle.append(case.provider)
             _tell(case.provider, planned.refusal.message, planned.refusal.hint)
         elif not case.provider.is_execution_provider:
-            warn(f"ortbench: left out {case.provider.label}: engines are not checked by themselves")
+            warn(
+                f"ortbench: left out {case.provider.label}: the self-check is for execution "
+                "providers of ONNX Runtime only"
+            )
         elif case.provider.then:
-            warn(f"ortbench: left out {case.provider.label}: name its links by themselves")
+            warn(
+                f"ortbench: left out {case.provider.label}: a chain is not checked as a whole; "
+                "name its providers one by one"
+            )
         else:
             [outcome] = session.launcher.probe(case.runtime, [case.provider])
             falls_back = outcome.failure is None and not outcome.usable
@@ -211,12 +217,15 @@ def _keep(certificates: Sequence[Certificate]) -> None:
     """Store certificates; one that can't be stored has been shown, and is no failure of a check."""
     for certificate in certificates:
         if certificate.is_empty:
-            warn(f"ortbench: nothing is kept of {certificate.provider}: no line could be checked")
+            warn(
+                f"ortbench: no certificate is kept for {certificate.provider}, because no line "
+                "could be checked"
+            )
             continue
         try:
             path = keep_certificate(certificate)
         except DocumentError as error:
-            warn(f"ortbench: the certificate is not kept: {error}")
+            warn(f"ortbench: the certificate can't be stored: {error}")
         else:
             say(f"kept: {path}")
 

@@ -24,8 +24,8 @@ from pytest_ortbench.serving.service import ServiceLimits
 from pytest_ortbench.session import Session
 
 _OPEN = (
-    "note: {host} can be reached from other machines, and this service has no TLS and asks nobody "
-    "who they are; put a proxy in front of it"
+    "note: other machines can reach {host}, and this service has neither TLS nor a password. Put "
+    "a proxy with both in front of it"
 )
 _MEGABYTE = 2**20
 
@@ -47,7 +47,7 @@ _MEGABYTE = 2**20
     show_default=True,
     help="Port to listen at; 0 for any that is free.",
 )
-@click.option("--name", metavar="NAME", help="What requests call the model; by default its own.")
+@click.option("--name", metavar="NAME", help="Name of the model in requests; by default its own.")
 @click.option("--provider", default="cpu", show_default=True, help="As --ort-providers takes it.")
 @click.option("--precision", default="native", show_default=True, help="As --ort-precisions.")
 @click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
@@ -64,13 +64,13 @@ _MEGABYTE = 2**20
     type=click.IntRange(1, 4096),
     default=1,
     show_default=True,
-    help="Rows that requests are joined to, at most; 1 joins none.",
+    help="How many rows requests are joined into, at most; 1 joins none.",
 )
 @click.option(
     "--batch-wait",
     default="2ms",
     show_default=True,
-    help="How long a request waits for others to be joined with.",
+    help="How long a request waits for others that it can be joined with.",
 )
 @click.option(
     "--queue",
@@ -87,7 +87,10 @@ _MEGABYTE = 2**20
     help="Largest body of a request, in MiB.",
 )
 @click.option(
-    "--timeout", default="30s", show_default=True, help="From the head of a request to its answer."
+    "--timeout",
+    default="30s",
+    show_default=True,
+    help="Longest time from the head of a request to its answer.",
 )
 @click.option(
     "--drain",

@@ -48,9 +48,9 @@ def command(folder: Path, plot: Path | None) -> int:
     That is the yardstick, which took turns with the model; where no run of a case has one, it is
     the canary. A run that lacked CPUs has no ratio to a yardstick, and is left out and counted.
 
-    A run whose flags leave no verdict decides nothing. Where the machine was in another state
-    before a change than after it, the change is what runs show that compare, 5 % at least; where
-    none compare, the line says what changed on the machine.
+    A run whose flags leave no verdict does not count. Where the machine was in another state before
+    a change than after it, the change is taken from runs in like states, and must be 5 % at least;
+    where there are none, the line says what changed on the machine.
 
     Each machine is a series of its own. A change point is a question, never a failure: the exit
     code is 0 whatever is found.
@@ -79,9 +79,12 @@ def command(folder: Path, plot: Path | None) -> int:
         if entry.blurred:
             flags = sorted({flag for point in entry.points for flag in point.blurring})
             count_flagged = f"{entry.blurred} of {count}"
-            warn(f"note: {name}: {count_flagged} decide nothing, for their {', '.join(flags)}")
+            warn(
+                f"note: {name}: {count_flagged} do not count, because of their flags: "
+                f"{', '.join(flags)}"
+            )
         if not entry.is_searched:
-            say(f"{name}: {count}, too few to tell a change: {FEWEST_IN_ALL} are needed")
+            say(f"{name}: {count}, too few to find a change: {FEWEST_IN_ALL} are needed")
         elif not entry.steps:
             say(f"{name}: no change in {count}")
         for step in entry.steps:

@@ -38,7 +38,7 @@ _CONSTANTS: tuple[tuple[re.Pattern[str], int, str], ...] = (
 )
 #: What tells a cache that neither names nor the graph tell.
 _HOW_TO_NAME = (
-    "If it is a cache, a genai_config.json beside the file can say so: past_key_names and "
+    "If the input is a cache, a genai_config.json beside the file can say so: past_key_names and "
     "past_value_names in model.decoder.inputs, present_key_names and present_value_names in "
     "model.decoder.outputs, with %d for the number of the layer"
 )
@@ -191,9 +191,12 @@ def _parts(
     if ids is None:
         return "no input is called input_ids"
     if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
-        return f"input {ids.name!r} does not hold tokens, [batch, tokens] of whole numbers"
+        return (
+            f"input {ids.name!r} does not take tokens, which are whole numbers of shape [batch, "
+            "tokens]"
+        )
     if isinstance(ids.shape[1], int) and not (is_later and ids.shape[1] == 1):
-        return f"input {ids.name!r} accepts only {ids.shape[1]} tokens"
+        return f"input {ids.name!r} accepts exactly {ids.shape[1]} tokens, not any number of them"
     if logits is None:
         return "no output is called logits"
     if logits.shape is not None and len(logits.shape) != 3:
@@ -211,7 +214,10 @@ def _parts(
     positions = _named(inputs, _POSITIONS, told, "position_ids")
     for info, most in ((mask, 2), (positions, 2)):
         if info is not None and (info.type not in _INTEGERS or len(info.shape or (0,)) > most):
-            return f"input {info.name!r} is {info.type} with {len(info.shape or ())} axes"
+            return (
+                f"input {info.name!r} is {info.type} with {len(info.shape or ())} axes, but must "
+                f"take whole numbers on at most {most}"
+            )
     flag = next((info for info in inputs if is_flag(info)), None)
     constants = {info.name: value for info in inputs for value in _constant(info)}
     heard = tuple(info.name for info in heard_inputs(inputs, outputs))
@@ -219,7 +225,7 @@ def _parts(
     known |= {pair.past.name for pair in pairs} | {*constants, *heard}
     unknown = next((info.name for info in inputs if info.name not in known), None)
     if unknown is not None:
-        return f"what input {unknown!r} holds from token to token is not known. {_HOW_TO_NAME}"
+        return f"what to feed input {unknown!r} for each token is not known. {_HOW_TO_NAME}"
     return _Parts(
         ids=ids,
         logits=logits,

@@ -86,7 +86,8 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
         )
     if size < end:
         raise ModelError(
-            f"the external data {location!r} is truncated: it has {size:,} of {end:,} bytes",
+            f"the external data {location!r} is truncated: it has {size:,} bytes, but the model "
+            f"needs {end:,}",
             place=str(model_path),
             hint="Fetch or export the model again",
         )
@@ -116,7 +117,7 @@ def _checked_location(location: str, owner: str, model_path: Path) -> str:
     rule = ""
     plain = location.replace("\\", "/")
     if not location:
-        rule = "is no name of a file"
+        rule = "is empty, not a file name"
     elif plain.startswith("/") or _DRIVE.match(location):
         rule = "is an absolute path"
     elif ".." in plain.split("/"):

@@ -32,7 +32,7 @@ def begun_by(later: Model, first: Model) -> Model | str:
             later.inputs, later.outputs, sizes=later.implied_dims, told=told, is_later=True
         )
         if found.decoder is None:
-            return f"{Path(later.path).name} is not known to write text: {found.reason}"
+            return f"{Path(later.path).name} was not recognised as a language model: {found.reason}"
         decoder = found.decoder
     if not decoder.cache:
         return f"{Path(later.path).name} has no cache"
@@ -42,7 +42,7 @@ def begun_by(later: Model, first: Model) -> Model | str:
         first.inputs, first.outputs, sizes=first.implied_dims, told=replace(told, is_causal=True)
     )
     if found.decoder is None:
-        return f"{name} is not known to begin a text: {found.reason}"
+        return f"{name} was not recognised as a language model: {found.reason}"
     if found.decoder.cache:
         return f"{name} takes a cache itself"
     if found.decoder.vocabulary != decoder.vocabulary:
@@ -52,7 +52,7 @@ def begun_by(later: Model, first: Model) -> Model | str:
         )
     given = _given(decoder, later.inputs, found.decoder, first.outputs)
     if isinstance(given, str):
-        return f"no single output of {name} is for input {given!r}"
+        return f"no single output of {name} fits input {given!r}"
     return replace(
         later,
         # What the first step gives is as long as the prompt: there is no room behind it.

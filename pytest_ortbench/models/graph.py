@@ -149,7 +149,7 @@ def _told_by_graph(
     except Exception as error:  # noqa: BLE001 - a file can break the rules of ONNX in any place
         plain = tuple(replace(info, hint=default_hint(info.type)) for info in inputs)
         why = class_and_line(error)
-        note = f"the graph can't be followed, so inputs get random values of their types: {why}"
+        note = f"the graph can't be analysed, so inputs get random values of their types: {why}"
         return _ToldByGraph(inputs=plain, implied_dims={}, notes=(note,))
     told = tuple(replace(info, roles=roles.get(info.name, ())) for info in hinted.inputs)
     return _ToldByGraph(inputs=told, implied_dims=hinted.implied_dims)
@@ -179,8 +179,8 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
             f"the catalogue gives input {info.name!r} the axes {list(axes)}, but the model "
             f"declares {list(declared or ())}",
             place=str(path),
-            hint=f"In axes of the catalogue's entry, write {len(declared or ())} axes for this "
-            "input, with the sizes of the model where it has any",
+            hint=f"In 'axes' of the catalogue's entry, write {len(declared or ())} axes for this "
+            "input. Where the model states a size, write that size",
         )
     return tuple(axes)
 

@@ -323,7 +323,10 @@ def _read_file(path: Path, *, name: str, source: str) -> Model:
         axes=entry.axes,
         hints=entry.inputs,
     )
-    note = f"the file of zoo:{entry.name}, by its SHA-256: fed as the catalogue says"
+    note = (
+        f"this is the file of zoo:{entry.name} (same SHA-256), so it is fed the inputs of the "
+        "catalogue"
+    )
     return replace(known, workloads=entry.workloads, notes=(*known.notes, note))
 
 
@@ -337,8 +340,8 @@ def _read_genai_folder(folder: Path, *, name: str) -> Model:
     told = language_config(config.decoder_file)
     reason = decoder_of(model.inputs, model.outputs, sizes=model.implied_dims, told=told).reason
     note = (
-        f"{GENAI_CONFIG} lies beside the model, but the model was not recognised as one that "
-        f"writes text: {reason}"
+        f"{GENAI_CONFIG} lies beside the model, but the model was not recognised as a language "
+        f"model: {reason}"
     )
     return replace(model, notes=(*model.notes, note))
 

@@ -41,20 +41,35 @@ _WITH_FUNCTION = (
 _FROM_ONNX = "Name the ONNX file that this file was made from"
 #: Models that nothing here runs or exports, by suffix: what each is, and what to do.
 _FOREIGN: dict[str, tuple[str, str]] = {
-    ".gguf": ("this is a model of llama.cpp, which is not run here", _MAKE_ONNX),
-    ".ggml": ("this is a model of llama.cpp, which is not run here", _MAKE_ONNX),
-    ".mlmodel": ("this is a model of Core ML, which is not run here", _MAKE_ONNX),
-    ".mlpackage": ("this is a model of Core ML, which is not run here", _MAKE_ONNX),
-    ".mnn": ("this is a model that MNN's converter made, which is not run here", _FROM_ONNX),
-    ".engine": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".plan": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".trt": ("this is what TensorRT compiled, which is not run here", _FROM_ONNX),
-    ".caffemodel": ("this file has weights of Caffe, which are not run here", _MAKE_ONNX),
+    ".gguf": ("this is a model of llama.cpp, which pytest-ortbench does not run", _MAKE_ONNX),
+    ".ggml": ("this is a model of llama.cpp, which pytest-ortbench does not run", _MAKE_ONNX),
+    ".mlmodel": ("this is a model of Core ML, which pytest-ortbench does not run", _MAKE_ONNX),
+    ".mlpackage": ("this is a model of Core ML, which pytest-ortbench does not run", _MAKE_ONNX),
+    ".mnn": (
+        "this is a model that MNN's converter made, which pytest-ortbench does not run",
+        _FROM_ONNX,
+    ),
+    ".engine": (
+        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
+        _FROM_ONNX,
+    ),
+    ".plan": (
+        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
+        _FROM_ONNX,
+    ),
+    ".trt": (
+        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
+        _FROM_ONNX,
+    ),
+    ".caffemodel": (
+        "this file has weights of Caffe, which pytest-ortbench does not run",
+        _MAKE_ONNX,
+    ),
     ".ubj": ("this is a booster of XGBoost without example rows", _WITH_FUNCTION),
     ".bst": ("this is a booster without example rows", _WITH_FUNCTION),
-    ".cbm": ("this is a model of CatBoost, which is not run here", _MAKE_ONNX),
+    ".cbm": ("this is a model of CatBoost, which pytest-ortbench does not run", _MAKE_ONNX),
     ".pdmodel": (
-        "this is a model of PaddlePaddle, which is not run here",
+        "this is a model of PaddlePaddle, which pytest-ortbench does not run",
         "Convert the model with paddle2onnx, and name the ONNX file",
     ),
     ".pb": (

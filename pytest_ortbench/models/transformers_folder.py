@@ -79,8 +79,8 @@ def folder_at(path: Path) -> TransformersFolder:
     if config.get("is_encoder_decoder") is True:
         return TransformersFolder(
             path=path,
-            refusal=f"{names[0]} has an encoder; requests are measured of models with a decoder "
-            "alone",
+            refusal=f"{names[0]} has an encoder, but requests are measured only of models "
+            "without one",
             remedy="Measure the ONNX files without this folder",
         )
     weights, reason = _weights(path)

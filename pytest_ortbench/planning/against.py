@@ -169,11 +169,11 @@ class Against:
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(
-                "no model of this run is a file in a Git repository, so Git has no version at "
+                "no model of this run is a file in a Git repository, so none has a version at "
                 f"{self.side.label} to compare with",
                 place=_PLACE,
-                hint="Name a model file of the repository. Git keeps no versions of built-in "
-                "models and models of the zoo",
+                hint="Name a model file that is committed in a Git repository. Built-in models "
+                "and models of the zoo are in none",
             )
 
     def _is_group(self, spec: str) -> bool:
@@ -369,10 +369,10 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     file = "/".join((*end[:-1], f"{end[-1]}.onnx"))
     both = " and ".join(model.name for model in claimed[:2])
     raise UsageError(
-        f"{folder}/{file} could be the other version of two models, {both}",
+        f"{folder}/{file} could be the other version of {both}: only one of the two can have it",
         place="--ort-against",
-        hint="Give the file the same path in that folder as its model has here, e.g. "
-        f"{folder}/{claimed[0].place}",
+        hint=f"Move the file to the path that its model has here: {folder}/{claimed[0].place} or "
+        f"{folder}/{claimed[1].place}",
     )
 
 

@@ -76,14 +76,18 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
                 "the value is empty", place=place, hint="Write a value, or leave the option out"
             )
         raise UsageError(
-            f"{text!r} has an empty item", place=place, hint="Separate the items with one comma"
+            f"{text!r} has a comma with nothing before it or nothing after it",
+            place=place,
+            hint="Remove the extra comma",
         )
     return items
 
 
 def _unbalanced(text: str, place: str) -> UsageError:
     return UsageError(
-        f"the brackets in {text!r} do not match", place=place, hint="Close every bracket that opens"
+        f"the brackets in {text!r} do not match",
+        place=place,
+        hint="Write a closing bracket for each opening one",
     )
 
 

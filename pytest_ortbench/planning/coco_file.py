@@ -99,8 +99,8 @@ def _bad(path: Path, what: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} {what}",
         place=PLACE,
-        hint="Name a file in the format of COCO: JSON with the lists images, annotations and "
-        "categories",
+        hint="Correct the file, or name another one in the format of COCO: JSON with the lists "
+        "images, annotations and categories",
     )
 
 
@@ -112,7 +112,7 @@ def _each(
         try:
             entries.append(read(entry))
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            what = f"lacks {error}" if isinstance(error, KeyError) else f"is wrong ({error})"
+            what = f"has no key {error}" if isinstance(error, KeyError) else f"is wrong ({error})"
             raise _bad(path, f"{key}[{index}] {what}") from None
     return entries
 
@@ -134,19 +134,19 @@ def _number(written: Any) -> int:
     """A number that tells entries apart, as every program that counts boxes can hold it."""
     number = int(written)
     if isinstance(written, float) and written != number:
-        raise ValueError(f"{written} is no whole number")
+        raise ValueError(f"{written} is not a whole number")
     if abs(number) > _LARGEST:
-        raise ValueError(f"{number} is larger than any number of an entry")
+        raise ValueError(f"{number} is too large for an id")
     return number
 
 
 def _annotation(entry: Mapping[str, Any]) -> dict[str, Any]:
     box = [float(number) for number in entry["bbox"]]
     if len(box) != 4 or not all(map(math.isfinite, box)) or min(box[2:]) < 0:
-        raise ValueError(f"bbox {entry['bbox']} is not left, top, width and height")
+        raise ValueError(f"bbox {entry['bbox']} is not four numbers: left, top, width and height")
     area = float(entry.get("area") or box[2] * box[3])
     if not 0 <= area < math.inf:
-        raise ValueError(f"its area is {area}")
+        raise ValueError(f"area {area} is not a size")
     return {
         "image_id": _number(entry["image_id"]),
         "category_id": _number(entry["category_id"]),

@@ -35,7 +35,8 @@ def compiled_refusal(case: Case, file: Model) -> Failure | None:
         return _refused(
             f"a compiled model is kept on this machine, and the runtime {case.runtime.label!r} "
             "does not share files with this machine",
-            "Leave --ort-compiled out, or use a runtime that shares files",
+            "Leave --ort-compiled out, or use a runtime that shares files, e.g. "
+            "--ort-runtimes=current",
         )
     return _nothing_to_compile(file, case.provider)
 
@@ -70,8 +71,8 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     """Why a provider compiles nothing of a file ahead, ``None`` if it may."""
     if not provider.is_execution_provider:
         return _refused(
-            f"--ort-compiled works with execution providers of ONNX Runtime only, and "
-            f"{provider.name} is none"
+            "--ort-compiled works only with execution providers of ONNX Runtime, and "
+            f"{provider.name} is not one of them"
         )
     if provider.then:
         return _refused(

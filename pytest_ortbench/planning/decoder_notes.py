@@ -33,9 +33,8 @@ def near_decoder_skips(models: Iterable[Model], request: PlanRequest) -> Iterato
         if model.decoder is None and looks_like_a_decoder(model):
             yield Skip(
                 what=f"{model.name} × requests",
-                reason="the model was not recognised as one that writes text: "
-                f"{why_no_decoder(model)}. Single inferences are measured; --ort-generate=off "
-                "removes this note",
+                reason=f"the model was not recognised as a language model: {why_no_decoder(model)}"
+                ". Single inferences are measured; --ort-generate=off removes this note",
             )
 
 
@@ -101,8 +100,10 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
         idle = ModelAxes(model).of_requests & request.dims.keys()
         if idle and request.generate == "only":
             names = ", ".join(sorted(idle))
-            told = f"a request sets {names} itself, so a size given for it has no effect"
-            yield PlanNote(text=f"{model.name}: {told}. Use --ort-prompt-tokens and --ort-depth")
+            told = f"--ort-dims has no effect on {names}, whose size each request sets itself"
+            yield PlanNote(
+                text=f"{model.name}: {told}. Use --ort-prompt-tokens and --ort-depth instead"
+            )
         faults = {fault.told for fault in decoder.config_faults}
         for note in model.notes:
             if note not in faults:
@@ -110,7 +111,7 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
         refused = GENAI in engines_for(decoder, request)
         for fault in decoder.config_faults:
             if not fault.stops_genai:
-                told = f"{fault.told}: the graph decides. {fault.remedy}"
+                told = f"{fault.told}. What the model itself says is used. {fault.remedy}"
                 yield PlanNote(text=f"{model.name}: {told}")
             elif not refused:
                 yield PlanNote(text=f"{model.name}: {fault.told}. {fault.remedy}")

@@ -62,8 +62,8 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
     """
     if holds_secrets(text):
         raise UsageError(
-            "the address contains a name, a password or a query, which would be stored with the "
-            "results",
+            "the address contains a user name, a password or a query, which would be stored with "
+            "the results",
             place=place,
             hint="Write the address without them. Set the environment variable "
             "ORTBENCH_ENDPOINT_AUTHORIZATION to what the header Authorization should contain",
@@ -73,7 +73,8 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
         raise UsageError(
             f"{text!r} is not the address of an endpoint",
             place=place,
-            hint=f"Write {' or '.join(FORMS.values())}",
+            hint=f"Write {FORMS['v2']}, {FORMS['grpc']}, for a language model {FORMS['openai']}, "
+            f"or for a Python function that sends the requests {FORMS['custom']}",
         )
     return address
 
@@ -201,6 +202,6 @@ def endpoint_refusal(case: Case) -> Failure | None:
     if case.session.intra_op_num_threads is not None:
         return case_failure(
             "--ort-threads has no effect on an endpoint, which sets its own threads",
-            f"Measure {PLACE} in a run without --ort-threads",
+            "Leave --ort-threads out, or measure the endpoint in another run",
         )
     return None

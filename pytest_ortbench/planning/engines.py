@@ -122,8 +122,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                "Run: pip install 'pytest-ortbench[genai]'. To have an environment with the "
-                f"package made, add --ort-runtimes={_PACKAGE}",
+                f"Run: pip install 'pytest-ortbench[genai]'. Or add --ort-runtimes={_PACKAGE}, "
+                "which makes an environment with the package",
                 kind="unavailable",
                 phase="import",
             )
@@ -133,7 +133,8 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
             GENAI: case_failure(
                 f"{_PACKAGE} reads the whole folder of a model, and runtime {runtime.label!r} "
                 "does not share files with this machine",
-                "Use --ort-engines=session, or a runtime that shares files",
+                "Use --ort-engines=session, or a runtime that shares files, e.g. "
+                "--ort-runtimes=current",
                 phase="staging",
             )
         }
@@ -281,7 +282,7 @@ def _framework_refusal(case: Case) -> Failure | None:
         return case_failure(
             f"{title} needs the code that the model was exported from, but runtime "
             f"{case.runtime.label!r} does not share files with this machine",
-            "Measure the model in a runtime that shares files",
+            "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current",
         )
     if source.library and kind is not None and source.library not in kind.libraries:
         return case_failure(

@@ -100,12 +100,12 @@ def _no_input(kind: str, model: Model) -> UsageError:
         f"{info.name!r} {info.type} {list(info.shape or ())}" for info in model.inputs
     )
     wants = {
-        "images": "three or four axes with 1 or 3 channels",
-        "audio": "floats with one long axis",
-        "text": "integers and the name input_ids",
+        "images": "has three or four axes with 1 or 3 channels",
+        "audio": "is an array of floats with one long axis",
+        "text": "is called input_ids and takes integers",
     }[kind]
     return UsageError(
-        f"model {model.name!r} takes no {kind}: no input has {wants}. The inputs are {inputs}",
+        f"model {model.name!r} takes no {kind}: no input {wants}. The inputs are {inputs}",
         place="--ort-inputs",
         hint="Give arrays: --ort-inputs=FILE.npz, or with labels --ort-dataset=FILE.py:FUNCTION",
     )

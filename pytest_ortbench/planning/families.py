@@ -192,7 +192,11 @@ def _table(value: object, known: tuple[str, ...], place: str) -> Mapping[str, ob
 def _text(keys: Mapping[str, object], key: str, place: str) -> str:
     value = keys.get(key, "")
     if not isinstance(value, str) or (key in keys and not value.strip()):
-        raise UsageError(f"{key} is {value!r}, not the name of a model", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"{key} is {value!r}, not the name of a model",
+            place=place,
+            hint=f'Write e.g. {key} = "model.onnx"',
+        )
     return value
 
 

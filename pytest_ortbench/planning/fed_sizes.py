@@ -53,7 +53,7 @@ def advice_on_empty(model: Model, name: str) -> str:
     """
     declared = next((info.shape for info in model.inputs if info.name == name), None)
     if declared is not None and 0 in declared:
-        return "Export the model with another size, or an open one"
+        return "Export the model with a size above 0, or with an open size"
     return _SIZE_OR_VALUES
 
 

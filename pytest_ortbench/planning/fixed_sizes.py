@@ -61,7 +61,7 @@ def open_sizes(case: Case) -> OpenSizes:
             if not declared:
                 return _unknown(f"dimension {axis} of the input {info.name!r} has no name", _NAMED)
             if declared in varied:
-                return _unknown(f"the pass {varied[declared]!r} varies {declared!r}")
+                return _unknown(f"--ort-{varied[declared]} feeds several sizes of {declared!r}")
             if sizes.setdefault(declared, size) != size:
                 return _unknown(
                     f"the inputs give the dimension {declared!r} two sizes, {sizes[declared]} and "
@@ -73,8 +73,8 @@ def open_sizes(case: Case) -> OpenSizes:
 
 
 _NAMED = (
-    "Give the dimension a size or a name in the file, e.g. by "
-    "'python -m onnxruntime.tools.make_dynamic_shape_fixed'"
+    "Give the dimension a size or a name in the file, e.g. with 'python -m "
+    "onnxruntime.tools.make_dynamic_shape_fixed'"
 )
 
 

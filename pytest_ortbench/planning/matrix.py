@@ -292,12 +292,13 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
         raise UsageError(
             f"the files of the folder {str(folder)!r} have no labels"
             if request.labels is None
-            else f"{str(folder)!r} is scored, but --ort-inputs names {str(path)!r}",
+            else f"the labelled files are those of {str(folder)!r}, but --ort-inputs names "
+            f"{str(path)!r}",
             place="--ort-dataset",
             hint="Add --ort-labels=labels.csv, a CSV file with a file name and its label on each "
             "line"
             if request.labels is None
-            else "Leave --ort-inputs out. The files of --ort-dataset are then the inputs",
+            else "Leave --ort-inputs out. The files of --ort-dataset are the inputs",
         )
     data = own_data(path, request.labels, request.preprocess)
     if folder is not None and data is None:

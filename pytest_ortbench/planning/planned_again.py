@@ -188,8 +188,8 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            f"the case {stored.case_id} of the stored run can't be planned here. With its options, "
-            f"this project has {names or reasons or 'no case'}",
+            f"the case {stored.case_id} of the stored run can't be repeated here. With its "
+            f"options, this project has {names or reasons or 'no case'}",
             hint="Name the model file in place of the case, and write the options yourself",
         )
     planned = alike[0]
@@ -199,10 +199,10 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
     here = planned.case.model.digest
     if here and here != stored.model.digest and not given.model:
         raise UsageError(
-            f"{planned.case.model.path} is not the file that was measured. It has SHA-256 "
-            f"{here[:12]}…, and the run says {stored.model.digest[:12]!r}…",
+            f"{planned.case.model.path} is not the file that was measured: its SHA-256 is "
+            f"{here[:12]}…, but that of the measured file is {stored.model.digest[:12]!r}…",
             place=stored.case_id,
-            hint="Name the right file: --model=FILE",
+            hint="Name the file that was measured: --model=FILE",
         )
     return PlannedAgain(planned=planned, notes=tuple(_differences(stored, planned.case)))
 
@@ -231,7 +231,7 @@ def _model_spec(stored: Case, root: Path, catalogue: Collection[str]) -> str:
         if candidate.is_file():
             return str(candidate)
     raise UsageError(
-        f"the model of {stored.case_id} is not in this folder. The run measured {path!r}",
+        f"the model of {stored.case_id} is not in this folder: the run measured {path!r}",
         hint="Name the file: --model=FILE",
     )
 
@@ -272,8 +272,9 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
     """Where what runs is another thing than what was measured."""
     if planned.model.digest and planned.model.digest != stored.model.digest:
         yield (
-            f"{planned.model.path} is another file than the one that was measured: SHA-256 "
-            f"{planned.model.digest[:12]}…, and the run says {stored.model.digest[:12]!r}…"
+            f"{planned.model.path} is not the file that was measured: its SHA-256 is "
+            f"{planned.model.digest[:12]}…, but that of the measured file is "
+            f"{stored.model.digest[:12]!r}…"
         )
     groups = [("session option", stored.session.entries, planned.session.entries)]
     groups += [
@@ -283,13 +284,17 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
     for what, before, now in groups:
         for key, value in now.items():
             if before.get(key) != value:
-                yield f"the {what} {key}={value!r} here was {before.get(key, 'unset')!r} in the run"
+                yield (
+                    f"the {what} {key} is {value!r} here, but was {before.get(key, 'unset')!r} "
+                    "in the run"
+                )
 
 
 def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
     needs = ", ".join(what for what, _ in missing)
     return UsageError(
-        f"{stored.case_id} was measured with {needs}, which is not taken from a run document",
+        f"{stored.case_id} was measured with {needs}. For safety, that is not taken from "
+        "a run document",
         hint=f"Add to the command line: {' '.join((option for _, option in missing))}",
     )
 

@@ -82,7 +82,7 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
                 f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
                 f"{key}={fixed!r}",
                 place=PLACE,
-                hint=f"Keep one of them, e.g. {provider.alias} alone",
+                hint=f"Leave the option out, or write {provider.alias} without a device",
             )
     if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
         *options,
@@ -91,7 +91,8 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
         raise UsageError(
             "qnn takes backend_path or backend_type, not both",
             place=PLACE,
-            hint=f"{provider.label} already sets one of them; write qnn alone"
+            hint=f"{provider.label} already sets backend_path. Write qnn without a device, or "
+            "leave the option out"
             if provider.device
             else "Keep one of them",
         )

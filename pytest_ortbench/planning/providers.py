@@ -336,7 +336,7 @@ def parse_provider_options(
             raise UsageError(
                 f"'{key}={value}' does not say which provider has the option",
                 place=place,
-                hint="Write PROVIDER.KEY=VALUE, e.g. cuda.arena_extend_strategy=kSameAsRequested",
+                hint=f"Write the name of the provider before the option, e.g. cuda.{key}={value}",
             )
         kind = known_kind(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):

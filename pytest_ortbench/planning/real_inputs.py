@@ -210,7 +210,7 @@ def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     )
     shape, _, dtype = read(stream)
     if dtype.hasobject:
-        raise ValueError("it holds pickled objects; store text as a '<U' array")
+        raise ValueError("it holds pickled objects; store text as an array of NumPy's type '<U'")
     return _type_name(dtype), tuple(int(size) for size in shape)
 
 

@@ -130,10 +130,10 @@ def pair_cases(
         one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
             raise UsageError(
-                f"a case of this run would be compared with two cases, {one.case.case_id} and "
+                f"one case of this run would be compared with two others, {one.case.case_id} and "
                 f"{entry.case.case_id}",
                 place="--ort-against",
-                hint="Write a value that only one of the two has",
+                hint="Write a value of --ort-against that only one of the two has",
             )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []

@@ -362,8 +362,8 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
         )
         names = ",".join(f"{known.symbol}:SIZE" for known in unknown)
         raise refusal(
-            f"the cache of model {axes.model.name!r} has sizes that are not stated by an "
-            f"operator, an output or a configuration beside the file: {places}",
+            f"sizes of the cache of model {axes.model.name!r} are not known, since neither the "
+            f"graph nor a configuration beside the file states them: {places}",
             hint=f"Set these sizes with --ort-dims={names}",
         )
 

@@ -100,7 +100,8 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
     library = kind.libraries[0]
     if not writes_alone(case.model):
         return case_failure(
-            f"for requests, {kind.title} needs a language model whose decoder is one ONNX file",
+            f"{kind.title} can write text only with a language model that is one ONNX file, "
+            "without an encoder",
             f"Leave {case.provider.alias} out of --ort-providers",
         )
     hint = f"Name the {library} folder that the file was exported from: --ort-source=FOLDER"

@@ -170,8 +170,8 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             for name, each in takes.items()
         )
         raise UsageError(
-            f"the budget is {clock_words(budget.total_s)}, but what is requested beside the "
-            f"latency takes about {clock_words(total_s)} ({listed})",
+            f"the budget is {clock_words(budget.total_s)}, but the requested measurements other "
+            f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
             hint="Raise --ort-budget, request fewer cases, or leave some of these measurements out",
         )
@@ -240,7 +240,9 @@ def plan_lines(budget: Budget) -> list[str]:
         lines.append(f"budget: {name} of {counted(len(seconds), 'case')}, {_range(seconds)} each")
     left_out = [part for part, given in parts if not given]
     if left_out:
-        lines.append(f"budget: left out unless others take less: {_listed(left_out)}")
+        lines.append(
+            f"budget: left out, unless others take less time than planned: {_listed(left_out)}"
+        )
     return lines
 
 
@@ -299,8 +301,8 @@ def spent_line(budget: Budget, run: Run) -> str:
     if less:
         told.append(f"{counted(less, 'case')} timed for less than usual (flag BUDGET)")
     if left_out:
-        told.append(f"{counted(left_out, 'case')} without a number for want of time")
+        told.append(f"{counted(left_out, 'case')} without a number for lack of time")
     undecided = sum(result.cause == "budget" for result in run.gate)
     if undecided:
-        told.append(f"{counted(undecided, 'gate')} inconclusive for want of time")
+        told.append(f"{counted(undecided, 'gate')} inconclusive for lack of time")
     return f"budget: {', '.join(told)}"

@@ -186,7 +186,7 @@ class CaseOptions:
         kind="list",
         metavar="on,off",
         help="whether cuda, tensorrt, rocm, migraphx and qnn search for the fastest way before "
-        "they compute (default: as they do by themselves)",
+        "they compute (default: what each does by itself)",
         reader="pytest_ortbench.plugin.option_readers:read_switches",
         to="request.tuning",
     )

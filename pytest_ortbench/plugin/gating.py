@@ -193,7 +193,7 @@ class Gating:
             self.notes += self._against.notes
         kept = set(selected)
         self.notes += [
-            f"gate: not judged, because it was deselected: {removal.reason}"
+            f"gate: not judged, because its test was deselected: {removal.reason}"
             for item, removal in self.items.items()
             if item not in kept
         ]

@@ -242,7 +242,10 @@ class Judging:
                 # Marked xfail, or told otherwise by a plugin: what a case is held to stays.
                 for verdict in case.verdicts or ():
                     if verdict.problems:
-                        told = f"{case.carrier} carries it and was not reported as failed"
+                        told = (
+                            f"{case.carrier} should have failed for this, but was not reported "
+                            "as failed"
+                        )
                         yield verdict.kind, f"{name}: {verdict.text}\n  {told}"
             for judge, settled in self._settled.get(key, ()):
                 if settled is None:
@@ -265,7 +268,7 @@ class Judging:
 
     def _why(self, case: _Case) -> str:
         """What became of the tests of a case, none of which carried its verdicts."""
-        return f"no test of it reached its end: {self._bench.outcomes.in_words(case.tests)}"
+        return f"none of its tests reached its end: {self._bench.outcomes.in_words(case.tests)}"
 
 
 def is_preferred(item: pytest.Item) -> bool:

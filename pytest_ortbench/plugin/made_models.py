@@ -124,8 +124,9 @@ class MadeModels:
             return
         test = self._item.nodeid.partition("[")[0]
         remark = (
-            f"{test} calls ortbench.measure where collection can't see it, so it also ran for "
-            "each model of the run. Pass the call from the test: helper(ortbench.measure, …)"
+            f"{test} calls ortbench.measure inside another function, which pytest can't see when "
+            "it collects, so the test also ran for each model of the run. Pass the method from "
+            "the test: helper(ortbench.measure, …)"
         )
         if remark not in self._bench.remarks:
             self._bench.remarks.append(remark)

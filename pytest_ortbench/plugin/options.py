@@ -63,8 +63,9 @@ class RunOptions(CaseOptions):
         None,
         flag="--ort-budget",
         metavar="TIME",
-        help="end the run after about this long, as 10m: workers and seconds are divided over the "
-        "cases, those first that decide something; in place of --ort-time and --ort-workers",
+        help="end the run after about this long, e.g. 10m: workers and seconds are divided over "
+        "the cases, those with limits or a gate first; in place of --ort-time and "
+        "--ort-workers",
         reader="pytest_ortbench.plugin.option_readers:read_budget",
         rule="pytest_ortbench.plugin.option_readers:refuse_budget_beside_shares",
     )
@@ -247,14 +248,14 @@ class RunOptions(CaseOptions):
     )
     resume: bool = switch(
         flag="--ort-resume",
-        help="skip what the last, interrupted run of the same plan finished",
+        help="skip the cases that the last, interrupted run with the same options finished",
     )
     timeout_s: float = option(
         300.0,
         flag="--ort-timeout",
         kind="float",
         metavar="SECONDS",
-        help="a case that takes longer than this ends as timeout (default: 300)",
+        help="a case that takes longer than this many seconds ends as timeout (default: 300)",
         reader="pytest_ortbench.core.option_text:read_seconds",
         to="sampling.timeout_s",
     )

@@ -82,8 +82,9 @@ class StoredBaseline:
             self.notes.append(f"gate: {found.foreign}")
         if found.passed_over:
             self.notes.append(
-                f"gate: skipped, because they failed a gate: {listed(found.passed_over)}; if "
-                "their results are intended, run once without --ort-baseline or name the run"
+                "gate: runs that failed a gate are not used as the baseline: "
+                f"{listed(found.passed_over)}. If their results are intended, run once without "
+                "--ort-baseline, or name the run in --ort-baseline"
             )
         if not found.paths:
             self.notes.append(
@@ -146,7 +147,7 @@ class StoredBaseline:
                 f"gate: compared with {run_id}, the newest run that has it: {listed(ids)}"
             )
         if new:
-            self.notes.append(f"gate: new compared with {newest.run_id}: {listed(new)}")
+            self.notes.append(f"gate: new, not in {newest.run_id}: {listed(new)}")
         same = self._twins()
         names = {self._planned[key].model.name for key in carried if self._found(key) is None}
         for name, reason in same.doubtful.items():

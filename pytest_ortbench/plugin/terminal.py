@@ -148,7 +148,7 @@ def _resume_lines(bench: Bench) -> list[str]:
     where = f"run {_listed(bench.resumable.runs)}"
     if not taken:
         results = relative_to(bench.options.results, bench.collection.root)
-        where = f"{results}, which contains no interrupted run of this plan with a measured case"
+        where = f"{results}, which contains no interrupted run of these cases that measured one"
     foreign = bench.resumable.foreign
     return [
         f"ortbench: resumed: {_taken(taken, len(bench.planned))} from {where}",
@@ -239,7 +239,7 @@ def _write_run(bench: Bench, run: Run, reporter: pytest.TerminalReporter) -> Non
     if bench.budget is not None:
         reporter.write_line(spent_line(bench.budget, run))
     if bench.out_of_time:
-        reporter.write_line(f"left out for want of time: {', '.join(bench.out_of_time)}")
+        reporter.write_line(f"left out for lack of time: {', '.join(bench.out_of_time)}")
     if bench.left_out:
         reporter.write_line(f"left out after the interrupt: {', '.join(bench.left_out)}")
     if reporter.verbosity >= 0:

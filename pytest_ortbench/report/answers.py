@@ -81,7 +81,7 @@ def _inaccurate_line(shown: ShownRun, reason: str, entries: Sequence[Entry]) -> 
             f"; 'ortbench accuracy MODEL --precision={made[0].variant.precision}' names the node "
             "where the error begins, and 'nodes_to_exclude' of a recipe leaves it in float"
         )
-    return f"{names}: the answers are not those of the reference: {reason}{how}"
+    return f"{names}: the outputs are not those of the reference: {reason}{how}"
 
 
 def unjudged_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
@@ -149,7 +149,7 @@ def _pause_line(name: str, held_up: Pauses) -> str:
 
 
 def _thread_line(remark: SlowerThreads) -> str:
-    default = ", which nobody chose," if remark.is_default else ""
+    default = " (the default)" if remark.is_default else ""
     few = counted(remark.fewer, "thread")
     return (
         f"{remark.case_id}: {few} {'is' if remark.fewer == 1 else 'are'} faster than "

@@ -165,7 +165,8 @@ _EXTRA: tuple[Column, ...] = (
     Column(
         key="undisturbed",
         heading="undisturbed",
-        about="Latency in quiet minutes of this machine, from blocks of a yardstick in turns.",
+        about="Latency in quiet minutes of this machine, from blocks of a yardstick that took "
+        "turns with the model.",
         row="latency_undisturbed_s",
         metric="latency_undisturbed",
         beside="latency_p50",

@@ -249,7 +249,7 @@ def _day(table: dict[str, object], place: str) -> date | None:
     if isinstance(value, str):
         return parse_day(value, place=place)
     raise UsageError(
-        f"'until' is {value!s}, which is not a day", place=place, hint="Write until = 2027-01-31"
+        f"'until' is {value!s}, which is not a date", place=place, hint="Write until = 2027-01-31"
     )
 
 

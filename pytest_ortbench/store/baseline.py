@@ -69,7 +69,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
     try:
         return Found(paths=(resolve_run(spec, results),))
     except UsageError as error:
-        hint = f"{error.hint.rstrip('.')}. For a folder that is still to be made, write {spec}/"
+        hint = f"{error.hint.rstrip('.')}. If the folder does not exist yet, write {spec}/"
         raise UsageError(error.message, place=place, hint=hint) from error
 
 
@@ -113,7 +113,8 @@ def _newest(folder: Path, place: str) -> Found:
             f"them. The newest is {passed_over[0]}",
             place=place,
             hint="To compare with the newest all the same, write "
-            f"--ort-baseline={folder / passed_over[0]}. For a new baseline, run once without one",
+            f"--ort-baseline={folder / passed_over[0]}. To make a new baseline, run once "
+            "without --ort-baseline",
         )
     return Found(
         paths=tuple(paths[:_REACH]), passed_over=tuple(passed_over), foreign=foreign_note(runs)

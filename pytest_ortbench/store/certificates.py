@@ -62,7 +62,7 @@ def keep_certificate(certificate: Certificate, folder: Path | None = None) -> Pa
         raise DocumentError(
             f"the file can't be written: {error.strerror or error}",
             place=str(path),
-            hint="Make the folder of this file one that you may write to",
+            hint="Make the folder of this file writable",
         ) from error
     return path
 

@@ -126,7 +126,7 @@ class RunFolder:
         """
         self._header = run
         if self._journal.made:
-            self._write("the facts of the run can't be stored", encode_header(run))
+            self._write("what is known of the run can't be stored", encode_header(run))
 
     def finish(self, run: Run) -> Path:
         """Write the document; the journal stays until :meth:`settle`.
@@ -149,7 +149,10 @@ class RunFolder:
                 self._safe = self._results
             hint = _ELSEWHERE
             if self._safe:
-                hint = f"{self._journal.path} contains {self._safe} of {len(run.cases)} results"
+                hint = (
+                    f"{self._safe} of {len(run.cases)} results are stored: 'ortbench show "
+                    f"{self._journal.path}' shows them"
+                )
             raise _refused(self.document, _CANT_WRITE, error, hint) from error
         self._written = True
         return self.document

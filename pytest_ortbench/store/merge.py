@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.run import Commit, Run, Shard
 from pytest_ortbench.store.folder import new_run_id
 
-_COMPARE = "Compare the runs instead: 'ortbench compare RUN RUN'"
+_COMPARE = "compare the runs: 'ortbench compare RUN RUN'"
 
 
 def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bool = False) -> Run:
@@ -160,11 +160,15 @@ def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
     for field, value, other_value in (*machines, *commits, *runtimes):
         if value == other_value:
             continue
-        containers = "If both hosts are containers of one machine, add --any-host. "
+        hint = f"Instead, {_COMPARE}"
+        if field == "machine.host":
+            hint = (
+                f"If both hosts are containers of one machine, add --any-host. If not, {_COMPARE}"
+            )
         raise DocumentError(
             f"{other.run_id} and {run.run_id} can't be merged, since they differ in {field}: "
             f"{other_value!r} and {value!r}",
-            hint=(containers if field == "machine.host" else "") + _COMPARE,
+            hint=hint,
         )
 
 

@@ -438,7 +438,7 @@ def test_a_cut_warm_up_with_too_few_samples_to_tell_is_not_judged():
     said = detail(warmed(False, False, False, count=1), "UNJUDGED")
     assert said == (
         "warm-up: cut off in 3 of 3 workers (3.33 s used after 3 runs, too few to see a trend), "
-        "and 1 sample are too few to tell whether it is steady; raise --ort-time"
+        "and 1 sample can't show whether the times are steady; raise --ort-time"
     )
     # Twelve samples have thirds, and those of most workers decide.
     assert detail(warmed(False, False, False, count=12), "UNJUDGED") is None

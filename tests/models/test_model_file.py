@@ -146,7 +146,7 @@ def test_truncated_external_data(tmp_path: Path) -> None:
         ("/etc/passwd", "is an absolute path"),
         ("C:\\secret", "is an absolute path"),
         ("\\\\host\\share", "is an absolute path"),
-        ("", "is no name of a file"),
+        ("", "is empty, not a file name"),
     ],
 )
 def test_external_data_elsewhere_is_refused(tmp_path: Path, location: str, rule: str) -> None:

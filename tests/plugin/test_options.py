@@ -544,7 +544,7 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
     ("argument", "message"),
     [
         ("--ort-models=", "the value is empty. Write a value"),
-        ("--ort-models=a,,b", "'a,,b' has an empty item"),
+        ("--ort-models=a,,b", "'a,,b' has a comma with nothing before it"),
         ("--ort-providers=CpuExecutionProvider", "Did you mean 'CPUExecutionProvider'?"),
         ("--ort-providers=cdua", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),
         ("--ort-providers=cuda:x", "'x' is not a device of 'cuda', which takes an index"),

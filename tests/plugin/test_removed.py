@@ -132,7 +132,7 @@ def test_it_is_selected_like_any_test(
     listed = "ortbench::removed[nets/gone]" in result.stdout.lines
     assert listed is is_selected
     told = (
-        "not judged, because it was deselected: the model nets/gone was removed"
+        "not judged, because its test was deselected: the model nets/gone was removed"
     ) in result.stdout.str()
     assert told is (not is_selected and "::test" not in arguments[0])
 

@@ -79,8 +79,7 @@ def _refused(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
         place="init",
-        hint="Move that file away, or write the files by hand. Without --yes, 'ortbench init' "
-        "prints them",
+        hint="Move it away, or write the files by hand: 'ortbench init' without --yes prints them",
     )
 
 
