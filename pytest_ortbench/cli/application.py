@@ -34,7 +34,7 @@ _OWN: dict[str, CommandEntry] = {
     "doctor": CommandEntry("doctor", "Show what is installed, what runs, and what adds noise."),
     "providers": CommandEntry("providers", "Show which execution providers run on this machine."),
     "selfcheck": CommandEntry(
-        "selfcheck", "Check how this machine measures, against independent measurements."
+        "selfcheck", "Check this machine's measurements against independent ones."
     ),
     "models": CommandEntry("models", "List, fetch and inspect models."),
     "convert": CommandEntry(

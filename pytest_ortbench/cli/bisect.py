@@ -96,7 +96,7 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
             f"a bisection needs two runtimes that start, but only {len(usable)} of "
             f"{len(chosen.runtimes)} does",
             place=place,
-            hint="The notes above say why the others do not. Name other versions, e.g. "
+            hint="The notes above say why the others do not start. Name other versions, e.g. "
             "onnxruntime==1.20.1..1.32.0",
         )
     return usable

@@ -267,7 +267,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
     for key in needs.get(given[0], ()):
         if not getattr(entry, key):
             raise UsageError(
-                f"the key {key!r} is missing, which an entry with {given[0]!r} needs",
+                f"the key {key!r} is missing: an entry with {given[0]!r} needs it",
                 place=place,
                 hint=f'Add {key} = "…"',
             )

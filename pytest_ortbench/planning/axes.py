@@ -76,9 +76,9 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
                 "the value is empty", place=place, hint="Write a value, or leave the option out"
             )
         raise UsageError(
-            f"{text!r} has a comma with nothing before it or nothing after it",
+            f"{text!r} has a comma too many",
             place=place,
-            hint="Remove the extra comma",
+            hint="Remove it",
         )
     return items
 
@@ -128,7 +128,7 @@ def parse_int(
     digits = stripped.removeprefix("+")
     if stripped.startswith("-") and _is_digits(stripped[1:]):
         raise UsageError(
-            f"{stripped} is too small. The least is {least}",
+            f"{stripped} is too small. The smallest allowed value is {least}",
             place=place,
             hint=f"Write e.g. {example}",
         )
@@ -141,11 +141,13 @@ def parse_int(
     number = int(digits)
     if number > most:
         raise UsageError(
-            f"{number} is too large. The most is {most}", place=place, hint=f"Write e.g. {example}"
+            f"{number} is too large. The largest allowed value is {most}",
+            place=place,
+            hint=f"Write e.g. {example}",
         )
     if number < least:
         raise UsageError(
-            f"{number} is too small. The least is {least}",
+            f"{number} is too small. The smallest allowed value is {least}",
             place=place,
             hint=f"Write e.g. {example}",
         )
@@ -217,8 +219,8 @@ def _spread(item: str, place: str) -> str:
             )
         if last - first >= _MOST_SIZES:
             raise UsageError(
-                f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes. The most is "
-                f"{_MOST_SIZES}",
+                f"the range {match[0][1:]} in {item!r} has {last - first + 1} sizes, but at most "
+                f"{_MOST_SIZES} are allowed",
                 place=place,
                 hint="Write a shorter range, or single sizes, e.g. seq:128:512",
             )

@@ -92,7 +92,8 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
         later, decoder = later_half(Path(model.path)), model.decoder
         if later is not None:
             yield PlanNote(
-                text=f"{model.name}: {_writes_first(later)}; name it, too",
+                text=f"{model.name}: {_writes_first(later)}. To measure requests, name that "
+                "file, too",
                 moot_with=str(later),
             )
         if decoder is None:
@@ -119,8 +120,8 @@ def configuration_notes(models: Sequence[Model], request: PlanRequest) -> Iterat
 
 def _writes_first(later: Path) -> str:
     return (
-        f"{later.name} beside this file writes all tokens but the first, so requests of both "
-        f"files are measured as those of {later.name}"
+        f"this file writes only the first token of a text, and {later.name} beside it writes the "
+        f"others, so requests of both files are measured under the name of {later.name}"
     )
 
 

@@ -65,8 +65,9 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             "the address contains a user name, a password or a query, which would be stored with "
             "the results",
             place=place,
-            hint="Write the address without them. Set the environment variable "
-            "ORTBENCH_ENDPOINT_AUTHORIZATION to what the header Authorization should contain",
+            hint="Write the address without them. If the service asks for credentials, put the "
+            "value of the header Authorization into the environment variable "
+            "ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
     address = address_of(text)
     if address is None:
@@ -96,7 +97,9 @@ def refuse_without_endpoint(*, value: tuple[str, ...], place: str, endpoint: str
     """Refuse encodings for no endpoint."""
     if value and not endpoint:
         raise UsageError(
-            "the option is for an endpoint, and none is named", place=place, hint=_ADD_ADDRESS
+            "the option has an effect only together with --ort-endpoint",
+            place=place,
+            hint=_ADD_ADDRESS,
         )
 
 

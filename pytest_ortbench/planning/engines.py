@@ -185,8 +185,8 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         )
     if asked.depth and batch > 1:
         return case_failure(
-            f"{_PACKAGE} can read a prompt after {asked.depth} earlier tokens (--ort-depth) for "
-            f"one sequence only, not for {batch}",
+            f"after earlier tokens (--ort-depth={asked.depth}), {_PACKAGE} reads a prompt for "
+            f"one sequence only, but the batch size is {batch}",
             "Use --ort-batch-sizes=1, or --ort-engines=session",
         )
     return None
@@ -213,8 +213,8 @@ def provider_refusal(case: Case) -> Failure | None:
     ):
         return None
     return case_failure(
-        f"on the CPU, the operator {GROUPED} can read a prompt after {asked.depth} earlier tokens "
-        f"(--ort-depth) for one sequence only, not for {case.batch}",
+        f"after earlier tokens (--ort-depth={asked.depth}), the operator {GROUPED} reads a "
+        f"prompt on the CPU for one sequence only, but the batch size is {case.batch}",
         "Use --ort-batch-sizes=1",
     )
 

@@ -446,7 +446,7 @@ def check_dims(
             if 0 in dims.get(name, ()):
                 raise UsageError(
                     f"{name}:0 is too small. {name!r} is the batch axis of model "
-                    f"{axes.model.name!r}, and the least batch is 1",
+                    f"{axes.model.name!r}, and the smallest batch is 1",
                     place=place,
                     hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
                 )

@@ -24,9 +24,7 @@ from pytest_ortbench.planning.encoders import (
 )
 
 #: What makes one file of two.
-HOW_TO_MERGE = (
-    "merge_decoders(FIRST, LATER, save_path=…) of optimum.onnx writes decoder_model_merged.onnx"
-)
+HOW_TO_MERGE = 'merge_decoders(FIRST, LATER, save_path="decoder_model_merged.onnx") of optimum.onnx'
 
 
 def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> Model:
@@ -61,12 +59,13 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
         raise UsageError(
             f"{named!r} can't be the file that reads the prompt: {found}",
             place="first_step",
-            hint="Name the file that the exporter wrote for the prompt, or leave first_step out",
+            hint="Name the file that the exporter wrote for the prompt, or leave the key "
+            "'first_step' out",
         )
     return _noted(
         model,
-        f"{Path(spec).name} beside the model is not used to read the prompt: {found}. "
-        f"{HOW_TO_MERGE}",
+        f"{Path(spec).name} beside the model is not used to read the prompt: {found}. To make "
+        f"one file of both, run {HOW_TO_MERGE}",
     )
 
 
@@ -138,13 +137,13 @@ def refuse_several_files(case: Case) -> Failure | None:
         return case_failure(
             f"the file that reads the prompt can't be sent to the runtime {case.runtime.label!r}, "
             "which does not share files with this machine",
-            f"Merge the two files ({HOW_TO_MERGE})",
+            f"Merge the two files: run {HOW_TO_MERGE}",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:
         return case_failure(
             f"a decoder in two files can't be converted to {case.variant.precision}",
-            f"Merge the files ({HOW_TO_MERGE}), or convert both yourself",
+            f"Convert both files yourself, or merge them: run {HOW_TO_MERGE}",
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(

@@ -124,7 +124,9 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             if base is None
             else f"base is {base!r}, which is not a precision to start from",
             place=place,
-            hint=_near_and_known(str(base), list(BASES)),
+            hint=f'Write e.g. base = "fp16". Known: {", ".join(BASES)}'
+            if base is None
+            else _near_and_known(str(base), list(BASES)),
         )
     allowed = (*_ALWAYS, *BASES[str(base)], *(("simplify",) if base == "simplified" else ()))
     for key in entry:

@@ -173,7 +173,7 @@ def _texts(name: str, value: object, place: str, *, may_be_empty: bool) -> tuple
 def _specs(name: str, value: object, place: str) -> tuple[str, ...]:
     rule = "a path or a name of a model, or a list of them"
     if not isinstance(value, str | os.PathLike | list | tuple) or value in ([], ()):
-        raise _misfit(name, value, rule, place)
+        raise _misfit(name, value, rule, place, f"{name}=['model.onnx']")
     try:
         return texts_of_specs(value)
     except TypeError:
@@ -195,7 +195,7 @@ def _numbers(name: str, value: object, place: str, *, least: int = 1) -> tuple[i
         or any(item < least for item in items)
     ):
         kind = "a positive whole number" if least == 1 else f"a whole number, at least {least}"
-        raise _misfit(name, value, f"{kind} or a list of them", place)
+        raise _misfit(name, value, f"{kind} or a list of them", place, f"{name}=[{least}, 8]")
     return tuple(dict.fromkeys(items))
 
 
@@ -227,12 +227,13 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     raise errors[0]
 
 
-def _misfit(name: str, value: object, rule: str, place: str) -> UsageError:
+def _misfit(name: str, value: object, rule: str, place: str, example: str = "") -> UsageError:
     keyword = MARKER_KEYWORDS.get(name)
+    write = f"Write e.g. {example}. " if example else ""
     return UsageError(
         f"the ortbench marker's {name} is {value!r}, but must be {rule}",
         place=place,
-        hint="" if keyword is None else f"The keyword means: {keyword.help}",
+        hint="" if keyword is None else f"{write}The keyword means: {keyword.help}",
     )
 
 

@@ -134,7 +134,7 @@ def test_missing_external_data(tmp_path: Path) -> None:
 def test_truncated_external_data(tmp_path: Path) -> None:
     path = saved_with_external_data(tmp_path)
     os.truncate(tmp_path / "data" / "weights.bin", 1000)
-    assert "1,000 of 1,048,576 bytes" in error_of(path)
+    assert "it has 1,000 bytes, but the model needs 1,048,576" in error_of(path)
 
 
 @pytest.mark.parametrize(

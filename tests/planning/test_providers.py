@@ -279,7 +279,8 @@ def test_provider_options_by_alias() -> None:
     [
         (
             "device_id=1",
-            "'device_id=1' does not say which provider has the option. Write PROVIDER.KEY=VALUE",
+            "'device_id=1' does not say which provider has the option. Write the name of the "
+            "provider before the option, e.g. cuda.device_id=1",
         ),
         ("cuda.=1", "does not say which provider"),
         ("cdua.device_id=1", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),

@@ -90,9 +90,9 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
             digest = _digest(info, part)
             if digest != info.digest:
                 raise ModelError(
-                    f"the model that was built here has SHA-256 {digest[:16]}…, and not "
-                    f"{info.digest[:16]}… as version {info.version} must have, so its results "
-                    "could not be compared with others",
+                    f"the model that was built here has SHA-256 {digest[:16]}…, but version "
+                    f"{info.version} has {info.digest[:16]}…, so its results could not be "
+                    "compared with those of others",
                     place=f"builtin:{info.name}",
                     hint="Please report this with the versions of numpy, onnx and protobuf",
                 )
