@@ -58,12 +58,7 @@ _TIMEOUT_S = 1800.0
 )
 @click.option("--dims", metavar="NAME:V", multiple=True, help="Sizes of symbolic dimensions.")
 def command(
-    model: str,
-    precision: str,
-    top: int,
-    samples: int,
-    inputs: Path | None,
-    dims: tuple[str, ...],
+    model: str, precision: str, top: int, samples: int, inputs: Path | None, dims: tuple[str, ...]
 ) -> int:
     """List the nodes of MODEL by the signal to noise ratio of their outputs, worst first, and name
     the one at which the error begins.

@@ -224,9 +224,7 @@ def command(
     service = terms is not None and terms.limit_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
     if not any(run.cases for run in facts):
-        warn(
-            "ortbench: no case matches --filter" if filters else "ortbench: no run contains a case"
-        )
+        warn("ortbench: no case matches --filter" if filters else "ortbench: no run has a case")
         return ExitCode.NOTHING
     costs = None
     if terms is not None:

@@ -85,9 +85,7 @@ def command(
         save(text, output)
         say(f"{output}: {len(every)} rows")
     if not every:
-        warn(
-            "ortbench: no case matches --filter" if filters else "ortbench: no run contains a case"
-        )
+        warn("ortbench: no case matches --filter" if filters else "ortbench: no run has a case")
         return ExitCode.NOTHING
     return ExitCode.FINE
 

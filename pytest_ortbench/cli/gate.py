@@ -202,10 +202,7 @@ def _compare(
             say(f"new: {new}{f' ({doubt})' if doubt else ''}")
     told = any(result.failures or result.accepted for result in judged)
     if not both and not told:
-        warn(
-            "ortbench: nothing was compared: no case was measured in both runs. Name two runs of "
-            "the same models"
-        )
+        warn("ortbench: nothing was compared: no case was measured in both runs")
         return ExitCode.NOTHING
     failed = any(result.failures or (strict and result.warnings) for result in judged)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.FINE

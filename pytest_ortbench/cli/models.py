@@ -142,10 +142,7 @@ def inspect_models(
         read = [file for model in inspected for file in model.files]
         refuse_to_replace(ops_config, read, OPS_CONFIG)
     if ops_config is not None and codes:
-        warn(
-            f"ortbench: {ops_config} is not written: it would lack the operators of the model "
-            "that could not be read"
-        )
+        warn(f"ortbench: {ops_config} is not written: a model could not be read")
     elif ops_config is not None:
         codes.append(write_operators(inspected, ops_config, runtimes, libraries))
     if providers is not None and inspected:

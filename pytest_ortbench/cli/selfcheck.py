@@ -157,15 +157,9 @@ def _targets(
             idle.append(case.provider)
             _tell(case.provider, planned.refusal.message, planned.refusal.hint)
         elif not case.provider.is_execution_provider:
-            warn(
-                f"ortbench: left out {case.provider.label}: the self-check is for execution "
-                "providers of ONNX Runtime only"
-            )
+            warn(f"ortbench: left out {case.provider.label}: it is no execution provider")
         elif case.provider.then:
-            warn(
-                f"ortbench: left out {case.provider.label}: a chain is not checked as a whole; "
-                "name its providers one by one"
-            )
+            warn(f"ortbench: left out {case.provider.label}: name its providers one by one")
         else:
             [outcome] = session.launcher.probe(case.runtime, [case.provider])
             falls_back = outcome.failure is None and not outcome.usable
@@ -217,10 +211,7 @@ def _keep(certificates: Sequence[Certificate]) -> None:
     """Store certificates; one that can't be stored has been shown, and is no failure of a check."""
     for certificate in certificates:
         if certificate.is_empty:
-            warn(
-                f"ortbench: no certificate is kept for {certificate.provider}, because no line "
-                "could be checked"
-            )
+            warn(f"ortbench: no certificate of {certificate.provider}: no line could be checked")
             continue
         try:
             path = keep_certificate(certificate)

@@ -64,13 +64,13 @@ _MEGABYTE = 2**20
     type=click.IntRange(1, 4096),
     default=1,
     show_default=True,
-    help="How many rows requests are joined into, at most; 1 joins none.",
+    help="Most rows that requests are joined into; 1 joins none.",
 )
 @click.option(
     "--batch-wait",
     default="2ms",
     show_default=True,
-    help="How long a request waits for others that it can be joined with.",
+    help="How long a request waits to be joined with others.",
 )
 @click.option(
     "--queue",
@@ -87,10 +87,7 @@ _MEGABYTE = 2**20
     help="Largest body of a request, in MiB.",
 )
 @click.option(
-    "--timeout",
-    default="30s",
-    show_default=True,
-    help="Longest time from the head of a request to its answer.",
+    "--timeout", default="30s", show_default=True, help="Most time from a request to its answer."
 )
 @click.option(
     "--drain",

@@ -57,11 +57,7 @@ def command(run: str, sort: str, filters: tuple[str, ...], columns: str, results
     shown = select(load_run(run, results), conditions, sort)
     chosen = shown.run
     if not chosen.cases:
-        warn(
-            "ortbench: no case matches --filter"
-            if filters
-            else "ortbench: the run contains no case"
-        )
+        warn("ortbench: no case matches --filter" if filters else "ortbench: the run has no case")
         for skip in chosen.skips:
             warn(f"left out: {skip.what}: {skip.reason}")
         return ExitCode.NOTHING

@@ -79,12 +79,9 @@ def command(folder: Path, plot: Path | None) -> int:
         if entry.blurred:
             flags = sorted({flag for point in entry.points for flag in point.blurring})
             count_flagged = f"{entry.blurred} of {count}"
-            warn(
-                f"note: {name}: {count_flagged} do not count, because of their flags: "
-                f"{', '.join(flags)}"
-            )
+            warn(f"note: {name}: {count_flagged} do not count, for their {', '.join(flags)}")
         if not entry.is_searched:
-            say(f"{name}: {count}, too few to find a change: {FEWEST_IN_ALL} are needed")
+            say(f"{name}: {count}, too few to find changes: {FEWEST_IN_ALL} are needed")
         elif not entry.steps:
             say(f"{name}: no change in {count}")
         for step in entry.steps:

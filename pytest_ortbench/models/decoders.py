@@ -191,10 +191,7 @@ def _parts(
     if ids is None:
         return "no input is called input_ids"
     if ids.type not in _INTEGERS or ids.shape is None or len(ids.shape) != 2:
-        return (
-            f"input {ids.name!r} does not take tokens, which are whole numbers of shape [batch, "
-            "tokens]"
-        )
+        return f"input {ids.name!r} does not take [batch, tokens] of whole numbers"
     if isinstance(ids.shape[1], int) and not (is_later and ids.shape[1] == 1):
         return f"input {ids.name!r} accepts exactly {ids.shape[1]} tokens, not any number of them"
     if logits is None:

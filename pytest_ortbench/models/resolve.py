@@ -316,17 +316,9 @@ def _read_file(path: Path, *, name: str, source: str) -> Model:
     if entry is None:
         return model
     known = read_model(
-        path,
-        name=name,
-        source=source,
-        default_dims=entry.dims,
-        axes=entry.axes,
-        hints=entry.inputs,
+        path, name=name, source=source, default_dims=entry.dims, axes=entry.axes, hints=entry.inputs
     )
-    note = (
-        f"this is the file of zoo:{entry.name} (same SHA-256), so it is fed the inputs of the "
-        "catalogue"
-    )
+    note = f"the file of zoo:{entry.name} (same SHA-256), fed as the catalogue says"
     return replace(known, workloads=entry.workloads, notes=(*known.notes, note))
 
 

@@ -41,35 +41,20 @@ _WITH_FUNCTION = (
 _FROM_ONNX = "Name the ONNX file that this file was made from"
 #: Models that nothing here runs or exports, by suffix: what each is, and what to do.
 _FOREIGN: dict[str, tuple[str, str]] = {
-    ".gguf": ("this is a model of llama.cpp, which pytest-ortbench does not run", _MAKE_ONNX),
-    ".ggml": ("this is a model of llama.cpp, which pytest-ortbench does not run", _MAKE_ONNX),
-    ".mlmodel": ("this is a model of Core ML, which pytest-ortbench does not run", _MAKE_ONNX),
-    ".mlpackage": ("this is a model of Core ML, which pytest-ortbench does not run", _MAKE_ONNX),
-    ".mnn": (
-        "this is a model that MNN's converter made, which pytest-ortbench does not run",
-        _FROM_ONNX,
-    ),
-    ".engine": (
-        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
-        _FROM_ONNX,
-    ),
-    ".plan": (
-        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
-        _FROM_ONNX,
-    ),
-    ".trt": (
-        "this is an engine that TensorRT compiled, which pytest-ortbench does not run",
-        _FROM_ONNX,
-    ),
-    ".caffemodel": (
-        "this file has weights of Caffe, which pytest-ortbench does not run",
-        _MAKE_ONNX,
-    ),
+    ".gguf": ("this is a model of llama.cpp, which can't be measured", _MAKE_ONNX),
+    ".ggml": ("this is a model of llama.cpp, which can't be measured", _MAKE_ONNX),
+    ".mlmodel": ("this is a model of Core ML, which can't be measured", _MAKE_ONNX),
+    ".mlpackage": ("this is a model of Core ML, which can't be measured", _MAKE_ONNX),
+    ".mnn": ("this is a model that MNN's converter made, which can't be measured", _FROM_ONNX),
+    ".engine": ("this is an engine of TensorRT, which can't be measured", _FROM_ONNX),
+    ".plan": ("this is an engine of TensorRT, which can't be measured", _FROM_ONNX),
+    ".trt": ("this is an engine of TensorRT, which can't be measured", _FROM_ONNX),
+    ".caffemodel": ("this file has weights of Caffe, which can't be measured", _MAKE_ONNX),
     ".ubj": ("this is a booster of XGBoost without example rows", _WITH_FUNCTION),
     ".bst": ("this is a booster without example rows", _WITH_FUNCTION),
-    ".cbm": ("this is a model of CatBoost, which pytest-ortbench does not run", _MAKE_ONNX),
+    ".cbm": ("this is a model of CatBoost, which can't be measured", _MAKE_ONNX),
     ".pdmodel": (
-        "this is a model of PaddlePaddle, which pytest-ortbench does not run",
+        "this is a model of PaddlePaddle, which can't be measured",
         "Convert the model with paddle2onnx, and name the ONNX file",
     ),
     ".pb": (

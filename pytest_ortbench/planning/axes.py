@@ -75,11 +75,7 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
             raise UsageError(
                 "the value is empty", place=place, hint="Write a value, or leave the option out"
             )
-        raise UsageError(
-            f"{text!r} has a comma too many",
-            place=place,
-            hint="Remove it",
-        )
+        raise UsageError(f"{text!r} has a comma too many", place=place, hint="Remove it")
     return items
 
 

@@ -272,7 +272,7 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
     """Where what runs is another thing than what was measured."""
     if planned.model.digest and planned.model.digest != stored.model.digest:
         yield (
-            f"{planned.model.path} is not the file that was measured: its SHA-256 is "
+            f"{planned.model.path} is not the measured file: its SHA-256 is "
             f"{planned.model.digest[:12]}…, but that of the measured file is "
             f"{stored.model.digest[:12]!r}…"
         )
@@ -284,10 +284,7 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
     for what, before, now in groups:
         for key, value in now.items():
             if before.get(key) != value:
-                yield (
-                    f"the {what} {key} is {value!r} here, but was {before.get(key, 'unset')!r} "
-                    "in the run"
-                )
+                yield f"the {what} {key} is {value!r} here, {before.get(key, 'unset')!r} in the run"
 
 
 def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:

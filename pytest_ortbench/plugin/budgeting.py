@@ -240,9 +240,7 @@ def plan_lines(budget: Budget) -> list[str]:
         lines.append(f"budget: {name} of {counted(len(seconds), 'case')}, {_range(seconds)} each")
     left_out = [part for part, given in parts if not given]
     if left_out:
-        lines.append(
-            f"budget: left out, unless others take less time than planned: {_listed(left_out)}"
-        )
+        lines.append(f"budget: left out unless others take less time: {_listed(left_out)}")
     return lines
 
 

@@ -64,10 +64,7 @@ def run_left_out(session: pytest.Session) -> None:
     session.testscollected += others
     is_skipping = config.getoption("benchmark_skip", False)
     if reporter is not None and session.items and not is_skipping:
-        reporter.write_line(
-            "ortbench: the workers of pytest-xdist have ended; the tests that measure models run "
-            "now, one after the other"
-        )
+        reporter.write_line("ortbench: pytest-xdist's workers have ended; tests of models run now")
     for item, following in zip_longest(session.items, session.items[1:]):
         config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.shouldfail:

@@ -242,10 +242,7 @@ class Judging:
                 # Marked xfail, or told otherwise by a plugin: what a case is held to stays.
                 for verdict in case.verdicts or ():
                     if verdict.problems:
-                        told = (
-                            f"{case.carrier} should have failed for this, but was not reported "
-                            "as failed"
-                        )
+                        told = f"{case.carrier} should have failed for this and did not"
                         yield verdict.kind, f"{name}: {verdict.text}\n  {told}"
             for judge, settled in self._settled.get(key, ()):
                 if settled is None:

@@ -98,9 +98,7 @@ class OtherSide:
                 self.notes.append(f"gate: only on {label} and not requested now: {listed(more)}")
             if pairing.itself:
                 same = [key[0] for key in pairing.itself]
-                self.notes.append(
-                    f"gate: not compared, since it is the baseline itself: {listed(same)}"
-                )
+                self.notes.append(f"gate: the baseline itself is not compared: {listed(same)}")
         return found
 
     def admit(self, request: PlanRequest, plan: Plan) -> None:

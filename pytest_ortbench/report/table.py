@@ -371,10 +371,7 @@ class _Legend:
         self._entry("left out", [*self.skips[:SKIPS], *rest])
         keys = ", ".join(dropped)
         if keys:
-            self._entry(
-                "columns",
-                [f"no room for {keys}; 'ortbench show --columns=…' shows them"],
-            )
+            self._entry("columns", [f"no room for {keys}; 'ortbench show --columns=…' shows them"])
 
     def _entry(self, word: str, sentences: Sequence[str]) -> None:
         for index, sentence in enumerate(sentences):

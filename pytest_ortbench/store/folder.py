@@ -150,8 +150,8 @@ class RunFolder:
             hint = _ELSEWHERE
             if self._safe:
                 hint = (
-                    f"{self._journal.path} keeps {self._safe} of {len(run.cases)} results, which "
-                    f"'ortbench show {self._journal.path}' shows"
+                    f"{self._journal.path} keeps {self._safe} of {len(run.cases)} results: name "
+                    "it in place of the run"
                 )
             raise _refused(self.document, _CANT_WRITE, error, hint) from error
         self._written = True
