@@ -35,7 +35,7 @@ FROM_ELSEWHERE = {
     "models/README.md": "reference/catalogue.md",
 }
 #: What is copied beside pages.
-_ASSETS = {".png", ".svg", ".css"}
+_ASSETS = {".png", ".svg", ".css", ".json"}
 
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^()\s]+)\)")
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")
@@ -57,7 +57,7 @@ def pages() -> dict[str, str]:
 
 
 def assets() -> dict[str, str]:
-    """Return pictures and style sheets: path in the repository, and path on the site."""
+    """Return all that is no page: path in the repository, and path on the site."""
     return {
         path.relative_to(ROOT).as_posix(): path.relative_to(DOCS).as_posix()
         for path in sorted(DOCS.rglob("*"))

@@ -91,6 +91,12 @@ _EXITS = (
     ("`pytest`", "2", "the run was interrupted", "`--ort-resume` goes on where it stopped."),
     ("`pytest`", "4", "an option or its value is wrong", "The message names it."),
     ("`pytest`", "5", "no test was collected", "Name a model, or see `--collect-only`."),
+    (
+        "`pytest`",
+        "75",
+        "another run measured for longer than `--ort-wait` allows; nothing was measured",
+        "Run it again later, or allow a longer time.",
+    ),
     ("`ortbench`", "0", "fine", ""),
     ("`ortbench`", "1", "a limit failed, or a gate found something worse", ""),
     ("`ortbench`", "2", "the call is wrong", "The message names the value and what is known."),

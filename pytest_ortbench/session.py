@@ -54,6 +54,7 @@ class Session:
         memory_bytes: What memory a worker may take; ``None``: nearly all that is free.
         waits: Whether to wait for another run that measures on this machine.
         how_not_to_wait: What stands behind the news of waiting.
+        longest_wait_s: How long to wait for it; ``None``: until it has ended.
 
     Attributes:
         machine: The machine's turn; whoever measures takes it first.
@@ -72,10 +73,13 @@ class Session:
         memory_bytes: int | None = None,
         waits: bool = True,
         how_not_to_wait: str = "",
+        longest_wait_s: float | None = None,
     ) -> None:
         self.root = root
         self.named_from = root_directory(root) if named_from is None else named_from
-        self.machine = MachineLock(announce or notify, waits=waits, hint=how_not_to_wait)
+        self.machine = MachineLock(
+            announce or notify, waits=waits, hint=how_not_to_wait, longest_s=longest_wait_s
+        )
         self.launcher = ProcessLauncher(
             on_phase=None if on_phase is None else lambda name: on_phase(PHASES.get(name, name)),
             memory_bytes=memory_bytes,

@@ -30,6 +30,10 @@ class StoppedWaiting(KeyboardInterrupt):
     """A run was interrupted while it waited for its turn: nothing was measured meanwhile."""
 
 
+class GaveUpWaiting(StoppedWaiting):
+    """A run waited for its turn as long as it was told to: nothing was measured."""
+
+
 class StopSignals:
     """Lets each of :data:`ENDING` raise :class:`KeyboardInterrupt` from now until it is closed.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import stat
 import tempfile
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.own_folder import is_alive, start_of
-from pytest_ortbench.core.stop_signals import StoppedWaiting
+from pytest_ortbench.core.stop_signals import GaveUpWaiting, StoppedWaiting
 from pytest_ortbench.launch.shared_file import is_locked, lock_at_once, open_shared
 from pytest_ortbench.launch.waiting_line import WaitingLine
 
@@ -70,12 +71,21 @@ class MachineLock:
         tell: Told once of each run that is waited for.
         waits: Whether to wait for a run that measures; else it is measured beside it.
         hint: What stands behind the news of waiting: how not to wait.
+        longest_s: How long to wait; ``None``: until the others have ended.
     """
 
-    def __init__(self, tell: Callable[[str], None], *, waits: bool = True, hint: str = "") -> None:
+    def __init__(
+        self,
+        tell: Callable[[str], None],
+        *,
+        waits: bool = True,
+        hint: str = "",
+        longest_s: float | None = None,
+    ) -> None:
         self._tell = tell
         self._waits = waits
         self._hint = hint
+        self._longest_s = math.inf if longest_s is None else longest_s
         self._path = lock_file()
         self._descriptor: int | None = None
         self._guest: int | None = None
@@ -88,6 +98,7 @@ class MachineLock:
         At once where the run has its turn, was started by one that has, or does not wait.
 
         Raises:
+            GaveUpWaiting: if it is not its turn in the time that it may wait.
             StoppedWaiting: if it is interrupted meanwhile.
         """
         if self._free or self._descriptor is not None:
@@ -100,7 +111,7 @@ class MachineLock:
         except BaseException as error:
             with contextlib.suppress(KeyboardInterrupt):  # whoever presses twice means the same
                 self._line.leave()
-            if not isinstance(error, KeyboardInterrupt):
+            if not isinstance(error, KeyboardInterrupt) or isinstance(error, GaveUpWaiting):
                 raise
             raise StoppedWaiting(
                 f"interrupted after {_time_words(time.monotonic() - began)} of waiting for another "
@@ -126,7 +137,13 @@ class MachineLock:
             if told != (holder.pid, ahead) or minutes > last:
                 told, last = (holder.pid, ahead), minutes
                 self._tell(f"waiting for another run on this machine {self._why(began, ahead)}")
-            time.sleep(_PAUSE_S)
+            left_s = began + self._longest_s - time.monotonic()
+            if left_s <= 0:
+                raise GaveUpWaiting(
+                    f"gave up after {_time_words(self._longest_s)} of waiting for another run on "
+                    f"this machine ({holder}); nothing was measured"
+                )
+            time.sleep(min(_PAUSE_S, left_s))
 
     def _why(self, began: float, ahead: int) -> str:
         """Say for whom this run waits, for how long so far, and who is before it."""

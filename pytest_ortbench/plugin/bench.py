@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.stop_signals import StoppedWaiting, StopSignals
+from pytest_ortbench.core.stop_signals import GaveUpWaiting, StoppedWaiting, StopSignals
 from pytest_ortbench.plugin.complaints import Complaints
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.interrupts import Shield
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
+#: Exit code of a run that gave up waiting for another one: "try again later" of sysexits.h.
+GAVE_UP_WAITING = 75
 #: What shipped tests are about that are collected for every model.
 _METRICS_OF_TESTS: dict[str, tuple[str, ...]] = {
     "test_accuracy": ("accuracy_sqnr",),
@@ -280,6 +282,13 @@ class Bench:
             # The execution, too, is made by one thread only.
             with TURN, without_foreign_logs():
                 return self.execution.result(planned, *passes)
+        except GaveUpWaiting as error:
+            self.progress.rest()
+            pytest.exit(
+                f"{self.options.place_of('wait_s')}: {error}. Run it again later, allow a longer "
+                "time, or measure beside the other run with --ort-no-lock",
+                returncode=GAVE_UP_WAITING,
+            )
         except StoppedWaiting as error:
             self.progress.rest()
             pytest.exit(str(error), returncode=pytest.ExitCode.INTERRUPTED)
@@ -306,6 +315,7 @@ class Bench:
         from pytest_ortbench.plugin.collection import named_from
         from pytest_ortbench.session import Session
 
+        longest_s = self.options.wait_s
         return Session(
             self.config.invocation_params.dir,
             named_from=named_from(self.config),
@@ -316,7 +326,9 @@ class Bench:
             on_phase=self.progress.phase,
             memory_bytes=self.options.memory_limit,
             waits=not self.options.no_lock,
-            how_not_to_wait="; --ort-no-lock measures without waiting",
+            how_not_to_wait="; --ort-no-lock measures without waiting"
+            + (", --ort-wait=10m gives up after 10 minutes" if longest_s is None else ""),
+            longest_wait_s=longest_s,
         )
 
     @cached_property

@@ -243,6 +243,12 @@ def read_budget(written: OptionText) -> float | None:
     return seconds
 
 
+def read_wait(written: OptionText) -> float | None:
+    """Read how long to wait for another run, with its unit, in seconds; ``none`` has no end."""
+    text = written.last.strip()
+    return None if text == "none" else parse_span(text, place=written.place)
+
+
 def read_fallback(written: OptionText) -> str:
     """Read what is done about nodes on another provider."""
     return _one_of(("report", "strict"), written)

@@ -111,6 +111,15 @@ class RunOptions(CaseOptions):
         flag="--ort-no-lock",
         help="measure without waiting for another run on this machine (flag OTHER-RUN)",
     )
+    #: Seconds; ``None`` waits until the other run has ended.
+    wait_s: float | None = option(
+        None,
+        flag="--ort-wait",
+        metavar="TIME",
+        help="wait at most this long for another run on this machine, as 10m, then end with exit "
+        "code 75 (default: until the other run has ended)",
+        reader="pytest_ortbench.plugin.option_readers:read_wait",
+    )
     json: Path | None = option(
         None,
         flag="--ort-json",

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.own_folder import start_of
-from pytest_ortbench.core.stop_signals import StoppedWaiting
+from pytest_ortbench.core.stop_signals import GaveUpWaiting, StoppedWaiting
 from pytest_ortbench.launch import machine_lock
 from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
 from pytest_ortbench.launch.waiting_line import WaitingLine
+from pytest_ortbench.plugin.bench import GAVE_UP_WAITING
 
 from .runs import BARE, started, write_model
 
@@ -260,6 +262,56 @@ def test_one_that_is_interrupted_while_it_waits_says_so(
     monkeypatch.setattr(WaitingLine, "leave", lambda _: interrupt(0))
     with pytest.raises(StoppedWaiting):  # one that is interrupted twice, too
         MachineLock(lambda _: None).take()
+
+
+@pytest.mark.parametrize("longest_s", [0.0, 1.5])
+def test_one_that_waits_only_so_long_gives_up_and_names_the_other(
+    held: MachineLock, monkeypatch: pytest.MonkeyPatch, longest_s: float
+) -> None:
+    began = time.monotonic()
+    slept: list[float] = []
+    monkeypatch.setattr("pytest_ortbench.launch.machine_lock.time.sleep", slept.append)
+    monkeypatch.setattr(
+        "pytest_ortbench.launch.machine_lock.time.monotonic", lambda: began + sum(slept)
+    )
+    with pytest.raises(GaveUpWaiting) as caught:
+        MachineLock(lambda _: None, longest_s=longest_s).take()
+    assert str(os.getpid()) in str(caught.value)
+    assert sum(slept) == longest_s
+    # It stands in nobody's way.
+    assert WaitingLine(lock_file().with_name(f"{lock_file().name}.waiting")).ahead() == 0
+    held.close()
+    lock = MachineLock(_nobody, longest_s=longest_s)
+    assert lock.take() == 0.0
+    lock.close()
+
+
+def test_one_that_gives_up_has_its_turn_where_the_other_ends_in_time(
+    held: MachineLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_ortbench.launch.machine_lock.time.sleep", lambda _: held.close())
+    lock = MachineLock(lambda _: None, longest_s=60.0)
+    lock.take()
+    assert lock.other() == ""
+    lock.close()
+
+
+@pytest.mark.live
+def test_a_run_that_gives_up_waiting_ends_with_its_own_code_and_writes_no_run(
+    held: MachineLock, tmp_path: Path
+) -> None:
+    write_model(tmp_path / "m.onnx")
+    printed = tmp_path / "printed"
+    arguments = ["m.onnx", "-k", "latency", "--ort-wait=0s", *BARE]
+    with printed.open("w") as output, started(tmp_path, arguments, stdout=output) as run:
+        run.end()
+    said = printed.read_text()
+    assert run.process.returncode == GAVE_UP_WAITING
+    assert run.results() == []
+    # One line tells it: the option, and who measures.
+    (line,) = [line for line in said.splitlines() if line.startswith("!")]
+    assert "--ort-wait" in line
+    assert f"process {os.getpid()}" in line
 
 
 @pytest.mark.live

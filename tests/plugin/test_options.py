@@ -203,6 +203,7 @@ def test_the_options_of_the_product_exist() -> None:
         "--ort-resume": "bool",
         "--ort-memory-limit": "string",
         "--ort-no-lock": "bool",
+        "--ort-wait": "string",
         "--ort-timeout": "float",
         "ort_collect": "bool",
     }
@@ -424,6 +425,7 @@ _FITTING = {
     "limits": '["latency_p90 <= 30 ms"]',
     "provider_options": '["cpu.a=1"]',
     "budget_s": '"10m"',
+    "wait_s": '"10m"',
     "yardstick": '"off"',
     "fallback": '"strict"',
     "memory_limit": '"8GB"',
@@ -537,6 +539,15 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
     assert (options.budget_s, options.time_s) == (None, 2.0)
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("0s", 0.0), ("10m", 600.0), ("none", None)])
+def test_a_wait_names_its_unit(
+    read: Read, pytester: pytest.Pytester, text: str, seconds: float | None
+) -> None:
+    pytester.makepyprojecttoml('[tool.pytest]\nort_wait = "1h"\n')
+    assert read().wait_s == 3600.0
+    assert read(f"--ort-wait={text}").wait_s == seconds
+
+
 # -- wrong values --------------------------------------------------------------------------------
 
 
@@ -573,6 +584,8 @@ def test_a_budget_of_an_ini_file_is_switched_off_for_a_time(
         ("--ort-workers=0", "0 is too small. The smallest allowed value is 1"),
         ("--ort-workers=1.5", "'1.5' is not a whole number"),
         ("--ort-budget=5", "'5' has no unit. Write 5m for minutes, or 5s for seconds"),
+        ("--ort-wait=5", "'5' has no unit"),
+        ("--ort-wait=soon", "'soon' is not a time"),
         ("--ort-budget=0", "'0' is not a time above 0. Write minutes as 10m"),
         ("--ort-budget=-1", "'-1' is not a time above 0"),
         ("--ort-budget=-1m", "'-1m' is not a time above 0"),
