@@ -101,6 +101,7 @@ _EXITS = (
     ("`ortbench`", "1", "a limit failed, or a gate found something worse", ""),
     ("`ortbench`", "2", "the call is wrong", "The message names the value and what is known."),
     ("`ortbench`", "3", "nothing could be measured or shown", "The message says why."),
+    ("`ortbench`", "130", "it was interrupted", ""),
 )
 
 #: Errors by the class that is raised, and what a page calls them.

@@ -139,8 +139,8 @@ def command(
         callers=callers,
     )
     drain_s = parse_duration(drain, place="--drain")
-    _refuse_two_percentiles("--provider", split_specs(provider, place="--provider"))
-    _refuse_two_percentiles("--precision", split_list(precision, place="--precision"))
+    _refuse_several("--provider", split_specs(provider, place="--provider"))
+    _refuse_several("--precision", split_list(precision, place="--precision"))
     named = path_name(model) if name is None else required_name(name, place="--name")
     request = PlanRequest(
         models=(model,),
@@ -204,7 +204,7 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
     return session.prepare(plan.entries[0])
 
 
-def _refuse_two_percentiles(option: str, names: Sequence[str]) -> None:
+def _refuse_several(option: str, names: Sequence[str]) -> None:
     if len(names) > 1:
         raise UsageError(
             f"{', '.join(names)} are {len(names)} values, but a service runs one",

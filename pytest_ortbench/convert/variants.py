@@ -15,7 +15,6 @@ from pytest_ortbench.convert.failure import conversion_failure
 from pytest_ortbench.core.case import Case, InputSpec
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failures import case_failure
-from pytest_ortbench.core.model import Variant
 from pytest_ortbench.core.outcome import CHANGED_FILE, Failure
 from pytest_ortbench.core.recipe import TIED_LEVELS, Conversion, Converted
 from pytest_ortbench.launch.launcher import Launcher
@@ -68,8 +67,8 @@ class Variants:
             self._broken[conversion.digest] = made
         if isinstance(made, Failure):
             raise WorkerError(made)
-        variant = Variant(
-            precision=case.variant.precision,
+        variant = replace(
+            case.variant,
             path=str(self.folder / key / made.file),
             digest=made.digest,
             size_bytes=made.size_bytes,

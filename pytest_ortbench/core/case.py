@@ -8,7 +8,7 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import TypeAlias
 
-from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.dataset import LABELLED, OWN_DATA, Dataset
 from pytest_ortbench.core.endpoint_address import custom_files
 from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.ids import escape_part, model_part
@@ -407,6 +407,19 @@ class Case(_Named):
         return any(spec.is_drawn for spec in self.inputs) and not any(
             spec.path for spec in self.inputs
         )
+
+    @property
+    def is_scored_on_calibration(self) -> bool:
+        """Whether samples that it was calibrated on are among those that it is scored on.
+
+        Known where the user's own files are fed, calibrate and are scored, without a second name.
+        """
+        if not self.variant.on_calibration or self.dataset is None:
+            return False
+        scored = PurePath(self.dataset.path)
+        if scored.parts[-4:-3] != (OWN_DATA,) or scored.parts[-2] != LABELLED:
+            return False
+        return any(PurePath(spec.path).parent == scored.parents[1] for spec in self.inputs)
 
     @property
     def drawn_beside_files(self) -> tuple[str, ...]:

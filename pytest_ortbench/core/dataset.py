@@ -11,6 +11,10 @@ SHARED = "shared:"
 PLACEMENT = "boxes:placement"
 #: Member of an archive that says what is on each picture, and how classes are counted.
 TRUTH = "boxes.json"
+#: Folder of the cache with the arrays that were made of the user's files, a folder for each set.
+OWN_DATA = "own-data"
+#: Folder beside the arrays that are fed, with those that are scored.
+LABELLED = "labelled"
 #: Forms of a detector's outputs that are read without a function of the user's.
 DETECTION_FORMS = ("torchvision", "tensorflow", "yolov8", "yolov5", "end-to-end")
 

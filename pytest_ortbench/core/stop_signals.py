@@ -22,6 +22,8 @@ ENDING = tuple(
     for name in ("SIGTERM", "SIGHUP")
     if hasattr(signal, name) and sys.platform != "win32"
 )
+#: Exit code of a run that gave up waiting for another one: "try again later" of sysexits.h.
+GAVE_UP_WAITING = 75
 #: Descriptors of a process that may lead to its terminal: its own and copies that a capture made.
 _MAY_BE_TERMINALS = 64
 

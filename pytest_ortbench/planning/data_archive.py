@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import FURTHER_SET, PreparationStep
-from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH
+from pytest_ortbench.core.dataset import LABELLED, PLACEMENT, SHARED, TRUTH
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.free_memory import available
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
@@ -75,10 +75,8 @@ class Archives:
                 fed |= {f"{mark}{input_name}": array for input_name, array in together.items()}
             self._archive(place / name, fed)
             if scored:
-                (place / "labelled").mkdir()
-                self._archive(
-                    place / "labelled" / labelled_name, self._labelled(scored), self.truth
-                )
+                (place / LABELLED).mkdir()
+                self._archive(place / LABELLED / labelled_name, self._labelled(scored), self.truth)
             try:
                 place.replace(folder)
             except OSError:

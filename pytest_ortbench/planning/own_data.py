@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import InputSpec, PreparationStep
-from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.dataset import LABELLED, OWN_DATA, Dataset
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model
@@ -39,7 +39,6 @@ from pytest_ortbench.planning.label_file import (
 from pytest_ortbench.planning.preparation import Settings, settings_of
 
 PLACE = "--ort-inputs"
-DATA_FOLDER = "own-data"
 _KINDS = {
     "images": image_data.SUFFIXES,
     "audio": audio_data.SUFFIXES,
@@ -206,7 +205,7 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
         "form": "sets in one archive",
     }
     key = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:24]
-    folder = cache_folder() / DATA_FOLDER / key
+    folder = cache_folder() / OWN_DATA / key
     name = f"{data.path.stem or 'data'}.npz"
     labelled_name = f"{data.boxes.path.stem}.npz" if data.boxes is not None else name
     archives = Archives(
@@ -217,7 +216,7 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
     labelled = None
     if labels is not None or data.scored is not None:
         how = data.scored.boxes if data.scored is not None else None
-        labelled = Dataset(path=str(folder / "labelled" / labelled_name), boxes=how)
+        labelled = Dataset(path=str(folder / LABELLED / labelled_name), boxes=how)
     return Prepared(
         inputs=folder / name,
         calibration=folder / "calibration",

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 from pytest_ortbench.core.case import SymbolSize
+from pytest_ortbench.core.dataset import OWN_DATA
 from pytest_ortbench.core.errors import CarriedFailure, OrtbenchError, UsageError
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.generation import CacheTensor
@@ -393,9 +395,14 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
                 if known is not None and known.size != size:
                     if known.origin != "file":
                         raise _conflict(info, item, shape, sizes.known[declared])
-                    several = f"in {item.path.name}, where it has several sizes"
+                    several = f"in {_shown(item.path)}, where it has several sizes"
                     sizes.known[declared] = replace(known, how=several)
-                sizes.put(declared, size, "file", f"in {item.path.name}")
+                sizes.put(declared, size, "file", f"in {_shown(item.path)}")
+
+
+def _shown(path: Path) -> str:
+    """Name a file of arrays: one that was made of the user's own files by the name of these."""
+    return path.stem if path.parent.parent.name == OWN_DATA else path.name
 
 
 def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:

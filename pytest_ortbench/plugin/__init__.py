@@ -456,10 +456,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     bench = existing_bench(session.config)
     if bench is None or is_worker(session.config):
         return
-    from pytest_ortbench.plugin.bench import GAVE_UP_WAITING
-    from pytest_ortbench.plugin.outputs import finish
+    from pytest_ortbench.plugin.outputs import STOPPED, finish
 
-    interrupted = session.exitstatus in (pytest.ExitCode.INTERRUPTED, GAVE_UP_WAITING)
+    interrupted = session.exitstatus in STOPPED
     with without_foreign_logs():
         failed = finish(bench, _judges_of(bench), interrupted=interrupted)
     if failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_ortbench.core.stop_signals import GaveUpWaiting, StoppedWaiting, StopSignals
+from pytest_ortbench.core.stop_signals import (
+    GAVE_UP_WAITING,
+    GaveUpWaiting,
+    StoppedWaiting,
+    StopSignals,
+)
 from pytest_ortbench.plugin.complaints import Complaints
 from pytest_ortbench.plugin.foreign_logs import without_foreign_logs
 from pytest_ortbench.plugin.interrupts import Shield
@@ -39,8 +44,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.store.folder import RunFolder
     from pytest_ortbench.store.resume import Resumable
 
-#: Exit code of a run that gave up waiting for another one: "try again later" of sysexits.h.
-GAVE_UP_WAITING = 75
 #: What shipped tests are about that are collected for every model.
 _METRICS_OF_TESTS: dict[str, tuple[str, ...]] = {
     "test_accuracy": ("accuracy_sqnr",),

@@ -128,7 +128,7 @@ class CaseOptions:
         flag="--ort-threads",
         kind="list",
         metavar="N,N",
-        help="intra-op threads (default: as many CPUs as the process may use)",
+        help="intra-op threads (default: one for each physical core that the process may use)",
         reader="pytest_ortbench.plugin.option_readers:read_counts",
         to="request.threads",
         keyword=Keyword(help="intra-op threads", takes="numbers"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
+from pytest_ortbench.core.stop_signals import GAVE_UP_WAITING
 from pytest_ortbench.plugin import ci_files
 from pytest_ortbench.plugin.destinations import is_job_summary, job_summary
 from pytest_ortbench.plugin.expected_time import canary_takes_s, figures_take_s
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from pytest_ortbench.plugin.bench import Bench
     from pytest_ortbench.plugin.judges import Judges
 
+#: Exit codes of runs that were stopped before their end; the first one is pytest's own.
+STOPPED = (2, GAVE_UP_WAITING)
 #: What an error that nobody foresaw is followed by.
 DEFECT = "This is a defect of pytest-ortbench; please report it"
 

@@ -23,7 +23,12 @@ from pytest_ortbench.serving.openapi import (
     with_model,
 )
 from pytest_ortbench.serving.protocol import HEADER_LENGTH, JSON_TYPE, metadata_fields
-from pytest_ortbench.serving.service import RequestRefused, Service, too_large
+from pytest_ortbench.serving.service import (
+    ANOTHER_INSTANCE,
+    RequestRefused,
+    Service,
+    too_large,
+)
 from pytest_ortbench.serving.steps import Steps
 
 if TYPE_CHECKING:
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 
 #: What the service understands beside the protocol itself.
 EXTENSIONS = ("binary_tensor_data",)
+#: More of a path that is not there is not told back.
+_LONGEST_PATH = 100
 #: What FastAPI is not to send by itself, whatever the environment says: nobody asked for it here,
 #: and it holds messages of errors. Versions that send nothing take it and do nothing.
 _NO_TELEMETRY: Any = {"auto_configure": False, "tracing": False, "metrics": False, "logs": False}
@@ -86,7 +93,7 @@ def _add_health(app: FastAPI, service: Service) -> None:
         """Answer whether requests should come."""
         reason = service.not_ready
         if reason:
-            raise RequestRefused(503, reason)
+            raise RequestRefused(503, reason, hint=ANOTHER_INSTANCE)
         return _json(200, {"ready": True})
 
     async def model_ready(name: str, version: str = "") -> Response:
@@ -163,7 +170,10 @@ async def _parts(request: Request) -> AsyncIterator[bytes]:
             yield part
     except ClientDisconnect as error:
         raise RequestRefused(
-            400, "the client went away before all of it was there", place="body"
+            400,
+            "the client went away before all of it was there",
+            place="body",
+            hint="Keep the connection open until the answer is there",
         ) from error
 
 
@@ -221,12 +231,14 @@ async def _of_refusal(_request: Request, error: Exception) -> Response:
     return _error(error.status, str(error), error.place, error.headers)
 
 
-async def _of_http(_request: Request, error: Exception) -> Response:
+async def _of_http(request: Request, error: Exception) -> Response:
     """Answer what the routes themselves refuse: a path or a method that is not there."""
     assert isinstance(error, HTTPException)
-    return _error(error.status_code, str(error.detail), headers=error.headers)
+    asked = f"{request.method} {request.url.path[:_LONGEST_PATH]}"
+    message = f"{asked}: {error.detail}. GET /openapi.json has all paths and their methods"
+    return _error(error.status_code, message, headers=error.headers)
 
 
 async def _of_fault(_request: Request, _error_found: Exception) -> Response:
     """Answer what must not happen; what it was is in the log, and not told to clients."""
-    return _error(500, "the service failed")
+    return _error(500, "the service failed. Its log has the reason")

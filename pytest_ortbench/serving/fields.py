@@ -27,9 +27,7 @@ class Fields:
 
     def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
-            raise ProtocolError(
-                f"a JSON object is needed, not {shown(value)}", place=place or "body"
-            )
+            raise _not("a JSON object", value, place or "body", 'Write {"FIELD": VALUE, …}')
         self._values: dict[str, Any] = value
         self.place = place
 
@@ -49,7 +47,11 @@ class Fields:
         """
         text = self.maybe_text(key)
         if not text:
-            raise ProtocolError("a string is needed, but there is none", place=self.under(key))
+            raise ProtocolError(
+                "the field is missing or empty",
+                place=self.under(key),
+                hint="Write a string that is not empty",
+            )
         return text
 
     def maybe_text(self, key: str) -> str:
@@ -62,11 +64,12 @@ class Fields:
         if text is None:
             return ""
         if not isinstance(text, str):
-            raise ProtocolError(f"{shown(text)} is not a string", place=self.under(key))
+            raise _not("a string", text, self.under(key), "Write the value in quotes")
         if len(text) > _LONGEST_TEXT:
             raise ProtocolError(
                 f"the string has {len(text)} characters, but at most {_LONGEST_TEXT} are allowed",
                 place=self.under(key),
+                hint="Write a shorter string",
             )
         return text
 
@@ -78,7 +81,7 @@ class Fields:
         """
         texts = self._list(key, needed=False)
         if not all(isinstance(text, str) for text in texts):
-            raise ProtocolError("a list of strings is needed", place=self.under(key))
+            raise _not("a list of strings", texts, self.under(key), 'Write ["…", "…"]')
         return tuple(texts)
 
     def objects(self, key: str, *, needed: bool = True) -> list[Fields]:
@@ -108,12 +111,14 @@ class Fields:
             raise ProtocolError(
                 f"the shape has {len(sizes)} axes, but at most {_MOST_AXES} are allowed",
                 place=where,
+                hint="Write a shape of fewer axes",
             )
         for axis, size in enumerate(sizes):
             if type(size) is not int or not least <= size <= _LARGEST_AXIS:
                 raise ProtocolError(
                     f"{shown(size)} is not a whole number from {least} to {_LARGEST_AXIS}",
                     place=f"{where}[{axis}]",
+                    hint="Write the size of each axis as a whole number, such as [1, 3]",
                 )
         return tuple(sizes)
 
@@ -142,7 +147,9 @@ class Fields:
         """
         value = self.get(key)
         if value is not None and not isinstance(value, bool):
-            raise ProtocolError(f"{shown(value)} is not true or false", place=self.under(key))
+            raise _not(
+                "true or false", value, self.under(key), "Write true or false, without quotes"
+            )
         return value
 
     def _list(self, key: str, *, needed: bool) -> list[Any]:
@@ -150,5 +157,11 @@ class Fields:
         if value is None and not needed:
             return []
         if not isinstance(value, list):
-            raise ProtocolError(f"a list is needed, not {shown(value)}", place=self.under(key))
+            raise _not("a list", value, self.under(key), "Write [VALUE, …]")
         return value
+
+
+def _not(what: str, value: object, place: str, hint: str) -> ProtocolError:
+    """The error of a field that is missing, or holds something else than it should."""
+    message = "the field is missing" if value is None else f"{shown(value)} is not {what}"
+    return ProtocolError(message, place=place, hint=hint)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: The header with the length of the JSON where tensors follow it as bytes.
 HEADER_LENGTH = "Inference-Header-Content-Length"
+_LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
 JSON_TYPE, BINARY_TYPE = "application/json", "application/octet-stream"
@@ -201,7 +202,11 @@ def decode_request(
     parameters = fields.parameters()
     inputs = _tensors(fields, "inputs", blobs)
     if not inputs:
-        raise ProtocolError("the request has no input", place="inputs")
+        raise ProtocolError(
+            "the request has no input",
+            place="inputs",
+            hint="Send every input of the model; GET /v2/models/NAME names them",
+        )
     return InferRequest(
         inputs=inputs,
         wanted=tuple(_wanted(fields)),
@@ -268,7 +273,9 @@ def length_in(header: str | None) -> int | None:
         return None
     fits = header.isascii() and header.isdigit() and len(header) <= _MOST_DIGITS
     if not fits:
-        raise ProtocolError(f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH)
+        raise ProtocolError(
+            f"{header[:20]!r} is not a number of bytes", place=HEADER_LENGTH, hint=_LENGTH_HINT
+        )
     return int(header)
 
 
@@ -283,6 +290,7 @@ class _Blobs:
             raise ProtocolError(
                 f"the tensor has {size} bytes, but only {len(self._data)} are left in the body",
                 place=place,
+                hint="Send all bytes of the tensor, or correct the number",
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
@@ -290,7 +298,9 @@ class _Blobs:
     def end(self, place: str) -> None:
         if len(self._data):
             raise ProtocolError(
-                f"the last {len(self._data)} bytes of the body belong to no tensor", place=place
+                f"the last {len(self._data)} bytes of the body belong to no tensor",
+                place=place,
+                hint="Leave them out, or write binary_data_size for their tensor",
             )
 
 
@@ -302,12 +312,17 @@ def _parts(
         raise ProtocolError(
             f"the header announces {header_length} bytes of JSON in a body of {len(body)} bytes",
             place=HEADER_LENGTH,
+            hint=_LENGTH_HINT,
         )
     size = len(body) if header_length is None else header_length
     try:
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
-        raise ProtocolError(f"the body is not JSON: {error}", place="body") from error
+        raise ProtocolError(
+            f"the body is not JSON: {error}",
+            place="body",
+            hint=f"Send JSON, with the header {HEADER_LENGTH} where tensors follow as bytes",
+        ) from error
     return Fields(value), _Blobs(memoryview(body)[size:])
 
 
@@ -316,9 +331,7 @@ def _tensors(fields: Fields, key: str, blobs: _Blobs) -> tuple[WireTensor, ...]:
     for entry in fields.objects(key):
         tensor = _tensor(entry, blobs)
         if tensor.name in tensors:
-            raise ProtocolError(
-                f"the name {tensor.name!r} is used twice", place=entry.under("name")
-            )
+            raise _twice(tensor.name, entry)
         tensors[tensor.name] = tensor
     blobs.end(key)
     return tuple(tensors.values())
@@ -345,14 +358,28 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
     else:
         where = parameters.under("binary_data_size")
         if type(size) is not int or size < 0:
-            raise ProtocolError(f"{shown(size)} is not a number of bytes", place=where)
+            raise ProtocolError(
+                f"{shown(size)} is not a number of bytes",
+                place=where,
+                hint="Write how many bytes the tensor has, as a whole number",
+            )
         array = values_of_bytes(blobs.take(size, where), datatype, shape, where)
     try:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size
         raise ProtocolError(
-            f"no array can have this shape: {error}", place=entry.under("shape")
+            f"no array can have this shape: {error}",
+            place=entry.under("shape"),
+            hint="Write smaller sizes",
         ) from error
+
+
+def _twice(name: str, entry: Fields) -> ProtocolError:
+    return ProtocolError(
+        f"the name {name!r} is used twice",
+        place=entry.under("name"),
+        hint="Name each tensor once",
+    )
 
 
 def _declared(fields: Fields, key: str) -> list[DeclaredTensor]:
@@ -369,7 +396,7 @@ def _wanted(fields: Fields) -> list[WantedOutput]:
     for entry in fields.objects("outputs", needed=False):
         name = entry.text("name")
         if name in wanted:
-            raise ProtocolError(f"the name {name!r} is used twice", place=entry.under("name"))
+            raise _twice(name, entry)
         wanted[name] = WantedOutput(name=name, binary=entry.parameters().switch("binary_data"))
     return list(wanted.values())
 

@@ -148,12 +148,17 @@ class ServedModel:
                     f"the input {tensor.name!r} has the datatype {self._datatypes[tensor.name]}, "
                     f"not {tensor.datatype}",
                     place=f"{place}.datatype",
+                    hint=f"Send it as {self._datatypes[tensor.name]}",
                 )
             self._check_shape(tensor.name, tensor.array.shape, f"{place}.shape")
             feeds[tensor.name] = tensor.array
         missing = [name for name in self._datatypes if name not in feeds]
         if missing:
-            raise ProtocolError(f"the input {missing[0]!r} is missing", place="inputs")
+            raise ProtocolError(
+                f"the input {missing[0]!r} is missing",
+                place="inputs",
+                hint=f"Send all inputs: {', '.join(self._datatypes)}",
+            )
         rows, kind = self._kind(feeds)
         return CheckedRequest(
             feeds=feeds, rows=rows, kind=kind, wanted=self._wanted(request.wanted)
@@ -192,13 +197,16 @@ class ServedModel:
             return
         if len(shape) != len(declared):
             raise ProtocolError(
-                f"the input {name!r} has {len(declared)} axes, not {len(shape)}", place=place
+                f"the input {name!r} has {len(declared)} axes, not {len(shape)}",
+                place=place,
+                hint=_shape_hint(declared),
             )
         for axis, (size, known) in enumerate(zip(shape, declared, strict=True)):
             if isinstance(known, int) and size != known:
                 raise ProtocolError(
                     f"axis {axis} of the input {name!r} has the size {known}, not {size}",
                     place=f"{place}[{axis}]",
+                    hint=_shape_hint(declared),
                 )
 
     def _wanted(self, wanted: Sequence[WantedOutput]) -> tuple[int, ...]:
@@ -254,6 +262,11 @@ class ServedModel:
             found.append(axis)
         self.axes = BatchAxes(inputs=axes, outputs=tuple(found))
         return ""
+
+
+def _shape_hint(declared: Sequence[int | str | None]) -> str:
+    sizes = ", ".join(str(size) if isinstance(size, int) else "any" for size in declared)
+    return f"Send the shape [{sizes}]"
 
 
 def _axis_of(both: NDArray[Any], each: Sequence[NDArray[Any]]) -> int | None:

@@ -31,6 +31,8 @@ from pytest_ortbench.serving.tensor_values import ProtocolError
 _LARGE_BYTES = 256 * 1024
 #: A client that was turned away may try again after so many seconds.
 _RETRY_S = 1
+#: What to do where this service answers no more.
+ANOTHER_INSTANCE = "Send requests to another instance of the service"
 #: How often the end looks whether requests are left, in seconds.
 _LOOK_S = 0.01
 
@@ -244,7 +246,10 @@ class Service:
             return await asyncio.wait_for(all_parts(), self.limits.timeout_s)
         except asyncio.TimeoutError as error:
             raise RequestRefused(
-                408, f"the body did not arrive within {self.limits.timeout_s:g} s", place="body"
+                408,
+                f"the body did not arrive within {self.limits.timeout_s:g} s",
+                place="body",
+                hint="Send it faster, or start the service with a longer --timeout",
             ) from error
 
     async def _beside(self, size: int, function: Any, *arguments: object) -> Any:
@@ -301,8 +306,14 @@ class Service:
                 hint="Send the request again later",
             ) from error
         except QueueClosed as error:
-            raise RequestRefused(503, "the service is shutting down") from error
-        late = RequestRefused(504, f"the model did not answer within {self.limits.timeout_s:g} s")
+            raise RequestRefused(
+                503, "the service is shutting down", hint=ANOTHER_INSTANCE
+            ) from error
+        late = RequestRefused(
+            504,
+            f"the model did not answer within {self.limits.timeout_s:g} s",
+            hint="Send the request again later, or start the service with a longer --timeout",
+        )
         timer = loop.call_later(
             max(0.0, waiting.deadline - time.monotonic()), _fail, answered, late
         )
@@ -319,7 +330,10 @@ class Service:
 def too_large(limits: ServiceLimits) -> RequestRefused:
     """Return the refusal of a body that is too large."""
     return RequestRefused(
-        413, f"the body has more than {limits.body_bytes} bytes, the most allowed", place="body"
+        413,
+        f"the body has more than {limits.body_bytes} bytes, the most allowed",
+        place="body",
+        hint="Send less in one request, or start the service with a larger --body",
     )
 
 
@@ -338,11 +352,16 @@ def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
         return late
     if isinstance(error, InputsRefused):
         return RequestRefused(
-            422, f"the model does not run on these inputs: {error}", place="inputs"
+            422,
+            f"the model does not run on these inputs: {error}",
+            place="inputs",
+            hint="Send values that the model takes",
         )
     if isinstance(error, ModelBroken):
         return RequestRefused(500, "the model stopped working", hint="Start the service again")
-    return RequestRefused(500, "the inference failed")
+    return RequestRefused(
+        500, "the inference failed", hint="Look into the log of the service, and start it again"
+    )
 
 
 def _malformed(error: ProtocolError, status: int) -> RequestRefused:

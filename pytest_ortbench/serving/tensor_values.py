@@ -49,6 +49,17 @@ _JSON_TYPES: dict[str, frozenset[type]] = {
 }
 
 
+#: What a value of JSON must be, for people.
+_JSON_WORDS = {
+    "f": "a number",
+    "i": "a whole number",
+    "u": "a whole number that is not negative",
+    "b": "true or false",
+    "O": "a string",
+}
+_TEXTS_HINT = "Send each element behind its length, a number of four bytes, least byte first"
+
+
 class ProtocolError(OrtbenchError):
     """A message breaks the protocol; its place is a field: ``inputs[0].shape``."""
 
@@ -68,11 +79,16 @@ def values_of_bytes(
             f"{count} elements of {datatype} have {count * dtype.itemsize} bytes, but "
             f"{len(data)} bytes were sent",
             place=place,
+            hint="Send all bytes of the tensor and no more, or correct its shape",
         )
     if datatype == "BF16":
         return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
     if datatype == "BOOL" and count and np.frombuffer(data, dtype=np.uint8).max() > 1:
-        raise ProtocolError("an element of BOOL must be 0 or 1", place=place)
+        raise ProtocolError(
+            "an element of BOOL is neither 0 nor 1",
+            place=place,
+            hint="Send one byte for each element, 0 for false and 1 for true",
+        )
     # What lies at an odd address is copied: kernels read whole vectors.
     return np.require(np.frombuffer(data, dtype=dtype), requirements=["C", "ALIGNED"])
 
@@ -88,17 +104,22 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         position = start + int.from_bytes(data[position:start], "little")
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"element {len(texts)} is longer than the bytes that are left", place=place
+                f"element {len(texts)} is longer than the bytes that are left",
+                place=place,
+                hint=_TEXTS_HINT,
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
         except UnicodeDecodeError as error:
-            raise ProtocolError(f"element {len(texts)} is not in UTF-8", place=place) from error
+            raise ProtocolError(
+                f"element {len(texts)} is not in UTF-8", place=place, hint="Send text in UTF-8"
+            ) from error
     if len(texts) != count or position != len(data):
         raise ProtocolError(
             f"the shape has {count} elements, but the data contains {len(texts)} and "
             f"{len(data) - position} more bytes",
             place=place,
+            hint=_TEXTS_HINT,
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -113,7 +134,11 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     dtype = np.dtype(numpy_type(datatype))
     if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
         wrong = next(element for element in flat if type(element) not in _JSON_TYPES[dtype.kind])
-        raise ProtocolError(f"{shown(wrong)} is not a value of {datatype}", place=place)
+        raise ProtocolError(
+            f"{shown(wrong)} is not a value of {datatype}",
+            place=place,
+            hint=f"Write {_JSON_WORDS[dtype.kind]}",
+        )
     if dtype.kind == "O":
         _require_utf8(flat, place)
     if dtype.kind in "iu" and flat:
@@ -123,8 +148,11 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
             raise ProtocolError(
                 f"{shown(wrong)} is not in the range of {datatype}, {limits.min} to {limits.max}",
                 place=place,
+                hint="Write a number of this range",
             )
-    too_large = ProtocolError(f"a number is too large for {datatype}", place=place)
+    too_large = ProtocolError(
+        f"a number is too large for {datatype}", place=place, hint="Write a smaller number"
+    )
     try:
         with np.errstate(over="ignore"):
             array = np.array(flat, dtype=dtype)
@@ -147,18 +175,27 @@ def _require_utf8(texts: list[str], place: str) -> None:
     try:
         "".join(texts).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ProtocolError("a string is not valid Unicode", place=place) from error
+        raise ProtocolError(
+            "a string is not valid Unicode: it has half of a surrogate pair",
+            place=place,
+            hint="Write both halves, or leave the character out",
+        ) from error
 
 
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
     """The elements in order; a list that is nested must be nested like the shape."""
     if not isinstance(data, list):
-        raise ProtocolError(f"a list is needed, not {shown(data)}", place=place)
+        raise ProtocolError(
+            "the values are missing" if data is None else f"{shown(data)} is not a list",
+            place=place,
+            hint="Write the values as a list, or send them as bytes and write binary_data_size",
+        )
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):
             raise ProtocolError(
                 f"the shape {list(shape)} has {math.prod(shape)} elements, but {len(data)} came",
                 place=place,
+                hint="Send one value for each element, or correct the shape",
             )
         return data
     level: list[Any] = [data]
@@ -167,6 +204,7 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
             raise ProtocolError(
                 f"the list is not nested like the shape {list(shape)}: axis {axis} differs",
                 place=place,
+                hint="Nest it like the shape, or write all values in one flat list",
             )
         level = list(chain.from_iterable(level))
     return level
@@ -190,7 +228,7 @@ def json_of_values(array: NDArray[Any], datatype: str, place: str) -> list[Any]:
         raise ProtocolError(
             "the output contains NaN or infinity, which JSON does not have",
             place=place,
-            hint="Ask for binary data",
+            hint='Ask for bytes: "parameters": {"binary_data_output": true}',
         )
     values: list[Any] = array.reshape(-1).tolist()
     return values

@@ -102,6 +102,15 @@ def test_what_the_plan_says_of_a_variant_stands_before_what_its_tool_says(tmp_pa
     assert made.variant.notes == ("planned", "clamped")
 
 
+def test_a_file_that_is_made_is_still_that_of_a_variant_compared_on_its_calibration(
+    tmp_path: Path,
+) -> None:
+    case = planned()
+    case = replace(case, variant=replace(case.variant, on_calibration=True))
+    made = Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(case, conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    assert made.variant.on_calibration
+
+
 def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
     launcher = FakeLauncher()
     variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.own_folder import start_of
-from pytest_ortbench.core.stop_signals import GaveUpWaiting, StoppedWaiting
+from pytest_ortbench.core.stop_signals import GAVE_UP_WAITING, GaveUpWaiting, StoppedWaiting
 from pytest_ortbench.launch import machine_lock
 from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
 from pytest_ortbench.launch.waiting_line import WaitingLine
-from pytest_ortbench.plugin.bench import GAVE_UP_WAITING
 
 from .runs import BARE, started, write_model
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 from pytest_ortbench.core.case import InputSpec, Provider, Runtime
@@ -56,6 +56,21 @@ def model(
     made = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
     helper.set_model_props(made, metadata or {})
     return read(made, folder)
+
+
+def convolution(folder: Path) -> Model:
+    """A model with weights, so that it can be quantised, for pictures of 4 × 5."""
+    weights = np.ones((2, 3, 1, 1), np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 4, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2, 4, 5])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    return read(
+        helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)]), folder
+    )
 
 
 def photos(folder: Path, count: int = 3, *, size: tuple[int, int] = (8, 6)) -> Path:
@@ -446,6 +461,43 @@ class TestPlan:
                 assert planned.case.dataset is not None
                 assert planned.case.dataset.label == "photos.npz"
                 assert planned.case.file_contents[spec.path]
+                assert not planned.case.is_scored_on_calibration  # nothing of it is calibrated
+
+    def test_scores_on_samples_that_calibrate_are_known(self, tmp_path: Path) -> None:
+        folder, labels = photos(tmp_path / "photos"), tmp_path / "labels.csv"
+        labels.write_text("p0.png,1\np1.png,0\n")
+        request = PlanRequest(
+            models=(), inputs=folder, labels=labels, precisions=("native", "int8-static")
+        )
+        as_it_is, made = self.plan(convolution(tmp_path), request)
+        assert not as_it_is.case.is_scored_on_calibration
+        assert made.case.is_scored_on_calibration
+        without = self.plan(convolution(tmp_path), replace(request, labels=None))
+        assert [planned.case.variant.on_calibration for planned in without] == [False, True]
+        assert not any(planned.case.is_scored_on_calibration for planned in without)
+
+    def test_scores_on_other_samples_than_those_that_calibrate_are_no_such_scores(
+        self, tmp_path: Path
+    ) -> None:
+        scored = tmp_path / "labelled" / "scored.npz"
+        scored.parent.mkdir()
+        np.savez(scored, x=np.zeros((2, 3, 4, 5), np.float32), labels=np.zeros(2, np.int64))
+        request = PlanRequest(
+            models=(),
+            inputs=photos(tmp_path / "photos"),
+            dataset=Dataset(path=str(scored)),
+            precisions=("int8-static",),
+        )
+        (planned,) = self.plan(convolution(tmp_path), request)
+        assert planned.case.variant.on_calibration
+        assert not planned.case.is_scored_on_calibration
+
+    def test_a_size_is_said_to_be_that_of_the_photos(self, tmp_path: Path) -> None:
+        found = model(tmp_path, ["N", 3, "height", "width"])
+        request = PlanRequest(models=(), inputs=photos(tmp_path / "photos"))
+        (planned,) = self.plan(found, request)
+        origins = {size.symbol: size.how for size in planned.case.inputs[0].resolved}
+        assert {origins["height"], origins["width"]} == {"in photos"}
 
     @pytest.mark.parametrize(
         ("request_", "place"),

@@ -143,6 +143,7 @@ def test_numbers_that_json_lacks_go_as_bytes_only() -> None:
     with pytest.raises(ProtocolError) as refused:
         encode_response(response)
     assert refused.value.place == "outputs[0].data"
+    assert refused.value.hint
     wire = encode_response(response, binary=("y",))
     np.testing.assert_array_equal(
         decode_response(wire.body, wire.header_length).outputs[0].array, array
@@ -283,6 +284,7 @@ def test_what_breaks_a_rule_is_refused_at_its_place(
     with pytest.raises(ProtocolError) as refused:
         decode_request(*arguments)
     assert refused.value.place == place
+    assert refused.value.hint
 
 
 @pytest.mark.parametrize(

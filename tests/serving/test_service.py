@@ -44,6 +44,7 @@ def refusal_of(service: Service, what: Awaitable[InferResponse]) -> RequestRefus
     async def fails() -> RequestRefused:
         with pytest.raises(RequestRefused) as refused:
             await what
+        assert refused.value.hint  # a next step for whoever sent it
         return refused.value
 
     return during(service, fails)
@@ -193,6 +194,7 @@ def test_a_request_that_spoils_a_batch_spoils_no_other(model: ServedModel) -> No
     first, spoilt, last = during(service, together)
     assert isinstance(spoilt, RequestRefused)
     assert (spoilt.status, spoilt.place) == (422, "inputs")
+    assert spoilt.hint
     for ids, response in ((1, first), (2, last)):
         assert isinstance(response, InferResponse)
         alone = model.run({"ids": np.array([ids]), "x": np.ones((1, 3), dtype=np.float32)})
@@ -347,20 +349,22 @@ def test_one_body_may_be_as_large_as_the_bound_of_a_body(model: ServedModel) -> 
 def test_a_request_whose_time_is_over_is_told_so(model: ServedModel) -> None:
     service = service_of(model, timeout_s=0.05)
 
-    async def all_of_it() -> int:
+    async def all_of_it() -> RequestRefused:
         with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))  # nothing runs
         service.start()
         await service.end()
-        return refused.value.status
+        return refused.value
 
-    assert asyncio.run(all_of_it()) == 504
+    error = asyncio.run(all_of_it())
+    assert error.status == 504
+    assert error.hint
 
 
 def test_a_service_that_ends_answers_what_waits_and_takes_no_more(model: ServedModel) -> None:
     service = service_of(model)
 
-    async def all_of_it() -> tuple[int, str, int]:
+    async def all_of_it() -> tuple[int, str, RequestRefused]:
         waiting = [asyncio.create_task(asked(service, lookup([1]))) for _ in range(5)]
         await asyncio.sleep(0)  # all have come, and none waits yet
         service.start()
@@ -368,8 +372,9 @@ def test_a_service_that_ends_answers_what_waits_and_takes_no_more(model: ServedM
         answers = await asyncio.gather(*waiting)
         with pytest.raises(RequestRefused) as refused:
             await asked(service, lookup([1]))
-        return len(answers), service.not_ready, refused.value.status
+        return len(answers), service.not_ready, refused.value
 
-    answered, reason, status = asyncio.run(all_of_it())
-    assert (answered, status) == (5, 503)
+    answered, reason, error = asyncio.run(all_of_it())
+    assert (answered, error.status) == (5, 503)
     assert reason
+    assert error.hint

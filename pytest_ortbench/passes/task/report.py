@@ -58,6 +58,14 @@ def task_words(task: TaskAccuracy) -> str:
     )
 
 
+def _scored_words(result: CaseResult, task: TaskAccuracy) -> str:
+    """Say what a case scored, and whether on samples that it was calibrated on."""
+    words = task_words(task)
+    if result.case.is_scored_on_calibration:
+        words += "; it was calibrated on some of these samples, so it may do worse on others"
+    return words
+
+
 def beside_accuracy(result: CaseResult) -> str:
     """Return the mean score in a few characters, empty without one."""
     task = result.task
@@ -71,7 +79,7 @@ def about_answers(result: CaseResult) -> str:
     task = result.task
     if task is None or task.boxes is not None:
         return ""  # boxes have lines of their own
-    return task.reason or task_words(task)
+    return task.reason or _scored_words(result, task)
 
 
 def box_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
@@ -86,7 +94,7 @@ def box_lines(shown: ShownRun, *, encoding: str = "utf-8") -> list[str]:
         task = result.task
         if task is not None and task.boxes is not None:
             name = f"boxes of {shown.name_of(result.case)}"
-            score = task.reason or task_words(task)
+            score = task.reason or _scored_words(result, task)
             lines += [f"{name}: {score}", f"{name}: {box_words(task.boxes)}"]
     return [encodable(one_line(line), encoding) for line in ["", *lines]] if lines else []
 
@@ -98,7 +106,7 @@ def facts_of_case(result: CaseResult) -> list[str]:
         return []
     if task.reason:
         return [f"labelled data {task.dataset}: not scored, {task.reason}"]
-    sentences = [f"labelled data {task.dataset}: {task_words(task)}"]
+    sentences = [f"labelled data {task.dataset}: {_scored_words(result, task)}"]
     if task.boxes is not None:
         sentences.append(box_words(task.boxes))
     return sentences

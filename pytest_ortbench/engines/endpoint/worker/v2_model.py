@@ -72,7 +72,7 @@ class V2Model:
         try:
             response = decode_response(reply.body, length_in(reply.headers.get(HEADER_LENGTH)))
         except ProtocolError as error:
-            raise ExchangeError("invalid", str(error)) from None
+            raise ExchangeError("invalid", _wrong(error)) from None
         tensors = {tensor.name: tensor for tensor in response.outputs}
         for name, datatype in self._outputs.items():
             if name not in tensors:
@@ -120,7 +120,12 @@ def described_model(reply: Reply) -> ModelMetadata:
     try:
         return decode_metadata(reply.body)
     except ProtocolError as error:
-        raise ExchangeError("invalid", f"the description of the model: {error}") from None
+        raise ExchangeError("invalid", f"the description of the model: {_wrong(error)}") from None
+
+
+def _wrong(error: ProtocolError) -> str:
+    """What is wrong with an answer: its hint is for who wrote it, who does not read this."""
+    return f"{error.place}: {error.message}"
 
 
 def why_another_model(metadata: ModelMetadata, task: EngineTask) -> str:
