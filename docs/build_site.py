@@ -44,6 +44,10 @@ _COLOUR = re.compile("\x1b\\[[0-9;]*m")
 _MARK = re.compile(r"^<!-- (?:ready|run)\b.*-->\n", re.MULTILINE)
 _FILE = re.compile(r"^<!-- file: (\S+) -->\n```(\w+)$", re.MULTILINE)
 _FENCE = re.compile(r"^ *(?:```|~~~)")
+#: Characters that a block of code shows beside both side bars.
+_COLUMNS = 90
+#: Cells of a table, or what stands under another thing.
+_IN_COLUMNS = re.compile(r"\S {2,}\S|[█░]")
 
 
 def pages() -> dict[str, str]:
@@ -90,9 +94,24 @@ def on_the_site(text: str, source: str, places: dict[str, str]) -> str:
         return f"{label}({place}{mark}{anchor})"
 
     return "".join(
-        part if is_code else _LINK.sub(replaced, _MARK.sub("", part))
+        with_whole_lines(part) if is_code else _LINK.sub(replaced, _MARK.sub("", part))
         for is_code, part in _in_parts(_FILE.sub(r'```\2 title="\1"', text))
     )
+
+
+def with_whole_lines(block: str) -> str:
+    """Let the long lines of a terminal's output go on below, where no table would be torn.
+
+    Args:
+        block: A block of code with its fences.
+    """
+    first, *lines = block.splitlines(keepends=True)
+    language = first.strip().removeprefix("```")
+    long = [line for line in lines if len(line) > _COLUMNS]
+    if language not in ("console", "text") or not long or any(map(_IN_COLUMNS.search, long)):
+        return block
+    indent = first[: len(first) - len(first.lstrip())]
+    return "".join([f"{indent}``` {{ .{language} .whole-lines }}\n", *lines])
 
 
 def _in_parts(text: str) -> Iterator[tuple[bool, str]]:

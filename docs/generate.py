@@ -260,7 +260,11 @@ def flags_page() -> str:
     blocks = []
     for severity, meaning in meanings.items():
         rows = [
-            (f"`{flag.name}`", flag.meaning, flag.advice)
+            (
+                f"`{flag.name}`",
+                message_index.as_code(flag.meaning),
+                message_index.as_code(flag.advice),
+            )
             for flag in FLAGS.values()
             if flag.severity == severity
         ]

@@ -132,6 +132,15 @@ _VALUE = "…"
 _IN_THE_MESSAGE = "The message names it."
 
 
+#: An option with its value, in a sentence of the code.
+_OPTION = re.compile(r"(?<![\w`-])--[a-z][\w-]*(?:=[\w.:,*{}\[\]]*[\w}\]])?")
+
+
+def as_code(sentence: str) -> str:
+    """Return a sentence of the code with its options marked as code, which are not broken then."""
+    return _OPTION.sub(r"`\g<0>`", sentence)
+
+
 def kinds_blocks() -> Iterator[str]:
     """Yield the blocks of the page on kinds of messages."""
     from pytest_ortbench.core.flags import FLAGS
@@ -160,7 +169,10 @@ def kinds_blocks() -> Iterator[str]:
     )
     yield _table(
         ("flag", "it", "cause", "what to do"),
-        [(f"`{flag.name}`", flag.severity, flag.meaning, flag.advice) for flag in FLAGS.values()],
+        [
+            (f"`{flag.name}`", flag.severity, as_code(flag.meaning), as_code(flag.advice))
+            for flag in FLAGS.values()
+        ],
     )
     yield "## Verdicts of a gate"
     yield _table(

@@ -78,6 +78,25 @@ def test_a_file_of_a_page_is_titled_with_its_path() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("language", "line", "is_marked"),
+    [
+        ("console", "model: use fp32/cpu: " + "word " * 20, True),
+        ("text", "model: use fp32/cpu: " + "word " * 20, True),
+        ("python", "# " + "word " * 20, False),
+        ("console", "word " * 10, False),
+        ("console", "  native/cpu/b1  1.00 ms  [0.9, 1.1]  " + "1.2 ms " * 12, False),
+    ],
+)
+def test_long_lines_of_an_output_go_on_below_where_no_table_is_torn(
+    language: str, line: str, is_marked: bool
+) -> None:
+    body = f"{line.rstrip()}\n```\n"
+    mark = f"``` {{ .{language} .whole-lines }}" if is_marked else f"```{language}"
+    shown = SITE.on_the_site(f"a\n```{language}\n{body}", "docs/a.md", {"docs/a.md": "a.md"})
+    assert shown == f"a\n{mark}\n{body}"
+
+
 def test_a_link_to_nothing_is_refused() -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         SITE.on_the_site("[x](nowhere.md)", "docs/a.md", {"docs/a.md": "a.md"})
