@@ -47,7 +47,7 @@ _FENCE = re.compile(r"^ *(?:```|~~~)")
 #: Characters that a block of code shows beside both side bars.
 _COLUMNS = 90
 #: Cells of a table, or what stands under another thing.
-_IN_COLUMNS = re.compile(r"\S {2,}\S|[█░]")
+_IN_COLUMNS = re.compile(r"[^\s|] {2,}[^\s|]|[█░]")
 
 
 def pages() -> dict[str, str]:

@@ -83,6 +83,7 @@ def test_a_file_of_a_page_is_titled_with_its_path() -> None:
     [
         ("console", "model: use fp32/cpu: " + "word " * 20, True),
         ("text", "model: use fp32/cpu: " + "word " * 20, True),
+        ("text", "| det | **slower** | " + "word " * 20 + "|  |", True),
         ("python", "# " + "word " * 20, False),
         ("console", "word " * 10, False),
         ("console", "  native/cpu/b1  1.00 ms  [0.9, 1.1]  " + "1.2 ms " * 12, False),
