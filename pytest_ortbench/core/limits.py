@@ -166,7 +166,7 @@ def _meant(limit: Limit, written: str) -> str:
     for amount, value in amounts.items():
         if len(replace(upright, value=value).kept_by()) == 2:
             return f"Write '{metric.name} {upright.op} {amount}'"
-    return metric.description
+    return f"Write another value. {metric.description}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

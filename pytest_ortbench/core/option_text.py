@@ -94,7 +94,7 @@ def read_percent(written: OptionText) -> float:
 
 def read_memory(written: OptionText) -> int:
     """Read bytes of memory; less than an interpreter with ONNX Runtime takes is none."""
-    rule = "Write 100 MB at least, e.g. 8GB"
+    rule = "Write at least 100 MB, e.g. 8GB"
     return int(_amount(written, "bytes", least=100e6 - 1, most=float(1 << 62), rule=rule))
 
 

@@ -24,8 +24,8 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     """
     if not callable(loaded.model):
         raise EngineRefusal(
-            f"the function returned a {class_of(loaded.model)}, which is neither a model of a "
-            "known framework nor a callable",
+            f"the function returned a value of type {class_of(loaded.model)}, which is neither a "
+            "model of a known framework nor a callable",
             kind="error",
             hint=_SHAPE,
         )

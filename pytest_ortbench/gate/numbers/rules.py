@@ -235,7 +235,7 @@ def _parse(text: str, place: str) -> Rule:
         rule, metric = replace(rule, metric=LATENCY), LATENCY
     if metric not in RELATIVE:
         raise UsageError(
-            f"{metric!r} in {text!r} can't be limited by how much worse it gets",
+            f"{metric!r} in {text!r} can't have a limit relative to the baseline",
             place=place,
             hint=f"Limit the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
         )

@@ -139,7 +139,8 @@ def command(
             planned = _planned_again(stored, given, session)
         elif model:
             raise UsageError(
-                f"the argument {what!r} already names the model, and --model is for stored cases",
+                f"the argument {what!r} already names the model, and --model is for the cases of "
+                "a stored run",
                 place=f"--model={model}",
                 hint="Leave --model out",
             )

@@ -234,7 +234,8 @@ def _which_it_has(series: Sequence[CounterSeries]) -> str:
     times = sorted(name for name in names if name.endswith(_SECONDS))
     if not times:
         return "Save the metrics of a service that has a histogram of the times of its requests"
-    return f"Name the one with the times of requests: from:FILE:metric=NAME, of {_several(times)}"
+    which = f"{'one of ' * (len(times) > 1)}{_several(times)}"
+    return f"Name its histogram of request times: from:FILE:metric=NAME, where NAME is {which}"
 
 
 def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:

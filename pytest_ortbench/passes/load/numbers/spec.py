@@ -128,7 +128,7 @@ def why_unfit(spec: LoadSpec, case: Case) -> str:
     if case.generation is None:
         return (
             "ttft and tpot are limits for requests to a language model, but this case times "
-            "single inferences, which server:RATE:LATENCY is for"
+            "single inferences"
         )
     if case.generation.new_tokens < 2:
         return "a request writes one token, but the time per output token starts with the second"

@@ -102,7 +102,7 @@ def _asked(text: str, place: str) -> _Asked:
         if not is_named:
             name, value = "percent" if part[:1] in ("p", "P") else "latency", part
         if settings.get(name, value) or not value:
-            what = "is written twice" if settings.get(name) else "has no meaning there"
+            what = "repeats a setting" if settings.get(name) else "has no meaning there"
             raise UsageError(f"{part!r} in {text!r} {what}", place=place, hint=_FORM)
         settings[name] = value
     return _Asked(file=file, **settings)
