@@ -195,10 +195,7 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
         return None
     domain, operator = match.groups()
     if domain == _OWN_DOMAIN:
-        hint = (
-            "Use a newer ONNX Runtime or another build, since the operators of this domain "
-            "belong to it"
-        )
+        hint = "Use a newer ONNX Runtime or another build: these operators come with ONNX Runtime"
     else:
         hint = f"Name the library that defines {domain}: --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":

@@ -76,8 +76,7 @@ def values_of_bytes(
     dtype = np.dtype(np.uint16 if datatype == "BF16" else numpy_type(datatype)).newbyteorder("<")
     if len(data) != count * dtype.itemsize:
         raise ProtocolError(
-            f"{count} elements of {datatype} have {count * dtype.itemsize} bytes, but "
-            f"{len(data)} bytes were sent",
+            f"{count} elements of {datatype} have {count * dtype.itemsize} bytes, not {len(data)}",
             place=place,
             hint="Send all bytes of the tensor and no more, or correct its shape",
         )

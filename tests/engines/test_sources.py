@@ -251,7 +251,7 @@ def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
         ("raising", "error", "net.py:26: raising raised ValueError: the weights are gone"),
         ("lacking", "unavailable", "no_such_package"),
         ("buidl", "error", "'buidl'"),
-        ("unknown", "error", " a Net,"),
+        ("unknown", "error", " type Net,"),
         ("needing", "error", "needs the arguments size, depth"),
         ("waiting", "error", "'onnx'"),
         ("number", "error", "'number' in net.py is of type int"),

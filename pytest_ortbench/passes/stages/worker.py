@@ -189,8 +189,7 @@ class UserStages:
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{place}, has arrays for {_listed(feeds)}, but the inputs of the model are "
-                f"{_listed(wanted)}",
+                f"{place}, has arrays for {_listed(feeds)}, but the model takes {_listed(wanted)}",
                 "Return one array for each input of the model, under the name of the input",
             )
         for name, spec in wanted.items():

@@ -155,7 +155,7 @@ def test_an_option_that_is_given_again_is_used_and_what_differs_is_said(
     assert _profile(stored, f"--session-option={entry}=1") == NOTHING
     assert "note: " not in capsys.readouterr().err
     assert _profile(stored, f"--session-option={entry}=0") == NOTHING
-    assert f"{entry}='0' here was '1' " in capsys.readouterr().err
+    assert f"{entry} is '0' here, '1' in the run" in capsys.readouterr().err
     assert [each.session.entries for each in profiled] == [{entry: "1"}, {entry: "0"}]
 
 

@@ -234,8 +234,7 @@ def _which_it_has(series: Sequence[CounterSeries]) -> str:
     times = sorted(name for name in names if name.endswith(_SECONDS))
     if not times:
         return "Save the metrics of a service that has a histogram of the times of its requests"
-    which = f"{'one of ' * (len(times) > 1)}{_several(times)}"
-    return f"Name its histogram of request times: from:FILE:metric=NAME, where NAME is {which}"
+    return f"Name its histogram of request times: from:FILE:metric=NAME. It has {_several(times)}"
 
 
 def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:

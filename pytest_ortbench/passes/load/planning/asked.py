@@ -50,8 +50,8 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
                 f"no case of this run can be tested with {text!r}: "
                 f"{why_unfit(spec, nearest or cases[0])}",
                 place=options.place_of("load"),
-                hint="For single inferences, write e.g. server:100:20ms. For requests of a language "
-                "model, leave out --ort-inputs, --ort-dims and --ort-generate=off"
+                hint="For single inferences, write e.g. server:100:20ms. For requests of language "
+                "models, leave out --ort-inputs, --ort-dims and --ort-generate=off"
                 if nearest is None
                 else "Add 1 to --ort-batch-sizes"
                 if nearest.batch > 1
