@@ -213,9 +213,9 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         # What the library says ends with the path of the value.
         reason, _, where = str(error).partition(" - at `$.")
         raise UsageError(
-            f"the value of {where.rstrip('`') or 'a key'} has the wrong type: {reason}",
+            f"the value of {where.rstrip('`') or name!r} has the wrong type: {reason}",
             place=place,
-            hint=f"Correct {where.rstrip('`') or 'the value'} there",
+            hint="Correct the type of that value",
         ) from None
     _check_source(entry, place)
     return entry

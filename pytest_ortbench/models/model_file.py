@@ -101,7 +101,7 @@ def read_model_file(path: Path) -> ModelFile:
     size = regular_size(path)
     if not _is_utf_8(path):
         raise ModelError(
-            "the path is not written in UTF-8, the only kind that ONNX Runtime opens",
+            "ONNX Runtime opens only paths that are written in UTF-8, and this one is not",
             place=str(path),
             hint="Rename the file or its folder",
         )

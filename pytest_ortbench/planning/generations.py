@@ -126,7 +126,7 @@ def _no_decoder(model: Model) -> Failure:
     if model.decoder is not None:
         return case_failure(
             f"--ort-dims gives the cache of model {model.name!r} several sizes, but all requests "
-            "of a run have one",
+            "of a run share one size",
             "Write one size for each dimension in --ort-dims",
         )
     return case_failure(
