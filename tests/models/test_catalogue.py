@@ -102,7 +102,7 @@ DIGEST = "0" * 64
             "[m]\nfile = 'a'\nbuilder = 'b'\n",
             r"in 2 keys where its model comes from \(file, builder\)",
         ),
-        ("[m]\nfile = 3\n", "the value of file has the wrong type: Expected `str`, got `int`"),
+        ("[m]\nfile = 3\n", "the value of 'file' has the wrong type: Expected `str`, got `int`"),
         ("[m]\nfile = 'a'\ndims = { n = 'x' }\n", "wrong type: Expected `int`"),
         ("[m]\nfile = 'a'\ndims = { n = -1 }\n", "dims.n is -1"),
         ("[m]\nfile = 'a'\nworkloads.w = { n = -2 }\n", "workloads.w.n is -2"),
