@@ -244,14 +244,13 @@ def _parse(text: str, place: str) -> Rule:
 
 def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
     """A floor for the answers of the two sides; nothing else makes sense of them."""
-    limit = parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
-    if limit.op not in (">=", ">"):
+    if not written.startswith(">"):
         raise UsageError(
             f"{text!r} is not a minimum, the only limit that {metric} can have",
             place=place,
             hint=f"Write e.g. {metric}:>={'40 dB' if metric == 'sides_sqnr' else '99 %'}",
         )
-    return limit
+    return parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
 
 
 def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:

@@ -107,7 +107,9 @@ def test_a_pattern_that_is_the_id_of_a_case_means_that_case_only():
     assert rules_for(both[1], rules, both[1:]).margin == 0.06
 
 
-@pytest.mark.parametrize("text", ["sides_sqnr <= 40 dB", "sides_sqnr:40 dB", "sides_agreement:1%"])
+@pytest.mark.parametrize(
+    "text", ["sides_sqnr <= 40 dB", "sides_sqnr:40 dB", "sides_sqnr:3%", "sides_agreement:1%"]
+)
 def test_answers_of_two_sides_have_a_floor_and_nothing_else(text: str):
     with pytest.raises(UsageError, match="minimum"):
         parse_rules([text], place="--ort-gate")
