@@ -38,7 +38,7 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     if output.sqnr_db is not None:
         if output.sqnr_db >= floor.sqnr_db:
             return "" if output.slices is None else _slices_miss(output.name, output.slices, floor)
-        return (
+        return _misfit(output) or (
             f"{output.name}: SQNR {decimals_apart(output.sqnr_db, floor.sqnr_db)} dB, below the "
             f"minimum of {floor.sqnr_db:g} dB for {floor.of}"
         )
@@ -47,10 +47,15 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
     if at_most >= floor.agreement:
         return ""
-    return (
+    return _misfit(output) or (
         f"{output.name}: {output.agree} of {output.rows} rows agree, "
         f"the minimum for {floor.of} is {100 * floor.agreement:.0f} %"
     )
+
+
+def _misfit(output: OutputAccuracy) -> str:
+    """Say how an output that misses its floor can't be compared at all; empty if it can."""
+    return f"{output.name} {output.mismatch}" if output.mismatch else ""
 
 
 def slices_floor_db(slices: SliceAccuracy, floor: Floor) -> float:

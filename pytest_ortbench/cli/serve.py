@@ -175,8 +175,10 @@ def command(
     def announce(at: int) -> None:
         say(f"serving {named} at http://{_shown(host)}:{at}/v2/models/{named}")
 
-    server.serve(host, port, drain_s=drain_s, announce=announce)
-    return ExitCode.FINE
+    if server.serve(host, port, drain_s=drain_s, announce=announce):
+        return ExitCode.FINE
+    warn("ended at once by a second interrupt: requests that were not answered yet are lost")
+    return ExitCode.INTERRUPTED
 
 
 def _prepared(session: Session, request: PlanRequest) -> Case:

@@ -71,6 +71,8 @@ class OutputAccuracy:
         reference_nonfinite: Those of the reference, likewise.
         slices: Those much smaller than the others, which the ratio over all values does not see;
             ``None`` where there are none that differ, and in older documents.
+        mismatch: How its type, shape or keys differ from those of the reference in the first sample
+            where they do, so that no values were compared there; empty where they are the same.
     """
 
     name: str
@@ -89,6 +91,7 @@ class OutputAccuracy:
     nonfinite: int = 0
     reference_nonfinite: int = 0
     slices: SliceAccuracy | None = None
+    mismatch: str = ""
 
     @property
     def adds_nonfinite(self) -> bool:

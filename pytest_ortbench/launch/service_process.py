@@ -26,6 +26,7 @@ from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch import app_under_profiler
 from pytest_ortbench.launch.ending import ending, read_log, tail
+from pytest_ortbench.launch.guard import Guard
 
 #: A service reads its model and builds engines before it answers.
 _START_S = 300.0
@@ -203,7 +204,7 @@ class ServiceProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 self._command,
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
@@ -212,6 +213,8 @@ class ServiceProcess:
                 env=self._environment,
                 start_new_session=True,
             )
+        self._guard = Guard(process.pid)
+        return process
 
     def _end(self) -> None:
         """End it, and what it has started and left behind."""
@@ -229,6 +232,7 @@ class ServiceProcess:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
         end_marked(self._mark)
+        self._guard.release()
 
     def _wait(self, start_s: float) -> None:
         until = time.monotonic() + start_s

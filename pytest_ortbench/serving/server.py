@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from types import FrameType
 from typing import cast
 
 import h11
@@ -64,7 +65,8 @@ class DrainingServer(uvicorn.Server):
 
     On SIGTERM or SIGINT it first says that it is not ready, still takes requests for a while and
     closes the connection behind each response; then it takes no more connections, and those that
-    are there have as long again. Every request that came is answered before it ends.
+    are there have as long again. Every request that came is answered before it ends, unless a
+    second SIGINT ends it at once.
 
     Args:
         config: As of uvicorn.
@@ -98,15 +100,24 @@ class DrainingServer(uvicorn.Server):
         # From now on each response tells its client to come back on another connection.
         state = self.server_state
         state.default_headers = [*state.default_headers, (b"connection", b"close")]
-        if not self.force_exit:
-            await asyncio.sleep(self._drain_s)
+        await self._while(lambda: True)
         for server in self.servers:
             server.close()
-        left_s = self._drain_s
-        while state.connections and left_s > 0 and not self.force_exit:
-            await asyncio.sleep(_LOOK_S)
-            left_s -= _LOOK_S
+        await self._while(lambda: bool(state.connections))
         await super().shutdown(sockets=sockets)
+
+    async def _while(self, goes_on: Callable[[], bool]) -> None:
+        """Let a step last for as long as it may and goes on."""
+        until = time.monotonic() + self._drain_s
+        while goes_on() and not self.force_exit and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_S)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end, or end at once: what becomes of the requests then is no error of theirs."""
+        super().handle_exit(sig, frame)
+        if self.force_exit:
+            for name in ("uvicorn.error", "asyncio"):
+                logging.getLogger(name).addFilter(_nothing)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -120,6 +131,12 @@ class DrainingServer(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    """Let no record through."""
+    del record
+    return False
 
 
 def bounded_protocol(head_s: float) -> type[H11Protocol]:
@@ -209,8 +226,8 @@ class ModelServer:
 
     def serve(
         self, host: str, port: int, *, drain_s: float, announce: Callable[[int], None]
-    ) -> None:
-        """Serve until a signal ends it.
+    ) -> bool:
+        """Serve until a signal ends it, and return whether all that was taken was answered.
 
         Args:
             host: Address to listen at.
@@ -244,6 +261,7 @@ class ModelServer:
         )
         logging.getLogger("uvicorn.error").addFilter(RareWarnings())
         asyncio.run(server.serve(sockets=[listener]))
+        return not server.force_exit
 
 
 def _notes(model: ServedModel) -> Iterator[str]:

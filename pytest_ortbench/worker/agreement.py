@@ -172,6 +172,7 @@ def worst_figures(
         compared=sum((sample.rows or 0) if kind in _COUNTED else sample.pairs for sample in kept),
         nonfinite=sum(sample.nonfinite for sample in measured),
         reference_nonfinite=sum(sample.reference_nonfinite for sample in measured),
+        mismatch=next((sample.mismatch for sample in differences if sample.mismatch), ""),
     )
 
 

@@ -266,6 +266,14 @@ def test_accuracy_floor_of_each_precision(precision: str, floor: int):
     assert detail(at, "INACCURATE") is None
 
 
+def test_an_output_of_another_shape_is_told_by_its_shapes() -> None:
+    accuracy = make_accuracy(sqnr_db=0.0)
+    (output,) = accuracy.outputs
+    misfit = "has shape [1, 7] where the reference has [1, 8]"
+    result = make_result(accuracy=replace(accuracy, outputs=(replace(output, mismatch=misfit),)))
+    assert detail(result, "INACCURATE") == f"logits {misfit}"
+
+
 def test_half_precision_weights_behind_fp32_are_inaccurate():
     # 9.5 % relative error is 20 dB: fine for int8, not for fp32.
     accuracy = make_accuracy(sqnr_db=20.4)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
+import subprocess
 import sys
 import time
 import urllib.request
@@ -22,6 +24,8 @@ from tests.results_factory import make_case
 from tests.serving.started import free_port
 
 pytestmark = pytest.mark.live
+
+ROOT = Path(__file__).parents[2]
 
 #: Answers what is asked, and does what a test wants before.
 SERVICE = """
@@ -116,3 +120,27 @@ def test_a_port_that_somebody_has_is_refused(tmp_path: Path) -> None:
         with pytest.raises(WorkerError) as caught:
             ServiceProcess(command(service.port), service.port, folder=tmp_path)
     assert caught.value.failure.kind == "unavailable"
+
+
+#: A run that is killed while its service answers.
+RUN = """
+import sys, time
+from pathlib import Path
+from pytest_ortbench.launch.service_process import ServiceProcess
+service = ServiceProcess(sys.argv[2:], int(sys.argv[1]), folder=Path("."))
+print(service.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_service_ends_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    port = free_port()
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN, str(port), *command(port)],
+        cwd=tmp_path, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as run:  # fmt: skip
+        assert run.stdout is not None
+        service = psutil.Process(int(run.stdout.readline()))
+        run.kill()
+    gone, _ = psutil.wait_procs([service], timeout=60)
+    assert gone == [service]

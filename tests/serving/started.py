@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 #: Long enough for a machine that is busy.
 _TIMEOUT_S = 60
@@ -66,11 +66,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(model: Path, folder: Path, *options: str) -> Iterator[Started]:
+def started(
+    model: Path, folder: Path, *options: str, errors: IO[str] | None = None
+) -> Iterator[Started]:
     """Serve a model as ``m`` at a port that is free, and end it."""
     command = [sys.executable, "-m", "pytest_ortbench.cli", "serve", str(model), "--name=m"]
     process = subprocess.Popen(
-        [*command, "--port=0", *options], cwd=folder, stdout=subprocess.PIPE, text=True
+        [*command, "--port=0", *options],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
     )
     try:
         assert process.stdout is not None

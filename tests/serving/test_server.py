@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import random
+import signal
 import socket
 import threading
 import time
@@ -302,6 +303,19 @@ def test_it_is_not_ready_while_it_ends(model: Path) -> None:
                 response.read()
                 statuses.append(response.status)
         assert statuses[-1] == 503
+
+
+def test_a_second_interrupt_ends_it_at_once_and_says_so(model: Path, tmp_path: Path) -> None:
+    with (tmp_path / "errors").open("w+", encoding="utf-8") as errors:
+        options = ("--drain=60s", "--no-metrics")
+        with started(model, model.parent, *options, errors=errors) as service:
+            service.process.send_signal(signal.SIGINT)
+            while service.ask("GET", "/v2/health/ready")[0] == 200:
+                pass
+            service.process.send_signal(signal.SIGINT)
+            assert service.process.wait(timeout=60) == 130
+        errors.seek(0)
+        assert len(errors.read().splitlines()) == 1
 
 
 @pytest.mark.parametrize("host", ["a..b", "192.0.2.1"])

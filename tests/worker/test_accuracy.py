@@ -442,6 +442,15 @@ class TestKinds:
 
 
 class TestFigures:
+    def test_outputs_of_another_shape_keep_how_they_differ(self) -> None:
+        right = Leaf(label="y", values=np.ones((1, 8), dtype=np.float32))
+        found = Leaf(label="y", values=np.ones((1, 7), dtype=np.float32))
+        samples = [difference("float", right, got) for got in (right, found)]
+        result = worst_figures("y", "float", samples)
+        assert result.mismatch == "has shape [1, 7] where the reference has [1, 8]"
+        assert result.sqnr_db == 0
+        assert worst_figures("y", "float", samples[:1]).mismatch == ""
+
     def test_known_values(self) -> None:
         right = Leaf(label="y", values=np.array([3.0, 4.0]))
         found = Leaf(label="y", values=np.array([3.0, 4.5]))

@@ -125,6 +125,7 @@ class Endpoint(Engine):
         if another:
             raise EngineRefusal(
                 f"the model {address.model!r} at the endpoint is not the measured one: {another}",
+                kind="error",  # the service was asked for: nobody is to take it for left out
                 hint="Correct --ort-endpoint, or measure the model that the service runs",
             )
 
