@@ -244,7 +244,7 @@ def _parse(text: str, place: str) -> Rule:
 
 def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
     """A floor for the answers of the two sides; nothing else makes sense of them."""
-    if not written.startswith(">"):
+    if written[0] != ">":
         raise UsageError(
             f"{text!r} is not a minimum, the only limit that {metric} can have",
             place=place,
