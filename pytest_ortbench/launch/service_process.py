@@ -26,7 +26,6 @@ from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch import app_under_profiler
 from pytest_ortbench.launch.ending import ending, read_log, tail
-from pytest_ortbench.launch.guard import Guard
 
 #: A service reads its model and builds engines before it answers.
 _START_S = 300.0
@@ -38,8 +37,50 @@ _PROBE_S = 5.0
 _READY = "/v2/health/ready"
 _NOT_YET = 503
 _HOST = "127.0.0.1"
+#: Seconds that it has for this once the run is gone, which ended nothing because it was killed.
+_POLITE_S = 10
+
+#: Waits for a byte, which releases it, or for the end of the pipe.
+_WATCH = f"""
+import os, signal, sys, time
+if not sys.stdin.buffer.read(1):
+    def end(number):
+        (os.killpg if hasattr(os, "killpg") else os.kill)(int(sys.argv[1]), number)
+    try:
+        end(signal.SIGTERM)
+        for _ in range({_POLITE_S}):
+            time.sleep(1)
+            end(0)
+        end(getattr(signal, "SIGKILL", signal.SIGTERM))
+    except OSError:
+        pass
+"""
 #: Runs the file that is named first, without its folder on the path.
 _RUN_FILE = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
+
+
+class Guard:
+    """A process that ends a service once this one is gone, unless it is released.
+
+    It waits at the far end of a pipe that only this process holds.
+
+    Args:
+        pid: The service, which leads a group of its own.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _WATCH, str(pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def release(self) -> None:
+        """Let the service be; safe to repeat."""
+        with suppress(OSError, ValueError):
+            self._process.communicate(b".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
