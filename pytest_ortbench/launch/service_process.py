@@ -26,6 +26,7 @@ from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch import app_under_profiler
 from pytest_ortbench.launch.ending import ending, read_log, tail
+from pytest_ortbench.launch.native_text import readable
 
 #: A service reads its model and builds engines before it answers.
 _START_S = 300.0
@@ -280,7 +281,9 @@ class ServiceProcess:
         while not self._is_ready():
             code = self._process.poll()
             if code is not None:
-                raise self._failure(f"it {ending(code)} before it answered")
+                printed = readable(read_log(self._log).strip().rpartition("\n")[2])
+                why = f". It printed last: {printed}" if printed else ""
+                raise self._failure(f"it {ending(code)} before it answered{why}")
             if time.monotonic() > until:
                 raise self._failure(f"it was not ready within {start_s:g} s")
             time.sleep(_LOOK_S)

@@ -122,6 +122,16 @@ def test_a_port_that_somebody_has_is_refused(tmp_path: Path) -> None:
     assert caught.value.failure.kind == "unavailable"
 
 
+def test_a_service_that_fails_at_its_start_is_told_with_what_it_printed_last(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    with pytest.raises(WorkerError) as caught:
+        ServiceProcess(command(port, "raise KeyError(17)"), port, folder=tmp_path)
+    assert caught.value.failure.kind == "unavailable"
+    assert "KeyError: 17" in caught.value.failure.message
+
+
 #: A run that is killed while its service answers.
 RUN = """
 import sys, time
