@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pytest_ortbench.cli.arguments import epilog
-from pytest_ortbench.cli.terminal import ExitCode, say
+from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.unusable_address import unusable_address
 from pytest_ortbench.report.entries import ShownRun, shown_run
 from pytest_ortbench.report.prometheus import registry_of
 from pytest_ortbench.store.newest import NewestResults
 
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
 #: Runs that are looked at by default; older ones may have cases that no newer one has.
 MOST_RUNS = 20
+#: Where the numbers are.
+_PATHS = ("/", "/metrics")
 
 
 @click.command(
@@ -67,9 +75,19 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         say(files("pytest_ortbench.report").joinpath("dashboard.json").read_text("utf-8").rstrip())
         return ExitCode.FINE
     refuse_without("prometheus_client", "prometheus", place="metrics")
+    if not results.is_dir():
+        raise UsageError(
+            "there is no such folder",
+            place=str(results),
+            hint="Start a run, or name another folder of results: ortbench metrics FOLDER",
+        )
     from prometheus_client import start_http_server
 
     newest = NewestResults(results, most=most)
+    if not newest.runs():
+        warn(
+            f"note: {results} contains no run that can be read; there are no numbers until it does"
+        )
     reading = threading.Lock()
 
     def shown() -> list[ShownRun]:
@@ -82,6 +100,7 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         server, thread = start_http_server(port, host, registry)
     except (OSError, UnicodeError) as error:
         raise unusable_address(host, port, error) from error
+    server.set_app(_at_its_paths(server.get_app()))
     try:
         say(f"http://{host}:{server.server_port}/metrics serves {results}; Ctrl-C ends it")
         thread.join()
@@ -91,3 +110,16 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         server.shutdown()
         server.server_close()
     return ExitCode.FINE
+
+
+def _at_its_paths(app: WSGIApplication | None) -> WSGIApplication:
+    """Return an application that answers with 404 where the numbers are not."""
+    assert app is not None
+
+    def answered(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["PATH_INFO"] in _PATHS:
+            return app(environ, start_response)
+        start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"The numbers are at /metrics\n"]
+
+    return answered

@@ -70,7 +70,7 @@ _MEGABYTE = 2**20
     "--batch-wait",
     default="2ms",
     show_default=True,
-    help="How long a request waits to be joined with others.",
+    help="How long a request waits to be joined with others; 0ms joins those that wait already.",
 )
 @click.option(
     "--queue",
@@ -93,7 +93,8 @@ _MEGABYTE = 2**20
     "--drain",
     default="1s",
     show_default=True,
-    help="At the end: how long requests are still taken, and how long connections are waited for.",
+    help="At the end: how long requests are still taken, and how long connections are waited for; "
+    "0s waits for neither.",
 )
 @click.option("--no-metrics", is_flag=True, help="Count and time nothing; there is no /metrics.")
 @click.option(
@@ -135,10 +136,10 @@ def command(
         body_bytes=int(body * _MEGABYTE),
         timeout_s=parse_duration(timeout, place="--timeout"),
         most_rows=batch,
-        wait_s=parse_duration(batch_wait, place="--batch-wait"),
+        wait_s=parse_duration(batch_wait, place="--batch-wait", may_be_zero=True),
         callers=callers,
     )
-    drain_s = parse_duration(drain, place="--drain")
+    drain_s = parse_duration(drain, place="--drain", may_be_zero=True)
     _refuse_several("--provider", split_specs(provider, place="--provider"))
     _refuse_several("--precision", split_list(precision, place="--precision"))
     named = path_name(model) if name is None else required_name(name, place="--name")

@@ -97,7 +97,7 @@ def written_with(text: str, unit: str) -> list[str]:
     return [f"{text.strip()} {name}" for name in ASKING_FOR_A_UNIT[unit]]
 
 
-def parse_duration(text: str, *, place: str) -> float:
+def parse_duration(text: str, *, place: str, may_be_zero: bool = False) -> float:
     """Read a time above 0 that names its unit, ``50ms``, in seconds.
 
     A bare number would leave open whether seconds or milliseconds are meant: a target of 50 s is
@@ -106,6 +106,7 @@ def parse_duration(text: str, *, place: str) -> float:
     Args:
         text: What the user wrote.
         place: Where it was written, for the message.
+        may_be_zero: Whether 0 is a time, too.
 
     Raises:
         UsageError: if there is no number, no unit, another unit than of time, or nothing above 0.
@@ -115,6 +116,10 @@ def parse_duration(text: str, *, place: str) -> float:
     if match is None:
         raise UsageError(f"{text!r} is not a time", place=place, hint=hint)
     number, written = match.groups()
+    value = float(number) * FACTORS["s"].get(written, 1.0)
+    if not (0 < value < math.inf or (may_be_zero and value == 0)):
+        rule = "not a time of 0 or more" if may_be_zero else "not a time above 0"
+        raise UsageError(f"{text!r} is {rule}", place=place, hint=hint)
     if not written:
         raise UsageError(
             f"{text!r} has no unit", place=place, hint=f"Write {number}ms or {number}s"
@@ -125,9 +130,6 @@ def parse_duration(text: str, *, place: str) -> float:
             place=place,
             hint=hint,
         )
-    value = float(number) * FACTORS["s"][written]
-    if not 0 < value < math.inf:
-        raise UsageError(f"{text!r} is not a time above 0", place=place, hint=hint)
     return value
 
 

@@ -251,12 +251,13 @@ def decode_metadata(body: bytes) -> ModelMetadata:
 
 
 def decode_error(body: bytes) -> str:
-    """Return what the body of an error says; empty where it is not the protocol's."""
+    """Return what the body of an error says, in this protocol or OpenAI's; empty for any other."""
     try:
         fields = strict_json(body)
     except ValueError:
         return ""
     said = fields.get("error") if isinstance(fields, dict) else None
+    said = said.get("message") if isinstance(said, dict) else said
     return said if isinstance(said, str) else ""
 
 

@@ -10,6 +10,7 @@ import pytest
 from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.served_apps import path_name, required_name
+from pytest_ortbench.serving.service import ServiceLimits
 from tests.cli.conftest import Ended
 from tests.launch.cases import relu
 
@@ -23,6 +24,8 @@ from tests.launch.cases import relu
         (["--name=" + "a" * 101], "--name"),
         (["--batch-wait=2"], "--batch-wait"),
         (["--timeout=0s"], "--timeout"),
+        (["--timeout=0"], "--timeout"),
+        (["--drain=-1s"], "--drain"),
         (["--drain=soon"], "--drain"),
         (["--dims=seq"], "--dims"),
         (["--precision=native,fp16"], "--precision"),
@@ -87,3 +90,23 @@ def test_what_the_runtime_says_against_a_model_is_an_error_of_the_call(
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
     assert ended.error.place == "MODEL, --provider"
+
+
+def test_nothing_need_be_waited_for(
+    tool: Callable[..., Ended], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    class Server:
+        notes = ()
+
+        def __init__(self, *arguments: ServiceLimits, **_: object) -> None:
+            waits.append(arguments[-1].wait_s)
+
+        def serve(self, *_: object, drain_s: float, **__: object) -> None:
+            waits.append(drain_s)
+
+    monkeypatch.setattr("pytest_ortbench.serving.server.ModelServer", Server)
+    relu(tmp_path / "net.onnx")
+    ended = tool("serve", tmp_path / "net.onnx", "--batch-wait=0ms", "--drain=0s")
+    assert (ended.code, waits) == (0, [0.0, 0.0])

@@ -110,6 +110,12 @@ def test_numbers_are_served_on_loopback_until_the_end(tmp_path):
         url = process.stdout.readline().split()[0]
         assert url.startswith("http://127.0.0.1:")
         assert measured_at(url) == {"cpu": 1.0, "openvino": 1.0}
+        assert measured_at(url.removesuffix("metrics")) == {"cpu": 1.0, "openvino": 1.0}
+        for path in ("/nothing", "/", "s?a=b"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url + path)
+            with refused.value as answer:
+                assert answer.code == 404
         folder.append(RUN.cases[2])
         assert measured_at(url) == {"cpu": 1.0, "openvino": 1.0, "cuda": 0.0}
     finally:
@@ -212,6 +218,23 @@ def test_a_port_that_is_taken_is_refused(tool, tmp_path):
         ended = tool("metrics", tmp_path, f"--port={taken.getsockname()[1]}")
     assert ended.code == 2
     assert ended.error.place == "--port"
+
+
+def test_numbers_of_a_folder_that_is_not_there_are_refused(tool):
+    ended = tool("metrics", "nowhere", "--port=0")
+    assert ended.code == 2
+    assert isinstance(ended.error, UsageError)
+    assert ended.error.place == "nowhere"
+
+
+@pytest.mark.parametrize(("begins", "notes"), [(False, 1), (True, 0)])
+def test_a_folder_without_a_run_is_told_at_the_start(tool, tmp_path, begins, notes):
+    if begins:
+        begun(tmp_path, 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ended = tool("metrics", tmp_path, f"--port={taken.getsockname()[1]}")
+    assert ended.error.place == "--port"
+    assert len(re.findall(r"^note: ", ended.err, re.MULTILINE)) == notes
 
 
 def test_without_its_package_metrics_say_which_extra_brings_it(tool, tmp_path, monkeypatch):

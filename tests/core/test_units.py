@@ -128,12 +128,25 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
         ("0ms", "'0ms' is not a time above 0. Write e.g. 50ms"),
         ("-5ms", "'-5ms' is not a time above 0. Write e.g. 50ms"),
         ("1e999s", "'1e999s' is not a time above 0. Write e.g. 50ms"),
+        # No unit makes a time above 0 of these.
+        ("0", "'0' is not a time above 0. Write e.g. 50ms"),
+        ("-5", "'-5' is not a time above 0. Write e.g. 50ms"),
+        ("1e999", "'1e999' is not a time above 0. Write e.g. 50ms"),
     ],
 )
 def test_a_duration_names_its_unit(text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_duration(text, place="--p99")
     assert str(raised.value).startswith(f"--p99: {message}")
+
+
+def test_a_duration_may_be_none_at_all_where_that_has_a_meaning() -> None:
+    assert parse_duration("0s", place="--drain", may_be_zero=True) == 0.0
+    assert parse_duration("5ms", place="--drain", may_be_zero=True) == 0.005
+    for text in ("0", "-5ms", "-5", "1e999s"):
+        with pytest.raises(UsageError) as raised:
+            parse_duration(text, place="--drain", may_be_zero=True)
+        assert raised.value.hint.startswith("Write 0ms or 0s" if text == "0" else "Write e.g. 50ms")
 
 
 @pytest.mark.parametrize(

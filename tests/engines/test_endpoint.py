@@ -620,6 +620,9 @@ def test_a_function_that_gives_no_answer_says_so_once(own: str, function: str) -
     with pytest.raises(EngineRefusal) as caught:
         asked_once(f"{own}:{function}")
     assert caught.value.kind == "error"
+    # There is no service whose log could be read.
+    assert "log" not in caught.value.hint
+    assert "own.py" in f"{caught.value} {caught.value.hint}"
 
 
 @pytest.mark.parametrize("line", ["1 / 0", "raise SystemExit(3)", "def (", "import nothing_here"])
@@ -661,3 +664,4 @@ def test_a_function_that_does_not_return_is_given_up(own: str) -> None:
         with pytest.raises(EngineRefusal) as caught:
             engine.sender({"x": X}, timeout_s=0.5, percents=(50.0,), holds_failures=False)
     assert caught.value.kind == "timeout"
+    assert "own.py" in caught.value.hint

@@ -104,6 +104,7 @@ def test_names_that_no_message_could_hold_are_refused(
         ({"tells_usage": False}, "invalid"),
         ({"breaks_after": 0}, "broken"),
         ({"breaks_after": 2}, "broken"),
+        ({"breaks_after": 2, "breaks_with": {"error": {"message": "no"}}}, "server error"),
         ({"status": 400}, "client error"),
         ({"status": 500}, "server error"),
     ],
@@ -131,6 +132,41 @@ def test_what_is_no_whole_answer_is_refused_and_counted(
             assert done.wait(AGES_S)
         found = sender.close()
     assert (found.sent, found.failed) == (3, {kind: 1})
+
+
+@pytest.mark.parametrize("status", [200, 429])
+@pytest.mark.parametrize(
+    ("told", "quoted"),
+    [
+        ({"message": "queue-is-full", "code": 429}, "queue-is-full"),
+        ("queue-is-full", "queue-is-full"),
+        ({"message": "queue-\n" + "a" * 10**5}, "queue- aaa"),
+    ],
+)
+def test_what_a_service_says_of_an_error_is_quoted_on_one_line(
+    service: TextService, status: int, told: object, quoted: str
+) -> None:
+    service.status, service.breaks_after, service.breaks_with = status, 1, {"error": told}
+    with closing(writer(service)) as engine:
+        engine.open()
+        with pytest.raises(EngineRefusal) as caught:
+            engine.requests(case_of()).request(np.arange(PROMPT)[None], NEW)
+    assert quoted in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_a_service_without_a_list_is_asked_with_a_name(service: TextService) -> None:
+    service.models = None
+    with closing(writer(service)) as engine, pytest.raises(EngineRefusal) as caught:
+        engine.open()
+    assert caught.value.kind == "unavailable"
+    assert "/v1/models" in str(caught.value)
+    assert "--ort-provider-option=endpoint.model=" in caught.value.hint
+    with closing(writer(service, model="b")) as engine:
+        engine.open()
+        engine.requests(case_of()).request(np.arange(PROMPT)[None], NEW)
+    assert service.asked[0]["model"] == "b"
 
 
 def test_several_sequences_and_tokens_before_the_prompt_are_refused(service: TextService) -> None:

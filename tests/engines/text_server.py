@@ -87,8 +87,9 @@ class TextService:
         written: Tokens that it says it wrote; ``None`` for what was asked.
         tells_usage: Whether it says how many they are.
         breaks_after: Parts after which the connection ends; ``None`` for never.
+        breaks_with: What it tells where the connection ends; ``None`` for nothing.
         status: Of its answers.
-        models: What it lists.
+        models: What it lists; ``None`` for a service that has no list.
         asked: Bodies of the requests.
         written_at: When it did what, of each request that it answered.
     """
@@ -99,8 +100,9 @@ class TextService:
     written: int | None = None
     tells_usage: bool = True
     breaks_after: int | None = None
+    breaks_with: dict[str, Any] | None = None
     status: int = 200
-    models: tuple[str, ...] = ("tiny",)
+    models: tuple[str, ...] | None = ("tiny",)
     asked: list[dict[str, Any]] = field(default_factory=list)
     written_at: list[Written] = field(default_factory=list)
     port: int = 0
@@ -123,7 +125,11 @@ class TextHandler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(self._came)
 
     def do_GET(self) -> None:
-        listed = [{"id": name, "object": "model"} for name in self.server.service.models]
+        models = self.server.service.models
+        if models is None:
+            self._whole(b'{"detail": "Not Found"}', 404)
+            return
+        listed = [{"id": name, "object": "model"} for name in models]
         self._whole(json.dumps({"object": "list", "data": listed}).encode(), 200)
 
     def parse_request(self) -> bool:
@@ -135,7 +141,8 @@ class TextHandler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         service.asked.append(asked)
         if service.status != 200:
-            self._whole(b'{"error": {"message": "no"}}', service.status)
+            told = service.breaks_with or {"error": {"message": "no"}}
+            self._whole(json.dumps(told).encode(), service.status)
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -147,6 +154,8 @@ class TextHandler(BaseHTTPRequestHandler):
         self._part({"choices": [{"text": "", "index": 0}]})
         for number, start in enumerate(range(0, count, service.in_one)):
             if number == service.breaks_after:
+                if service.breaks_with is not None:
+                    self._part(service.breaks_with)
                 self.close_connection = True
                 return
             due_s = service.first_s + number * service.in_one * service.later_s

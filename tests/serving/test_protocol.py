@@ -163,7 +163,16 @@ def test_metadata_comes_back_as_it_went() -> None:
 
 def test_an_error_is_read_and_anything_else_is_none() -> None:
     assert decode_error(b'{"error": "no"}') == "no"
-    assert [decode_error(body) for body in (b"", b"<html>", b"[]", b'{"error": 1}')] == [""] * 4
+    assert decode_error(b'{"error": {"message": "full", "code": 429}}') == "full"
+    bodies = (
+        b"",
+        b"<html>",
+        b"[]",
+        b'{"error": 1}',
+        b'{"error": {}}',
+        b'{"error": {"message": 1}}',
+    )
+    assert [decode_error(body) for body in bodies] == [""] * 6
 
 
 BLOB = {"name": "x", "shape": [2], "datatype": "FP32", "parameters": {"binary_data_size": 8}}

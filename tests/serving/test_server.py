@@ -50,7 +50,7 @@ def service(model: Path) -> Iterator[Started]:
 @pytest.fixture(scope="module")
 def hasty(model: Path) -> Iterator[Started]:
     """Serves it, and waits for a second at most."""
-    with started(model, model.parent, "--timeout=1s", "--drain=10ms") as made:
+    with started(model, model.parent, "--timeout=1s", "--drain=0s") as made:
         yield made
 
 

@@ -40,7 +40,7 @@ def _add_times(collector: Collector, use: ServiceUse) -> None:
     overhead_ns = (
         0 if inference_ns is None else order_statistic(ordered, 50).value_ns - inference_ns
     )
-    reason = f"the service does not tell the step {INFERENCE!r} of its requests (Server-Timing)"
+    reason = f"the service tells no step {INFERENCE!r} with a time that can be (Server-Timing)"
     if inference_ns is not None:
         reason = "the service tells more for the inference than the request took"
     collector.add(

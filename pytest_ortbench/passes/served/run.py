@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -70,7 +69,7 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
             began = time.perf_counter_ns()
             timing = _ask(connection, address.path, message)
             durations.append(time.perf_counter_ns() - began)
-            for name, milliseconds in steps_told(timing).items():
+            for name, milliseconds in steps_told(timing, took_ns=durations[-1]).items():
                 steps[name].append(milliseconds)
         after = process.use()
     profiles = _profiled(case, process, address.path, message)
@@ -135,8 +134,13 @@ def _read(file: Path, profiler: str) -> PythonProfile:
         return PythonProfile(profiler=profiler, reason=reason)
 
 
-def steps_told(header: str) -> dict[str, float]:
-    """Return the steps that the header ``Server-Timing`` tells, in milliseconds by their names."""
+def steps_told(header: str, *, took_ns: int) -> dict[str, float]:
+    """Return the steps that the header ``Server-Timing`` tells, in milliseconds by their names.
+
+    Args:
+        header: Its value.
+        took_ns: What the request took at the client, which no step of it exceeds.
+    """
     told: dict[str, float] = {}
     for part in header.split(",")[:_MOST_STEPS]:
         name, _, rest = part.strip().partition(";")
@@ -146,7 +150,11 @@ def steps_told(header: str) -> dict[str, float]:
                 milliseconds = float(value)
             except ValueError:
                 continue
-            if key == "dur" and 0 <= milliseconds < math.inf and 0 < len(name) <= _LONGEST_STEP:
+            if (
+                key == "dur"
+                and 0 <= milliseconds <= took_ns * 1e-6
+                and 0 < len(name) <= _LONGEST_STEP
+            ):
                 told[name] = milliseconds
     return told
 

@@ -144,6 +144,26 @@ def test_two_scrapes_give_what_lies_between_them(tmp_path: Path) -> None:
     assert spec.origin.file == "before.prom+after.prom"
 
 
+@pytest.mark.parametrize("later", ["0.2", "0.075"])
+def test_two_scrapes_with_other_buckets_are_named(tmp_path: Path, later: str) -> None:
+    other = {later if bound == "0.1" else bound: 2 * count for bound, count in BUCKETS.items()}
+    (tmp_path / "before.prom").write_text(scrape(now_s=1500.0))
+    (tmp_path / "after.prom").write_text(scrape(other, now_s=1560.0))
+    with pytest.raises(UsageError) as error:
+        resolved("from:before.prom+after.prom", tmp_path)
+    assert error.value.place == "--ort-load"
+    for part in ("before.prom", "after.prom", "buckets", OURS):
+        assert part in error.value.message
+
+
+def test_buckets_of_another_histogram_decide_nothing(tmp_path: Path) -> None:
+    later = {bound: count + 600 for bound, count in BUCKETS.items()} | {"0.01": 500}
+    others = [scrape({bound: 7, "+Inf": 9}, name="gc_seconds", now_s=None) for bound in "12"]
+    (tmp_path / "before.prom").write_text(scrape(now_s=1500.0) + others[0])
+    (tmp_path / "after.prom").write_text(scrape(later, now_s=1560.0) + others[1])
+    assert resolved("from:before.prom+after.prom", tmp_path).rate_per_s == 10.0
+
+
 def test_a_file_whose_name_has_a_plus_is_one_file(read) -> None:
     spec = read(scrape(), name="a+b.prom")
     assert spec.origin is not None

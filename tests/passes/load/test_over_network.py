@@ -91,6 +91,17 @@ def test_with_one_failures_are_late_and_the_generator_judges() -> None:
     assert (found.valid, len(found.reasons)) == (False, 2)
 
 
+def test_failures_are_told_before_a_client_that_is_behind() -> None:
+    failed = replace(SEEN, sent=193, failed={"timeout": 30, "broken": 8}, first_failure="away")
+    behind = replace(failed, cost=ClientCost(most_per_s=99.0))
+    [of_failures, *_] = with_exchanges(INVALID, ASKED, failed).reasons
+    found = with_exchanges(INVALID, ASKED, behind)
+    assert found.client_kept_rate is False
+    assert found.reasons[0] == of_failures
+    assert found.reasons[-1:] == INVALID.reasons
+    assert len(found.reasons) == 3
+
+
 def test_a_test_without_a_verdict_stays_one() -> None:
     assert with_exchanges(LoadTest(), ASKED, replace(SEEN, failed={"broken": 1})).valid is None
 

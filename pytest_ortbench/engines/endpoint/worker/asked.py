@@ -39,6 +39,8 @@ _TIMEOUT_S = 60.0
 _KINDS = {"refused": "unavailable", "timeout": "timeout"}
 #: Statuses of a service that is there, and does not answer now, or not for this model.
 _NOT_NOW = (404, 429, 503)
+_START_IT = "Start the service, or correct --ort-endpoint"
+_LOG = "The log of the service may say why"
 
 
 class AskedModel(Protocol):
@@ -100,7 +102,7 @@ class Endpoint(Engine):
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             request = asked.request(feeds)
-            return exchanged(lambda: asked.outputs(clients.run(request.send)))
+            return exchanged(lambda: asked.outputs(clients.run(request.send)), _next_step(address))
 
         return infer
 
@@ -157,7 +159,8 @@ class Endpoint(Engine):
                 timeout_s=timeout_s,
                 percents=percents,
                 holds_failures=holds_failures,
-            )
+            ),
+            _next_step(self._address()),
         )
 
     def in_force(self) -> dict[str, str]:
@@ -214,8 +217,17 @@ class ThreadClients:
         self._all.clear()
 
 
-def exchanged(step: Callable[[], T]) -> T:
+def _next_step(address: EndpointAddress) -> str:
+    """Return what helps where a function of the user's gave no answer; empty for a service."""
+    return f"Correct {address.function} in {address.file}" if address.function else ""
+
+
+def exchanged(step: Callable[[], T], hint: str = "") -> T:
     """Do a step of an exchange; say what became of it where it failed.
+
+    Args:
+        step: Does it.
+        hint: The next step; empty for that of a service.
 
     Raises:
         EngineRefusal: with the kind of failure that a case has then.
@@ -227,9 +239,7 @@ def exchanged(step: Callable[[], T]) -> T:
         raise EngineRefusal(
             f"the endpoint gave no usable answer: {error}",
             kind=kind,
-            hint="Start the service, or correct --ort-endpoint"
-            if kind == "unavailable"
-            else "The log of the service may say why",
+            hint=hint or (_START_IT if kind == "unavailable" else _LOG),
         ) from error
 
 

@@ -188,7 +188,7 @@ class HttpClient:
             raise ExchangeError("broken", f"the connection broke: {_one_line(error)}") from None
         except aiohttp.ClientResponseError as error:
             raise ExchangeError(
-                "invalid", f"the answer is no HTTP: {_short(error.message)}"
+                "invalid", f"the answer is no HTTP: {short_line(error.message)}"
             ) from None
         except (aiohttp.ClientError, ValueError) as error:
             raise ExchangeError("invalid", f"the answer is no HTTP: {_one_line(error)}") from None
@@ -209,7 +209,7 @@ async def _note_written(session: Any, context: Any, sent: Any) -> None:
 
 def _require_plain(response: Any) -> None:
     """Refuse a compressed answer, whose size tells nothing of what is in it; none was asked for."""
-    coding = _short(response.headers.get("Content-Encoding", "identity").strip().lower())
+    coding = short_line(response.headers.get("Content-Encoding", "identity").strip().lower())
     if coding not in ("", "identity"):
         raise ExchangeError(
             "invalid", f"the answer is compressed ({coding}), which the request does not allow"
@@ -234,16 +234,17 @@ def _require_size(response: Any, size: int, most_bytes: int) -> None:
 
 def _refused(status: int, body: bytes) -> ExchangeError:
     kind = {3: "redirect", 4: "client error", 5: "server error"}.get(status // 100, "invalid")
-    text = _short(decode_error(body))
+    text = short_line(decode_error(body))
     message = f"the service answered with status {status}"
     return ExchangeError(kind, f"{message}: {text}" if text else message, status=status)
 
 
 def _one_line(error: Exception) -> str:
-    return _short(str(error) or type(error).__name__)
+    return short_line(str(error) or type(error).__name__)
 
 
-def _short(text: str) -> str:
+def short_line(text: str) -> str:
+    """Return a text of a service as a message may hold it."""
     # What came as half of a surrogate pair has no form in a document.
     line = " ".join(text.encode(errors="replace").decode().split())
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

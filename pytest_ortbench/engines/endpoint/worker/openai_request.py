@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
-from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply, short_line
+from pytest_ortbench.serving.protocol import decode_error
 from pytest_ortbench.worker.generation.requests import nothing
 
 _DATA, _END = b"data:", b"[DONE]"
@@ -152,7 +153,10 @@ class _StreamedParts:
         if not isinstance(part, dict):
             raise ExchangeError("invalid", "a part of the answer is no object")
         if part.get("error"):
-            raise ExchangeError("server error", "the service broke the answer off with an error")
+            text, message = short_line(decode_error(data)), "the service broke the answer off"
+            raise ExchangeError(
+                "server error", f"{message}: {text}" if text else f"{message} with an error"
+            )
         if _has_text(part):
             self.last_ns = now
             if self.first_ns is None:

@@ -13,6 +13,7 @@ from pytest_ortbench.core.endpoint_address import OPENAI
 from pytest_ortbench.core.generation import GeneratedRequest
 from pytest_ortbench.engines.endpoint.worker.answer_check import UncheckedTexts
 from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, ThreadClients, exchanged
+from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import Reply
 from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest, token_body
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 #: What a service may call a model; documents keep it.
 _LONGEST_NAME = 500
+#: Statuses of a service that has no list of its models.
+_NO_LIST = (404, 405, 501)
+_NAME_IT = "Name the model to measure: --ort-provider-option=endpoint.model=NAME"
 
 
 class OpenAiEndpoint(Endpoint):
@@ -93,20 +97,24 @@ class OpenAiEndpoint(Endpoint):
         """Return the only model that the service lists.
 
         Raises:
-            EngineRefusal: if it lists none or several.
+            EngineRefusal: if it lists none or several, or has no list.
         """
         url = self._address().models_url
-        names = _models(exchanged(lambda: clients.run(lambda client: client.get(url))))
+
+        def list_of_models() -> Reply:
+            try:
+                return clients.run(lambda client: client.get(url))
+            except ExchangeError as error:
+                if error.status not in _NO_LIST:
+                    raise
+                text = f"the endpoint does not list its models at {url}: {error}"
+                raise EngineRefusal(text, kind="unavailable", hint=_NAME_IT) from error
+
+        names = _models(exchanged(list_of_models))
         if len(names) == 1:
             return names[0]
-        listed = some_of(names)
-        raise EngineRefusal(
-            f"the endpoint lists several models: {listed}"
-            if names
-            else "the endpoint lists no models",
-            kind="unavailable",
-            hint="Name the model to measure: --ort-provider-option=endpoint.model=NAME",
-        )
+        listed = f"several models: {some_of(names)}" if names else f"no models at {url}"
+        raise EngineRefusal(f"the endpoint lists {listed}", kind="unavailable", hint=_NAME_IT)
 
 
 class OpenAiRequests:

@@ -83,6 +83,12 @@ KNOWN: dict[str, RequestCounters] = {
 }
 
 
+def bucket_names(metric: str) -> frozenset[str]:
+    """Return names of the buckets of a metric; empty stands for each one that is known."""
+    sources = [KNOWN.get(metric) or _histogram(metric)] if metric else KNOWN.values()
+    return frozenset(source.buckets for source in sources if source.buckets)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedRequests:
     """The requests of a service over some time.

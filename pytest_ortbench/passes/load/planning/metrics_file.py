@@ -21,6 +21,7 @@ from pytest_ortbench.passes.load.facts import LoadOrigin
 from pytest_ortbench.passes.load.numbers.reported import (
     CounterSeries,
     ReportedRequests,
+    bucket_names,
     latency_bound,
     reported,
 )
@@ -70,7 +71,10 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
     if len(contents) == 1 and contents[0].lstrip()[:1] == b"{":
         series = _of_answer(contents[0], where)
     else:
-        series = _joined([_of_text(content, where) for content in contents], where)
+        scrapes = [_of_text(content, where) for content in contents]
+        if len(scrapes) > 1:
+            _refuse_other_buckets(scrapes, paths, asked.metric, place)
+        series = _joined(scrapes, where)
     found = reported(series, model=asked.model, metric=asked.metric, place=where)
     return _written(found, asked, paths, contents, where)
 
@@ -181,6 +185,38 @@ def _joined(scrapes: Sequence[Sequence[CounterSeries]], place: str) -> list[Coun
         points = tuple(point for entry in entries for point in entry.points)
         joined.append(CounterSeries(entries[0].name, entries[0].labels, points))
     return joined
+
+
+def _refuse_other_buckets(
+    scrapes: Sequence[Sequence[CounterSeries]], paths: Sequence[Path], metric: str, place: str
+) -> None:
+    """Refuse two scrapes between which nothing can be counted by the times of requests.
+
+    Raises:
+        UsageError: if a histogram of both has other buckets in the one than in the other.
+    """
+    before, after = (_bounds(scrape, bucket_names(metric)) for scrape in scrapes)
+    for counted in before.keys() & after.keys():
+        if before[counted] != after[counted]:
+            name = counted[0].removesuffix("_bucket")[:_LONGEST_NAME]
+            raise UsageError(
+                f"the histograms {name} of {str(paths[0])!r} and {str(paths[1])!r} have different "
+                "buckets",
+                place=place,
+                hint="Save both files while the service runs without a change of its buckets",
+            )
+
+
+def _bounds(
+    scrape: Sequence[CounterSeries], names: frozenset[str]
+) -> dict[tuple[str, frozenset[tuple[str, str]]], set[str]]:
+    """Return the bounds of buckets, by their name and by the labels that tell who counts what."""
+    bounds: dict[tuple[str, frozenset[tuple[str, str]]], set[str]] = {}
+    for entry in scrape:
+        if entry.name in names:
+            owner = frozenset(label for label in entry.labels.items() if label[0] != "le")
+            bounds.setdefault((entry.name, owner), set()).add(entry.labels.get("le", ""))
+    return bounds
 
 
 class _Entry(msgspec.Struct):

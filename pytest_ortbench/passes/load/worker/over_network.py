@@ -47,7 +47,8 @@ def with_exchanges(test: LoadTest, asked: PutUnderLoad, exchanges: Exchanges) ->
         return test
     unlimited = exchanges.failures > 0 and not _limit_s(asked)
     valid = test.valid and not behind and not unlimited
-    told = [behind, _failed(exchanges)]
+    # Answers that fail may be what holds the client up.
+    told = [_failed(exchanges), behind]
     reasons = () if valid else (*(text for text in told if text), *test.reasons)
     return replace(test, valid=valid, reasons=reasons)
 
