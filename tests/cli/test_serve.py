@@ -103,8 +103,9 @@ def test_nothing_need_be_waited_for(
         def __init__(self, *arguments: ServiceLimits, **_: object) -> None:
             waits.append(arguments[-1].wait_s)
 
-        def serve(self, *_: object, drain_s: float, **__: object) -> None:
+        def serve(self, *_: object, drain_s: float, **__: object) -> bool:
             waits.append(drain_s)
+            return True
 
     monkeypatch.setattr("pytest_ortbench.serving.server.ModelServer", Server)
     relu(tmp_path / "net.onnx")
