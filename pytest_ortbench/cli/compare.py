@@ -219,7 +219,7 @@ def command(
     form = _form(form, output)
     terms = terms_of(machines, rate, mix, p90=p90, p95=p95, p99=p99, years=years, spare=spare)
     if form == "pdf":
-        _refuse_pdf(output, terms)
+        _refuse_pdf(runs, output, terms)
     percentiles = terms is not None or metric in ("latency_p90", "latency_p95", "latency_p99")
     service = terms is not None and terms.limit_s is not None
     facts = load_facts(runs, results, filters, percentiles=percentiles, service=service)
@@ -267,14 +267,15 @@ def _form(form: str | None, output: Path | None) -> str:
     return form
 
 
-def _refuse_pdf(output: Path | None, terms: Terms | None) -> None:
+def _refuse_pdf(runs: Sequence[str], output: Path | None, terms: Terms | None) -> None:
     """Refuse a PDF that has no file, or is about no purchase."""
     if terms is None:
         raise UsageError(
-            "a PDF compares what machines cost, but no table of machines is given",
-            place="compare",
-            hint="Add --machines=machines.toml. Without costs, run "
-            "'ortbench report RUN RUN --one-page'",
+            "a PDF of this command is about what machines cost, but no table of prices is named",
+            place="--format=pdf" if output is None else "--output",
+            hint="Name the table with --machines, a TOML file with e.g. [machines.big] and "
+            "price_per_hour = 0.4. For a PDF without costs, run "
+            f"'ortbench report {' '.join(runs)} --one-page'",
         )
     if output is None:
         raise UsageError(

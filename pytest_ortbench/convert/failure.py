@@ -158,7 +158,7 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     in_folder = folder is not None and file is not None and folder in (file, *file.parents)
     if error.errno in _FULL or (in_folder and error.errno in _DENIED):
         return conversion_failure(
-            f"{file or 'a file'} can't be written: {error.strerror}",
+            f"{file or folder or 'a file'} can't be written: {error.strerror}",
             cache_advice(error),
             kind="error",
         )

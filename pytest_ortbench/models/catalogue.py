@@ -288,7 +288,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
         for symbol, size in sizes.items():
             if size < 0:
                 raise UsageError(
-                    f"{key}.{symbol} is {size}, but no size is below 0",
+                    f"{key}.{symbol} is {size}, but a size can't be below 0",
                     place=place,
                     hint=f"Write the size of that axis, e.g. {symbol} = 128",
                 )

@@ -33,10 +33,10 @@ def compiled_refusal(case: Case, file: Model) -> Failure | None:
         return foreign
     if not case.runtime.shares_files:
         return _refused(
-            f"a compiled model is kept on this machine, and the runtime {case.runtime.label!r} "
-            "does not share files with this machine",
-            "Leave --ort-compiled out, or use a runtime that shares files, e.g. "
-            "--ort-runtimes=current",
+            "a compiled model is read from the disk of this machine, but runtime "
+            f"{case.runtime.label!r} does not share files with this machine",
+            "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
+            f"To measure in {case.runtime.label!r}, leave --ort-compiled out",
         )
     return _nothing_to_compile(file, case.provider)
 

@@ -41,8 +41,8 @@ def device_options(
     if kind.device == "hardware":
         return _hardware(kind, device, place), {}
     if kind.device == "openvino":
-        device = device.upper()
         check_openvino(device, place)
+        device = device.upper()
         return device, {"device_type": device}
     if kind.device == "dml":
         if device.lower() in ("gpu", "npu"):
@@ -117,35 +117,35 @@ def _index(kind: ProviderKind, device: str, place: str, rule: str = "an index") 
 
 def _hardware(kind: ProviderKind, device: str, place: str) -> str:
     """Devices of a plug-in, by kind of hardware and number: ``gpu``, ``npu.1``, or an index."""
-    device = device.lower()
-    if not re.fullmatch(r"(cpu|gpu|npu)(\.\d{1,3})?|\d{1,3}", device):
+    if not re.fullmatch(r"(cpu|gpu|npu)(\.\d{1,3})?|\d{1,3}", device.lower()):
         raise UsageError(
             f"{kind.alias!r} has no device {device!r}",
             place=place,
             hint=f"Write {kind.alias}:gpu, {kind.alias}:gpu.1 (the second one), {kind.alias}:npu, "
             f"or a number, {kind.alias}:0",
         )
-    return device.removesuffix(".0")
+    return device.lower().removesuffix(".0")
 
 
 def check_openvino(device: str, place: str) -> None:
     """Refuse a device that OpenVINO does not have: *seen*, it accepts FOO and runs.
 
     Args:
-        device: In capitals.
+        device: As it was written.
         place: Where it was written.
 
     Raises:
         UsageError: if it names no device, or names it in the old way.
     """
     mode, colon, rest = device.partition(":")
+    mode = mode.upper()
     if mode in _OPENVINO_MODES:
         names = rest.split(",") if colon else []
         needs_names = mode != "AUTO"
     else:
         names, needs_names = [device], True
-    if re.fullmatch(r"(CPU|GPU)_FP(16|32)", device):
-        family, precision = device.split("_")
+    if re.fullmatch(r"(CPU|GPU)_FP(16|32)", device.upper()):
+        family, precision = device.upper().split("_")
         raise UsageError(
             f"{device!r} is the old way to name an OpenVINO device",
             place=place,
@@ -155,12 +155,12 @@ def check_openvino(device: str, place: str) -> None:
     wrong = [
         name
         for name in names
-        if not _OPENVINO_DEVICE.fullmatch(name) or (name[0] == "-" and mode != "AUTO")
+        if not _OPENVINO_DEVICE.fullmatch(name.upper()) or (name[0] == "-" and mode != "AUTO")
     ]
     if wrong or (needs_names and not names):
         raise UsageError(
             f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
             place=place,
-            hint="Write a device of OpenVINO in capitals: CPU, GPU, GPU.1, NPU, AUTO, "
-            "AUTO:GPU,CPU, HETERO:GPU,CPU or MULTI:GPU,CPU",
+            hint="Write CPU, GPU or NPU, with a dot and a number for one of several (GPU.1), or "
+            "AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU or MULTI:GPU,CPU",
         )

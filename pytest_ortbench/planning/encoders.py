@@ -133,8 +133,8 @@ def refuse_encoder(runtime: Runtime) -> Failure | None:
     if runtime.shares_files:
         return None
     return case_failure(
-        f"the encoder file can't be sent to the runtime {runtime.label!r}, which does not share "
-        "files with this machine",
-        "Measure the model in a runtime of this machine",
+        "the file of the encoder is read from the disk of this machine, but runtime "
+        f"{runtime.label!r} does not share files with this machine",
+        "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current",
         phase="files",
     )

@@ -131,10 +131,10 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
     if not runtime.shares_files:
         return {
             GENAI: case_failure(
-                f"{_PACKAGE} reads the whole folder of a model, and runtime {runtime.label!r} "
-                "does not share files with this machine",
-                "Use --ort-engines=session, or a runtime that shares files, e.g. "
-                "--ort-runtimes=current",
+                f"{_PACKAGE} reads the folder of the model from the disk of this machine, but "
+                f"runtime {runtime.label!r} does not share files with this machine",
+                "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
+                f"To measure in {runtime.label!r}, use --ort-engines=session",
                 phase="staging",
             )
         }
@@ -185,9 +185,9 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         )
     if asked.depth and batch > 1:
         return case_failure(
-            f"after earlier tokens (--ort-depth={asked.depth}), {_PACKAGE} reads a prompt for "
-            f"one sequence only, but the batch size is {batch}",
-            "Use --ort-batch-sizes=1, or --ort-engines=session",
+            f"with earlier tokens in the cache (--ort-depth={asked.depth}), {_PACKAGE} reads a "
+            f"prompt for one sequence only, but the batch size is {batch}",
+            "Use --ort-batch-sizes=1. For several sequences, use --ort-engines=session",
         )
     return None
 
@@ -213,9 +213,9 @@ def provider_refusal(case: Case) -> Failure | None:
     ):
         return None
     return case_failure(
-        f"after earlier tokens (--ort-depth={asked.depth}), the operator {GROUPED} reads a "
-        f"prompt on the CPU for one sequence only, but the batch size is {case.batch}",
-        "Use --ort-batch-sizes=1",
+        f"with earlier tokens in the cache (--ort-depth={asked.depth}), the operator {GROUPED} "
+        f"reads a prompt on the CPU for one sequence only, but the batch size is {case.batch}",
+        "Use --ort-batch-sizes=1. For several sequences, leave out --ort-depth",
     )
 
 
@@ -280,8 +280,8 @@ def _framework_refusal(case: Case) -> Failure | None:
         )
     if not case.runtime.shares_files:
         return case_failure(
-            f"{title} needs the code that the model was exported from, but runtime "
-            f"{case.runtime.label!r} does not share files with this machine",
+            f"{title} reads the code that the model was exported from on the disk of this "
+            f"machine, but runtime {case.runtime.label!r} does not share files with this machine",
             "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current",
         )
     if source.library and kind is not None and source.library not in kind.libraries:

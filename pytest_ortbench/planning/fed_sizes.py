@@ -87,7 +87,7 @@ def check_size(
         if size < 0:
             raise refusal(
                 f"axis {axis} of input {info.name!r} has the size {symbol}, which comes to {size}, "
-                "and no size is below 0",
+                "and a size can't be below 0",
                 hint="Set larger sizes with --ort-dims",
             )
         if size == 0 and isinstance(symbol, str) and not may_be_empty:

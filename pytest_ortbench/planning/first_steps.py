@@ -135,9 +135,10 @@ def refuse_several_files(case: Case) -> Failure | None:
         return None
     if not case.runtime.shares_files:
         return case_failure(
-            f"the file that reads the prompt can't be sent to the runtime {case.runtime.label!r}, "
-            "which does not share files with this machine",
-            f"Merge the two files: run {HOW_TO_MERGE}",
+            "the decoder file for the prompt is read from the disk of this machine, but runtime "
+            f"{case.runtime.label!r} does not share files with this machine",
+            "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
+            f"To measure in {case.runtime.label!r}, merge the two files: run {HOW_TO_MERGE}",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:

@@ -149,7 +149,7 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
     if decoder is not None and set(range(decoder.vocabulary)) <= set(decoder.end_tokens):
         return case_failure(
             f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
-            "(eos_token_id), so none is left to write",
+            "(eos_token_id), so none is left to generate",
             "Correct eos_token_id in the configuration of the model",
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:

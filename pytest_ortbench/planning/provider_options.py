@@ -232,7 +232,7 @@ def _as_taken(alias: str, key: str, value: str) -> str:
 
 def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> None:
     if alias == "openvino" and key == "device_type":
-        check_openvino(value.upper(), place)
+        check_openvino(value, place)
         return
     if rule == ANY:
         return

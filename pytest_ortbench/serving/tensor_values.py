@@ -57,7 +57,7 @@ _JSON_WORDS = {
     "b": "true or false",
     "O": "a string",
 }
-_TEXTS_HINT = "Send each element behind its length, a number of four bytes, least byte first"
+_TEXTS_HINT = "Put the length of each element in bytes before it, as a 4-byte little-endian number"
 
 
 class ProtocolError(OrtbenchError):
@@ -100,10 +100,12 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
     position = 0
     while position < len(data) and len(texts) < count:
         start = position + _LENGTH_BYTES
-        position = start + int.from_bytes(data[position:start], "little")
+        length = int.from_bytes(data[position:start], "little")
+        position = start + length
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"element {len(texts)} is longer than the bytes that are left",
+                f"element {len(texts)} has the length {length}, but "
+                f"{max(len(data) - start, 0)} bytes follow",
                 place=place,
                 hint=_TEXTS_HINT,
             )

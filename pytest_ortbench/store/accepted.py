@@ -118,9 +118,9 @@ def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
 def _unsafe(path: Path) -> OrtbenchError:
     """The file is never written so that it would not read back as what is meant."""
     return OrtbenchError(
-        "an entry can't be added to this file without changing others",
+        "an entry can't be added to this file without changing other entries",
         place=str(path),
-        hint="Write each entry as a table [[accepted]] of its own, or edit the file by hand",
+        hint="If accepted = [ … ] is one array, write tables [[accepted]]. Else add it by hand",
     )
 
 

@@ -155,7 +155,7 @@ def files_read(loaded: LoadedSource) -> list[Path]:
         if not file.is_file():
             raise export_error(
                 f"{loaded.path.name}:{loaded.function} names {str(name)!r}, which does not exist",
-                f"Correct the path in 'files', which starts at {loaded.path.parent}",
+                f"Correct the path in 'files', which is relative to {loaded.path.parent}",
             )
         files.append(file)
     return list(dict.fromkeys(files))

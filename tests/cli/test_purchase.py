@@ -29,18 +29,20 @@ def test_the_command_writes_it_by_the_ending_of_the_file(compare, tmp_path) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("place", "arguments"),
     [
-        ("--output=d.pdf",),
-        ("--format=pdf", "--machines=machines.toml"),
-        ("--format=table", "--machines=machines.toml", "--output=d.pdf"),
-        ("--format=pdf", "--machines=machines.toml", "--output=d.html"),
+        ("--output", ("--output=d.pdf",)),
+        ("--format=pdf", ("--format=pdf",)),
+        ("--format=pdf", ("--format=pdf", "--machines=machines.toml")),
+        ("compare", ("--format=table", "--machines=machines.toml", "--output=d.pdf")),
+        ("compare", ("--format=pdf", "--machines=machines.toml", "--output=d.html")),
     ],
 )
-def test_a_pdf_that_can_not_be_is_refused(compare, tmp_path, arguments) -> None:
+def test_a_pdf_that_can_not_be_is_refused(compare, tmp_path, place, arguments) -> None:
     ended = compare(*arguments)
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
+    assert ended.error.place == place
     assert ended.error.hint
     assert not (tmp_path / "d.pdf").exists()
 

@@ -67,7 +67,7 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             "Free ",
         ),
         (errno.EROFS, ["/cache/.1/m"], "/cache/.1/m can't be written: ", "Name another "),
-        (errno.EDQUOT, [], "a file can't be written: ", "Free "),
+        (errno.EDQUOT, [], "/cache/.1 can't be written: ", "Free "),
         (
             errno.ENOSPC,
             ["/models/w", "/cache/.1/w"],

@@ -64,7 +64,10 @@ def test_seconds_of_sound(name: str, shape: tuple[int, ...], seconds: float | No
 
 def test_an_encoder_is_not_sent_elsewhere() -> None:
     assert refuse_encoder(Runtime()) is None
-    assert refuse_encoder(replace(Runtime(), shares_files=False)) is not None
+    refused = refuse_encoder(Runtime(label="far", shares_files=False))
+    assert refused is not None
+    assert "'far'" in refused.message
+    assert "--ort-runtimes=current" in refused.hint
 
 
 def test_a_table_names_an_encoder(tmp_path: Path) -> None:

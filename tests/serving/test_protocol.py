@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import struct
 from typing import Any
 
@@ -294,6 +295,20 @@ def test_what_breaks_a_rule_is_refused_at_its_place(
         decode_request(*arguments)
     assert refused.value.place == place
     assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("data", "numbers"),
+    [
+        pytest.param(b"\x09\0\0\0a", [0, 9, 1], id="a length beyond the end"),
+        pytest.param(b"\x01\0\0\0a\x03\0\0\0", [1, 3, 0], id="a second element"),
+    ],
+)
+def test_a_length_of_an_element_that_does_not_fit_is_told(data: bytes, numbers: list[int]) -> None:
+    text = TEXT | {"shape": [2], "parameters": {"binary_data_size": len(data)}}
+    with pytest.raises(ProtocolError) as refused:
+        decode_request(*as_bytes({"inputs": [text]}, data))
+    assert [int(found) for found in re.findall(r"\d+", refused.value.message)] == numbers
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,17 @@ def test_entries_in_one_line_are_not_changed(path: Path):
     assert path.read_text() == before
 
 
+def test_entries_in_one_array_are_read_and_left_as_they_are(path: Path):
+    text = 'accepted = [{ case = "a", reason = "one" }]\n'
+    path.write_text(text)
+    assert plain(path) == [AcceptedEntry(case="a", reason="one")]
+    with pytest.raises(OrtbenchError) as refused:
+        accept(path, [TWO])
+    assert refused.value.place == str(path)
+    assert "[[accepted]]" in refused.value.hint
+    assert path.read_text() == text
+
+
 HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
 
 

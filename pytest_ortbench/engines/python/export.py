@@ -46,7 +46,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
             raise EngineRefusal(
                 f"the function names the ONNX file {str(onnx)!r}, which does not exist",
                 kind="error",
-                hint=f"Correct the path, which starts at {loaded.path.parent}",
+                hint=f"Correct the path, which is relative to {loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)

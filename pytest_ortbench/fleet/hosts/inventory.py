@@ -78,12 +78,12 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     try:
         hosts = hosts_of(json.loads(done.stdout), str(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        # Ansible gives a reason for each form that it tries, and the last is of another form.
         raise UsageError(
-            f"Ansible can't read the file as an inventory: "
-            f"{' '.join(lines[-3:]) or 'it printed nothing'}",
+            "Ansible can't read the file as an inventory",
             place=str(path),
-            hint=f"Correct the file. 'ansible-inventory -i {path} --list' prints the whole message",
+            hint=f"To see why, run 'ansible-inventory -i {path} --list'. It prints a reason for "
+            "each form that it tries (yaml, ini): correct the one of your file's form",
         ) from error
     if not hosts:
         raise UsageError(

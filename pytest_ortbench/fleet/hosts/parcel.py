@@ -199,9 +199,9 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
     for path in (*asked, *(path for path in named if path.exists())):
         if not path.resolve().is_relative_to(root.resolve()):
             raise UsageError(
-                f"{str(path)!r} is outside the current folder, {str(root)!r}",
+                f"{os.path.normpath(path)!r} is outside the current folder, {str(root)!r}",
                 place="fleet run",
-                hint="Copy it into the current folder, from which files are sent to the machines",
+                hint="Run the command in a folder that contains it: its files are sent",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]

@@ -123,12 +123,11 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
     for name in ("engines", "prompt_tokens", "new_tokens", "depths"):
         if name in options.typed and getattr(options, name):
             raise UsageError(
-                f"{options.given[name]} has no effect, since in no case of this run a language "
-                "model answers prompts",
+                f"{options.given[name]} has no effect, since no case of this run gives prompts to "
+                "a language model",
                 place=options.place_of(name),
-                hint="Leave the option out, unless a model of this run is a language model. Then "
-                "leave out --ort-inputs, --ort-dims and --ort-generate=off instead, or add "
-                "--ort-generate=only to see why the model is not measured with prompts",
+                hint="Leave the option out. If a model of this run is a language model, write "
+                "--ort-generate=only to see why it is not measured with prompts",
             )
 
 

@@ -194,7 +194,7 @@ def _read(text: str, base: Path, place: str) -> StageFile:
                 hint="Correct the file",
             ) from error
         raise UsageError(
-            f"{str(path)!r} can't be read as a Python file: {error}", place=place, hint=_EXAMPLE
+            f"{str(path)!r} can't be read as Python: {error}", place=place, hint="Correct the file"
         ) from error
     if not _may_define(tree, _STAGES):
         raise UsageError(

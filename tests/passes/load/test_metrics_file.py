@@ -312,6 +312,21 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
 
 
 @pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (SCRAPE.replace(f'{OURS}_bucket{{le="+Inf"}} 1000\n', ""), "1000 requests"),
+        (scrape({"0.1": 900} | {"+Inf": 999}).replace("_count{} 999", "_count{} 1000"), "999"),
+        (scrape({"0.1": 900, "0.2": 800, "+Inf": 1000}), 'le="+Inf"'),
+    ],
+)
+def test_buckets_that_can_t_be_are_told_with_the_query_for_all(read, content, told) -> None:
+    with pytest.raises(UsageError) as error:
+        read(content, "")
+    assert told in error.value.message
+    assert f'{{__name__=~"{OURS}_(bucket|count)"}}' in error.value.hint
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "from:", "from:missing.prom", "from:.", "from:a+b", "from:a\0b", "from:+",

@@ -57,7 +57,7 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
         ("none.py", "the file '{}/none.py'"),
         ("det@", "the file '{}'"),
         ("bad.py", "{}/bad.py, line 2, is not valid Python"),
-        ("null.py", "'{}/null.py' can't be read as a Python file"),
+        ("null.py", "'{}/null.py' can't be read as Python"),
     ],
 )
 def test_what_is_no_file_of_python(folder: Path, text: str, message: str) -> None:

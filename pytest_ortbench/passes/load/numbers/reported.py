@@ -377,9 +377,10 @@ def _cumulative(
     falls = any(later < earlier for (_, earlier), (_, later) in pairwise(ordered))
     if falls or ordered[-1] != (math.inf, requests):
         raise UsageError(
-            f"the buckets of {name} do not add up to the {requests} requests that {name} counts",
+            f'the buckets of {name} must grow up to le="+Inf" with {requests} requests, its count, '
+            f'but the largest is le="{ordered[-1][0]:g}" with {ordered[-1][1]}',
             place=place,
-            hint='Save all of its buckets, le="+Inf" among them, in one answer',
+            hint=f'Save what /api/v1/query?query={{__name__=~"{name}_(bucket|count)"}}[1h] answers',
         )
     return ordered
 
