@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.analysis.precisions import ratio_between
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.outcome import CaseResult
@@ -34,6 +35,8 @@ class SlowerThreads:
         factor: How many times as long the slower one takes.
         low: Lower bound of that.
         high: Upper bound.
+        blurred_by: Flags that blur the time of either: on CPUs that a process did not get, fewer
+            threads are faster whatever the model.
     """
 
     case_id: str
@@ -46,6 +49,7 @@ class SlowerThreads:
     factor: float
     low: float
     high: float
+    blurred_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +60,10 @@ class _ThreadRow:
 
 
 def slower_threads(members: Iterable[tuple[CaseResult, Summary]]) -> tuple[SlowerThreads, ...]:
-    """Return where the most threads are surely slower than the best smaller number of them.
+    """Return where the most threads are slower than the best smaller number of them.
 
-    Sure is what the intervals of both rows hold apart, by 5 % at least, and what is no tie between
-    fresh processes.
+    The intervals of both rows hold them apart, by 5 % at least, and they are no tie between fresh
+    processes. Flags may leave doubt all the same.
 
     Args:
         members: Results of one run with their numbers.
@@ -109,5 +113,12 @@ def _slower(key: tuple[str, str], rows: list[_ThreadRow]) -> SlowerThreads | Non
                 factor=ratio.value,
                 low=ratio.low,
                 high=ratio.high,
+                blurred_by=tuple(
+                    dict.fromkeys(
+                        name
+                        for side in (row.summary, most.summary)
+                        for name in flag_names(side.flags, "blurs")
+                    )
+                ),
             )
     return best

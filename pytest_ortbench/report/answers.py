@@ -151,8 +151,9 @@ def _pause_line(name: str, held_up: Pauses) -> str:
 def _thread_line(remark: SlowerThreads) -> str:
     default = " (the default)" if remark.is_default else ""
     few = counted(remark.fewer, "thread")
+    doubt = f" (not certain: {', '.join(remark.blurred_by)})" if remark.blurred_by else ""
     return (
         f"{remark.case_id}: {few} {'is' if remark.fewer == 1 else 'are'} faster than "
         f"{remark.more}{default} {factor_text(remark.factor, remark.low, remark.high)}: "
-        f"{with_interval(remark.faster)} against {with_interval(remark.slower)}"
+        f"{with_interval(remark.faster)} against {with_interval(remark.slower)}{doubt}"
     )

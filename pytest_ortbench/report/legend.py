@@ -47,16 +47,25 @@ _UNKNOWN = "see the documentation of the version that wrote this document"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlagNote:
-    """A flag that appears in the run, on how many cases."""
+    """A flag that appears in the run, on how many cases.
+
+    Attributes:
+        kind: What it means.
+        cases: How many have it.
+        detail: What was seen, where that is the same in all of them; empty where it differs, and
+            of flags that bar a case, whose details are told by themselves.
+    """
 
     kind: FlagKind
     cases: int
+    detail: str = ""
 
     @property
     def sentence(self) -> str:
-        """How many cases, what it means, what to do."""
+        """How many cases, what it means, what was seen, what to do."""
         cases = "1 case" if self.cases == 1 else f"{self.cases} cases"
-        return one_line(f"{cases}: {self.kind.meaning}. {self.kind.advice}")
+        seen = f" ({self.detail})" if self.detail else ""
+        return one_line(f"{cases}: {self.kind.meaning}{seen}. {self.kind.advice}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +88,17 @@ class FailureGroup:
 def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
     """Return the flags that appear, the gravest first."""
     counts = Counter(name for entry in shown for name in set(entry.flags))
+    details: dict[str, set[str]] = {}
+    for flag in (flag for entry in shown for flag in entry.result.flags):
+        details.setdefault(flag.name, set()).add(flag.detail)
     known = [
-        FlagNote(kind=kind, cases=counts[name]) for name, kind in FLAGS.items() if counts[name]
+        FlagNote(
+            kind=kind,
+            cases=counts[name],
+            detail="" if kind.severity == "bars" else _only(details.get(name, set())),
+        )
+        for name, kind in FLAGS.items()
+        if counts[name]
     ]
     unknown = [
         FlagNote(
@@ -92,6 +110,10 @@ def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
     ]
     order = ("bars", "blurs", "notes")
     return tuple(sorted((*known, *unknown), key=lambda note: order.index(note.kind.severity)))
+
+
+def _only(texts: set[str]) -> str:
+    return next(iter(texts)) if len(texts) == 1 else ""
 
 
 def includes(shown: Sequence[Entry]) -> tuple[str, ...]:

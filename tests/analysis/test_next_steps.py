@@ -14,7 +14,7 @@ from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.thread_counts import slower_threads
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.core.case import Sampling, SessionConfig
-from pytest_ortbench.core.outcome import BudgetShare, CaseResult
+from pytest_ortbench.core.outcome import BudgetShare, CaseResult, Flag
 from tests.results_factory import (
     draw_durations,
     make_accuracy,
@@ -237,6 +237,14 @@ def test_more_threads_that_are_slower_are_remarked() -> None:
     (remark,) = slower_threads((result, summarise(result)) for result in (one, two))
     assert remark.factor == pytest.approx(56 / 30, rel=0.02)
     assert 1 < remark.low < remark.factor < remark.high
+    assert remark.blurred_by == ()
+
+
+def test_threads_that_lacked_cpus_are_remarked_with_that_doubt() -> None:
+    one, two = _with_threads(1, 30_000_000), _with_threads(2, 86_000_000)
+    two = replace(two, flags=(Flag(name="CPU-SHARE"), Flag(name="MEMORY-BUSY")))
+    (remark,) = slower_threads((result, summarise(result)) for result in (one, two))
+    assert remark.blurred_by == ("CPU-SHARE",)
 
 
 def test_the_best_of_fewer_threads_is_named() -> None:

@@ -38,6 +38,15 @@ def single_sides(matrix: Matrix) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def doubt_words(matrix: Matrix) -> str:
+    """Say which flags blur numbers of the common rows: `` (not certain: CPU-SHARE)``; else empty."""
+    if not is_timed(matrix.metric):
+        return ""
+    cases = (cell.case for row in matrix.rows if row.whole for cell in row.cells)
+    names = dict.fromkeys(name for case in cases if case for name in case.blurred_by)
+    return f" (not certain: {', '.join(names)})" if names else ""
+
+
 def are_cells_even(row: Row) -> bool:
     """Whether the best cell of a row and those that tie with it are alike, whichever is better."""
     tied = [cell for cell in row.cells if cell.best or cell.tie]

@@ -9,6 +9,7 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.fleet.numbers.evenness import (
     are_cells_even,
     are_sides_even,
+    doubt_words,
     single_cells,
     single_sides,
 )
@@ -42,7 +43,8 @@ def overall_headline(matrix: Matrix) -> Told:
         return Told(f"a tie of {first_names([name, *level], 2)} over {counted}", about="overall: ")
     word, _ = words_of(matrix.metric)
     verb = "is" if word == "fastest" else "has the"
-    return Told("", name, f" {verb} {word} over {counted}", about="overall: ")
+    doubt = doubt_words(matrix)
+    return Told("", name, f" {verb} {word} over {counted}{doubt}", about="overall: ")
 
 
 def model_headline(rows: Sequence[Row], matrix: Matrix) -> Told:

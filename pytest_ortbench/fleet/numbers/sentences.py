@@ -93,7 +93,7 @@ def best_overall(best: Matrix, cases: Matrix) -> Told:
         return _about_all(f"no clear best: {one_worker_words(single)}")
     level = [index for index, mean in enumerate(matrix.overall) if mean.tie]
     name = matrix.sides[winner].label
-    tail = f", {counted}{_exceptions(best, {winner, *level})}"
+    tail = f", {counted}{_exceptions(best, {winner, *level})}{doubt_words(matrix)}"
     rest = [
         index
         for index, mean in enumerate(matrix.overall)

@@ -108,8 +108,12 @@ class Terms:
     @property
     def bought_without_power(self) -> tuple[PricedMachine, ...]:
         """Machines to buy whose power has no price, beside rented ones, whose rent includes it."""
-        if not any(machine.is_rented for machine in self.machines):
-            return ()
+        is_any_rented = any(machine.is_rented for machine in self.machines)
+        return self.without_power if is_any_rented else ()
+
+    @property
+    def without_power(self) -> tuple[PricedMachine, ...]:
+        """Machines to buy whose power has no price, so that their cost leaves it out."""
         return tuple(
             machine
             for machine in self.machines

@@ -134,7 +134,7 @@ def _again(award: Award, tender: Tender) -> str:
     return (
         f"Between {names} nothing is proven, since their intervals overlap. That of "
         f"{widest.economics.machine.name} is the widest{why}: measure it again on an idle "
-        "machine, with more processes and for longer (--ort-workers=6 --ort-time=5)"
+        "machine, with twice the workers (--ort-workers) and twice the time (--ort-time)"
     )
 
 

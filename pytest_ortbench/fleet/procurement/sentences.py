@@ -202,7 +202,8 @@ def count(units: Figure) -> str:
         )
     if math.isinf(high):
         # At the slow end of the intervals no number keeps the limit.
-        return f"{units.value:.0f} machines or more"
+        value = "any number of" if math.isinf(units.value) else f"{units.value:.0f}"
+        return f"{value} machines ({low:.0f} or more)"
     if low == high:
         return f"{low:.0f} machine{'s' if low != 1 else ''}"
     some = "machine" if units.value == 1 else "machines"
@@ -279,12 +280,13 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
     queued = machines_by_source(tenders).get("queue", [])
     if queued:
         names = "" if len(queued) == len(_machines(tenders)) else f" of {first_names(queued, 6)}"
+        limit = f"{terms.limit_s * 1e3:g}ms" if terms.limit_s else "LIMIT"
         sentences.append(
             f"Machines needed{names}: computed by queueing theory (M/G/1) from the measured "
             "service times. Requests arrive at random, and each is sent at random to one machine "
             "and there to one of the processes or callers that were measured together, which "
             "serves them in order. Measure a load "
-            f"(--ort-load=peak:{terms.percentile}:…) on what you choose before you buy."
+            f"(--ort-load=peak:{terms.percentile}:{limit}) on what you choose before you buy."
         )
     if terms.has_target:
         sentences.append(
@@ -315,14 +317,13 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
             "the whole table applies to bought machines only. If rent and power are paid "
             "separately, write power_price for that machine."
         )
-    bought = [
-        machine.name for machine in terms.bought_without_power if machine.name in offered_names
-    ]
+    bought = [machine.name for machine in terms.without_power if machine.name in offered_names]
     if bought:
+        beside = ", but the rent of others does" if terms.bought_without_power else ""
         sentences.append(
-            f"Without power_price, the cost of {first_names(bought, 6)} does not include power, "
-            "but the rent of others does; so it is a lower bound. Write power_price (0: the price "
-            "includes power)."
+            f"Without power_price, the cost of {first_names(bought, 6)} does not include "
+            f"power{beside}; so it is a lower bound. Write power_price (0: the price includes "
+            "power)."
         )
     labels = {variant.power.source for variant in _all(tenders) if variant.power is not None}
     sentences += [f"Power: {source}." for source in sorted(labels)]

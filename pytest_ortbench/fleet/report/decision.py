@@ -169,8 +169,10 @@ def _price(machine: PricedMachine, terms: Terms) -> str:
         parts.append(f"{machine.load_power_w:g} W under load")
     if machine.power_price:
         parts.append(f"power at {machine.power_price:g} {terms.currency}/kWh")
+    elif machine.is_rented or machine.power_price is not None:
+        parts.append("power included")
     else:
-        parts.append("power not paid apart")
+        parts.append("power not counted")
     return f"{machine.name}: {', '.join(parts)}"
 
 

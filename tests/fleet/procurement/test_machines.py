@@ -63,6 +63,7 @@ def test_a_bought_machine_without_a_power_price_stands_out_beside_a_rented_one()
     assert parse_machines(f"power_price = 0\n{both}", "m.toml").bought_without_power == ()
     alone = parse_machines("[machines.own]\nprice = 9", "m.toml")
     assert alone.bought_without_power == ()
+    assert len(alone.without_power) == 1
 
 
 @pytest.mark.parametrize(

@@ -417,6 +417,7 @@ def test_another_workload_is_another_question_and_more_callers_are_not() -> None
         (Figure(value=1, low=1, high=1), "1 machine"),
         (Figure(value=1, low=1, high=2), "1 machine (1 to 2)"),
         (Figure(value=3, low=2, high=6), "3 machines (2 to 6)"),
+        (Figure(value=40, low=1, high=math.inf), "40 machines (1 or more)"),
     ],
 )
 def test_one_machine_is_not_machines(figure: Figure, text: str) -> None:
