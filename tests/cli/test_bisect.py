@@ -54,8 +54,7 @@ def test_the_change_is_named_with_the_operators_on_both_sides(tool, tmp_path: Pa
     assert told is not None
     assert float(told[1]) == pytest.approx(1.1, abs=0.005)
     assert "worse since r2" in lines
-    [last_good] = [line.split()[-1] for line in lines if line.startswith("last ")]
-    assert last_good == "r1"
+    assert [line.split()[0] for line in lines if line.endswith("as good as r0")] == ["r1"]
     at = lines.index("where the time of a run goes, r1 and r2 (with the profiler on):")
     assert lines[at + 1].split() == ["operator", "nodes", "before", "after", "change"]
     rows = [line.split("  ") for line in lines[at + 3 :]]

@@ -569,7 +569,7 @@ def test_a_wait_names_its_unit(
         ("--ort-session-option=x", "'x' is not a setting. Write KEY=VALUE"),
         (
             "--ort-provider-option=x=1",
-            "does not say which provider has the option. Write PROVIDER.KEY",
+            "does not say which provider has the option. Write the name of the provider before",
         ),
         ("--ort-time=fast", "'fast' is not a number with a unit"),
         ("--ort-time=0", "'0' is out of range. Write seconds above 0"),

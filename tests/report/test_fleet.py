@@ -247,7 +247,7 @@ def test_costs_in_csv_are_those_of_the_tables() -> None:
         (Figure(value=1, low=1, high=1), "1"),
         (Figure(value=1, low=1, high=2), "1 (1 to 2)"),
         (Figure(value=2, low=2, high=2), "2"),
-        (Figure(value=3, low=2, high=math.inf), "3 or more"),
+        (Figure(value=3, low=2, high=math.inf), "3 (2 or more)"),
     ],
 )
 def test_a_column_of_machines_holds_numbers_alone(units: Figure, text: str) -> None:

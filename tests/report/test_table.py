@@ -180,7 +180,7 @@ def test_many_failures_are_counted() -> None:
 
 
 def test_the_legend_explains_the_flags_that_appear_gravest_first() -> None:
-    text = plain(200)
+    text = plain(250)
     flags = re.findall(r"^([A-Z-]+) +1 case: ", text, re.MULTILINE)
     assert flags == ["EMULATED", "INACCURATE", "PARTIAL", "SPREAD"]
     assert "Rely on the interval, not on the value. More --ort-workers narrow the interval." in text

@@ -39,7 +39,7 @@ def single_sides(matrix: Matrix) -> tuple[int, ...]:
 
 
 def doubt_words(matrix: Matrix) -> str:
-    """Say which flags blur numbers of the common rows: `` (not certain: CPU-SHARE)``; else empty."""
+    """Say which flags blur numbers of the common rows; empty for none."""
     if not is_timed(matrix.metric):
         return ""
     cases = (cell.case for row in matrix.rows if row.whole for cell in row.cells)

@@ -20,6 +20,7 @@ from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import significant
 from pytest_ortbench.fleet.numbers.evenness import (
     are_sides_even,
+    doubt_words,
     mean_ratio,
     single_cells,
     single_sides,

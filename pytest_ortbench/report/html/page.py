@@ -305,7 +305,7 @@ def _flag(note: legend.FlagNote, shown: Sequence[Entry]) -> FlagBlock:
         if flag.name == note.kind.name
     ]
     return FlagBlock(
-        note=note,
+        note=replace(note, detail=""),  # it stands below, with its case
         cases=tuple(details[:FLAG_CASES]),
         more=max(0, len(details) - FLAG_CASES),
     )

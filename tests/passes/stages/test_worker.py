@@ -201,7 +201,7 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
             "frame 0, which preprocess of own_stages.py returned, has arrays for image, but "
-            "the inputs of the model are x",
+            "the model takes x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",

@@ -283,7 +283,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
             "the array 'labels:scores' does not name an output of the model. Write "
             "'labels:OUTPUT'. Choose one of: logits",
         ),
-        ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file without"),
+        ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file"),
         (
             {"x": np.full_like(X, np.nan), "labels": LABELS},
             "all values of the input 'x' of data.npz are NaN or infinity",
