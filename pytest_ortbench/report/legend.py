@@ -1,4 +1,4 @@
-"""What a reader needs beside the table: what the numbers include, flags, runtimes, what is missing.
+"""What a reader needs beside the table: what the numbers include, runtimes, what is missing.
 
 As data; the terminal, Markdown and HTML each write it in their way.
 """
@@ -6,7 +6,6 @@ As data; the terminal, Markdown and HTML each write it in their way.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +20,6 @@ from pytest_ortbench.analysis.input_sizes import (
     resolved_sizes,
 )
 from pytest_ortbench.core.case import FIX_DIMS, Case
-from pytest_ortbench.core.flag_kind import FlagKind
-from pytest_ortbench.core.flags import FLAGS
 from pytest_ortbench.core.interval import UNSTABLE
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, CaseResult, Failure, RuntimeInfo
@@ -41,32 +38,6 @@ _SHAPES = 4
 #: Models that are asked about for their sizes.
 _QUESTIONS = 2
 
-#: A flag of a later version that this one has no words for.
-_UNKNOWN = "see the documentation of the version that wrote this document"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlagNote:
-    """A flag that appears in the run, on how many cases.
-
-    Attributes:
-        kind: What it means.
-        cases: How many have it.
-        detail: What was seen, where that is the same in all of them; empty where it differs, and
-            of flags that bar a case, whose details are told by themselves.
-    """
-
-    kind: FlagKind
-    cases: int
-    detail: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """How many cases, what it means, what was seen, what to do."""
-        cases = "1 case" if self.cases == 1 else f"{self.cases} cases"
-        seen = f" ({self.detail})" if self.detail else ""
-        return one_line(f"{cases}: {self.kind.meaning}{seen}. {self.kind.advice}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroup:
@@ -83,37 +54,6 @@ class FailureGroup:
     status: str
     sentence: str
     log_tail: str
-
-
-def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
-    """Return the flags that appear, the gravest first."""
-    counts = Counter(name for entry in shown for name in set(entry.flags))
-    details: dict[str, set[str]] = {}
-    for flag in (flag for entry in shown for flag in entry.result.flags):
-        details.setdefault(flag.name, set()).add(flag.detail)
-    known = [
-        FlagNote(
-            kind=kind,
-            cases=counts[name],
-            detail="" if kind.severity == "bars" else _only(details.get(name, set())),
-        )
-        for name, kind in FLAGS.items()
-        if counts[name]
-    ]
-    unknown = [
-        FlagNote(
-            kind=FlagKind(name=name, severity="notes", meaning="not known here", advice=_UNKNOWN),
-            cases=count,
-        )
-        for name, count in counts.items()
-        if name not in FLAGS
-    ]
-    order = ("bars", "blurs", "notes")
-    return tuple(sorted((*known, *unknown), key=lambda note: order.index(note.kind.severity)))
-
-
-def _only(texts: set[str]) -> str:
-    return next(iter(texts)) if len(texts) == 1 else ""
 
 
 def includes(shown: Sequence[Entry]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from pytest_ortbench.report.cells import ALL_COLUMNS, NOTHING, leading_columns, 
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
+from pytest_ortbench.report.flag_notes import flag_notes
 from pytest_ortbench.report.shards import shard_lines
 
 if TYPE_CHECKING:
@@ -339,7 +340,7 @@ class _Legend:
         self.run = shown.run
         self.shown = shown.entries
         self.skips = legend.skip_lines(shown.run) if skips else ()
-        flags = [note.kind.name for note in legend.flag_notes(shown.entries)]
+        flags = [note.kind.name for note in flag_notes(shown.entries)]
         self.width = max(map(len, ("runtimes", *flags))) + GAP
 
     def render(self, dropped: Iterable[str]) -> None:
@@ -350,7 +351,7 @@ class _Legend:
         if not self.shown:
             self._entry("cases", ["none was measured"])
         self._entry("numbers", legend.includes(self.shown))
-        for note in legend.flag_notes(self.shown):
+        for note in flag_notes(self.shown):
             word = self.page.plain(note.kind.name).ljust(self.width)
             style = _SEVERITY_STYLES[note.kind.severity]
             self.page.wrapped(word, self.page.plain(note.sentence), style, 0)

@@ -12,6 +12,7 @@ from pytest_ortbench.report.cards.answer_cards import answer_card
 from pytest_ortbench.report.cards.card import AnswerCard
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import one_line
+from pytest_ortbench.report.flag_notes import flag_notes
 
 #: How bars are read.
 READING = (
@@ -55,7 +56,7 @@ def run_sheet(shown: ShownRun) -> Sheet:
     )
     measured = sum(entry.measured for entry in shown.entries)
     cards = tuple(answer_card(answer, ()) for answer in answers(run, shown.summaries))
-    flags = [f"{note.kind.name}: {note.sentence}" for note in legend.flag_notes(shown.entries)]
+    flags = [f"{note.kind.name}: {note.sentence}" for note in flag_notes(shown.entries)]
     return Sheet(
         title=one_line(f"Which provider and precision: {run.machine.host}"),
         facts=one_line(

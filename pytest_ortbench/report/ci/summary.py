@@ -26,6 +26,7 @@ from pytest_ortbench.report.ci.fitting import SummaryPart, fitted
 from pytest_ortbench.report.ci.run_verdict import Outcome, verdict_of
 from pytest_ortbench.report.entries import ShownRun
 from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.flag_notes import flag_notes
 from pytest_ortbench.report.markdown import case_rows, failure_lines, table_head
 from pytest_ortbench.report.precisions import precision_markdown
 from pytest_ortbench.report.shards import shard_lines
@@ -196,7 +197,7 @@ def _accepting(found: Sequence[Complaint]) -> str:
 
 
 def _notes(shown: ShownRun) -> Iterator[str]:
-    for note in legend.flag_notes(shown.entries):
+    for note in flag_notes(shown.entries):
         yield f"- **{markdown(note.kind.name)}** {markdown(note.sentence)}"
     for line in legend.skip_lines(shown.run):
         yield f"- Left out: {_told(line)}"

@@ -23,6 +23,7 @@ from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun
 from pytest_ortbench.report.escape import lines, one_line
 from pytest_ortbench.report.figures import DESCRIPTIONS, figures, render
 from pytest_ortbench.report.figures.slo import Slo
+from pytest_ortbench.report.flag_notes import FlagNote, flag_notes
 from pytest_ortbench.report.html.details import Facts, environment, log_tail, origin
 from pytest_ortbench.report.page_section import PageSection
 from pytest_ortbench.report.pass_table import PassTable
@@ -86,7 +87,7 @@ class FailureBlock:
 class FlagBlock:
     """One flag with its advice, and the cases that carry it with their details."""
 
-    note: legend.FlagNote
+    note: FlagNote
     cases: tuple[str, ...]
     more: int
 
@@ -139,7 +140,7 @@ def build_page(page: ShownRun, *, slo: Slo | None = None) -> Page:
     groups = [group for table in tables for group in table.groups]
     failures, anchors = _failures(groups)
     cases = [entry.result.case for entry in shown]
-    flags = tuple(_flag(note, shown) for note in legend.flag_notes(shown))
+    flags = tuple(_flag(note, shown) for note in flag_notes(shown))
     flagged = {flag.note.kind.name for flag in flags}
     return Page(
         title=one_line(f"ONNX models on {run.machine.host}"),
@@ -297,7 +298,7 @@ def _failures(
     return tuple(blocks), anchors
 
 
-def _flag(note: legend.FlagNote, shown: Sequence[Entry]) -> FlagBlock:
+def _flag(note: FlagNote, shown: Sequence[Entry]) -> FlagBlock:
     details = [
         one_line(f"{entry.result.case.model.name}/{entry.label}: {flag.detail or 'no detail'}")
         for entry in shown
