@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
@@ -21,7 +22,7 @@ from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.recipe import Conversion, Converted, Recipe
-from pytest_ortbench.launch.launcher import ProcessLauncher
+from pytest_ortbench.launch.launcher import Launcher, ProcessLauncher
 from pytest_ortbench.launch.reference import reference_case
 from pytest_ortbench.planning.families import Family, Member
 from pytest_ortbench.planning.family_models import resolve
@@ -82,9 +83,15 @@ class FakeLauncher:
         )
 
 
+def variants_in(folder: Path, launcher: FakeLauncher | ProcessLauncher | None = None) -> Variants:
+    """Variants whose launcher answers as far as it is asked."""
+    fake = FakeLauncher() if launcher is None else launcher
+    return Variants(launcher=cast("Launcher", fake), folder=folder)
+
+
 def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> None:
     launcher = FakeLauncher()
-    case = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    case = variants_in(tmp_path, launcher).prepare(planned(), conversion())
     assert Path(case.variant.path).read_bytes() == b"model"
     made = Path(case.variant.path)
     digest = file_digest(made, (("model.onnx.data", made.with_name("model.onnx.data")),))
@@ -98,7 +105,7 @@ def test_a_case_gets_the_file_its_digest_and_how_it_was_made(tmp_path: Path) -> 
 def test_what_the_plan_says_of_a_variant_stands_before_what_its_tool_says(tmp_path: Path) -> None:
     case = planned()
     case = replace(case, variant=replace(case.variant, notes=("planned",)))
-    made = Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(case, conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    made = variants_in(tmp_path).prepare(case, conversion())
     assert made.variant.notes == ("planned", "clamped")
 
 
@@ -107,16 +114,16 @@ def test_a_file_that_is_made_is_still_that_of_a_variant_compared_on_its_calibrat
 ) -> None:
     case = planned()
     case = replace(case, variant=replace(case.variant, on_calibration=True))
-    made = Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(case, conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    made = variants_in(tmp_path).prepare(case, conversion())
     assert made.variant.on_calibration
 
 
 def test_a_second_case_and_a_second_run_convert_nothing(tmp_path: Path) -> None:
     launcher = FakeLauncher()
-    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants = variants_in(tmp_path, launcher)
     first = variants.prepare(planned(), conversion())
     assert variants.prepare(planned(), conversion()) == first
-    later = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    later = variants_in(tmp_path, launcher)
     assert later.prepare(planned(), conversion()) == first
     assert len(launcher.calls) == 1
 
@@ -167,7 +174,7 @@ def test_the_content_of_calibration_data_counts_and_not_its_name(tmp_path: Path)
 def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
     failure = Failure(kind="unsupported", phase="convert", message="no")
     launcher = FakeLauncher(failure=failure)
-    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants = variants_in(tmp_path, launcher)
     for _ in range(2):
         with pytest.raises(WorkerError) as caught:
             variants.prepare(planned(), conversion())
@@ -179,7 +186,7 @@ def test_a_failure_is_remembered_and_leaves_nothing(tmp_path: Path) -> None:
 def test_nothing_more_is_made_of_a_source_that_does_not_load(tmp_path: Path) -> None:
     failure = Failure(kind="error", phase="session", message="no")
     launcher = FakeLauncher(failure=failure)
-    variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants = variants_in(tmp_path, launcher)
     for recipe, digest in ((DYNAMIC, "d"), (STATIC, "d"), (DYNAMIC, "e")):
         with pytest.raises(WorkerError) as caught:
             variants.prepare(planned(), conversion(recipe, digest=digest * 64))
@@ -199,7 +206,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     tmp_path = tmp_path / "cache"
-    first = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    first = variants_in(tmp_path, launcher).prepare(planned(), conversion())
     folder = Path(first.variant.path).parent
     if damage == "truncated":
         (folder / "model.onnx").write_bytes(b"mod")
@@ -228,7 +235,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
         record["file"] = f"{start[damage]}{record['file']}"
         record["external_files"] = [f"{start[damage]}{name}" for name in record["external_files"]]
         (folder / "variant.json").write_text(json.dumps(record))
-    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    again = variants_in(tmp_path, launcher).prepare(planned(), conversion())
     assert again == first
     assert len(launcher.calls) == 2
     assert Path(again.variant.path).read_bytes() == b"model"
@@ -237,7 +244,7 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
 
 def test_the_draft_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     left = left_folder(tmp_path / ".ortbench-variant-killed")
-    Variants(launcher=FakeLauncher(), folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants_in(tmp_path).prepare(planned(), conversion())
     assert not left.exists()
 
 
@@ -246,7 +253,7 @@ def test_runs_at_the_same_time_make_it_once(tmp_path: Path) -> None:
     found: list[Case] = []
 
     def run() -> None:
-        variants = Variants(launcher=launcher, folder=tmp_path)  # type: ignore[arg-type]  # a launcher as far as it is asked
+        variants = variants_in(tmp_path, launcher)
         found.append(variants.prepare(planned(), conversion()))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
@@ -261,7 +268,7 @@ def test_runs_at_the_same_time_make_it_once(tmp_path: Path) -> None:
 
 def test_a_cache_that_can_t_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    variants = Variants(launcher=FakeLauncher(), folder=tmp_path / "file" / "variants")  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants = variants_in(tmp_path / "file" / "variants")
     with pytest.raises(WorkerError) as caught:
         variants.prepare(planned(), conversion())
     assert caught.value.failure.kind == "error"
@@ -309,7 +316,7 @@ def test_a_worker_makes_four_bit_weights_and_nothing_is_written_beside_the_model
     phases: list[str] = []
     launcher = ProcessLauncher(on_phase=phases.append)
     try:
-        variants = Variants(launcher=launcher, folder=tmp_path / "cache")
+        variants = variants_in(tmp_path / "cache", launcher)
         case = variants.prepare(planned("int4"), wanted)
     finally:
         launcher.close()
@@ -341,7 +348,7 @@ def test_resnet_50_in_eight_bits_is_a_quarter_of_its_size(tmp_path: Path) -> Non
     )
     launcher = ProcessLauncher()
     try:
-        made = Variants(launcher=launcher, folder=tmp_path / "v").prepare(planned(), wanted)
+        made = variants_in(tmp_path / "v", launcher).prepare(planned(), wanted)
     finally:
         launcher.close()
     assert made.variant.size_bytes == pytest.approx(model.size_bytes / 4, rel=0.03)
@@ -406,18 +413,18 @@ def test_no_variant_is_taken_from_or_left_in_a_folder_that_all_may_write_to(
     folder = tmp_path / "cache" / "variants"
     folder.mkdir(parents=True)
     launcher = FakeLauncher()
-    Variants(launcher=launcher, folder=folder).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    variants_in(folder, launcher).prepare(planned(), conversion())
     (folder.parent if which == "cache" else folder).chmod(0o777)
     with pytest.raises(WorkerError) as caught:
-        Variants(launcher=launcher, folder=folder).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+        variants_in(folder, launcher).prepare(planned(), conversion())
     assert (caught.value.failure.kind, caught.value.failure.phase) == ("unavailable", "convert")
     assert len(launcher.calls) == 1
 
 
 def test_a_variant_of_another_user_is_made_again(tmp_path: Path) -> None:
     launcher = FakeLauncher()
-    made = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    made = variants_in(tmp_path, launcher).prepare(planned(), conversion())
     Path(made.variant.path).parent.chmod(0o777)
-    again = Variants(launcher=launcher, folder=tmp_path).prepare(planned(), conversion())  # type: ignore[arg-type]  # a launcher as far as it is asked
+    again = variants_in(tmp_path, launcher).prepare(planned(), conversion())
     assert again == made
     assert len(launcher.calls) == 2

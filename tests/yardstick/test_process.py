@@ -83,13 +83,12 @@ def test_one_that_is_killed_says_so_and_one_that_is_open_goes_with_the_launcher(
     assert not psutil.pid_exists(open_still.pid)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_one_serves_all_cases_that_take_the_same_until_it_dies(launcher: ProcessLauncher) -> None:
     first = launcher.yardstick("serial", threads=1)
     assert isinstance(first, YardstickProcess)
     assert launcher.yardstick("serial", threads=1) is first
     # Nobody asked it anything since, so that only its process tells that it is gone.
-    os.kill(first.pid, signal.SIGKILL)
+    psutil.Process(first.pid).kill()
     while not first.has_ended:
         time.sleep(0.01)
     second = launcher.yardstick("serial", threads=1)

@@ -127,7 +127,7 @@ class EndpointSender(Sender):
         if not self._loop.is_closed():
             self._wait_for(self._given_up())
         self._end()
-        is_from_arrival = len(issue_delays_ns) == self._handed_over
+        is_from_arrival = 0 < len(issue_delays_ns) == self._handed_over
         delays = [
             delay + (issue_delays_ns[place] if is_from_arrival else 0)
             for place, delay in self._send_delay_ns.items()
