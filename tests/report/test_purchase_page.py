@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_ortbench.fleet.procurement.award import Sureness
+from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
+from pytest_ortbench.fleet.procurement.award import Sureness, award_of
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.report.decision import MACHINES, WORKLOADS, decision
 from pytest_ortbench.fleet.report.procurement import Procurement, procure
@@ -87,8 +88,101 @@ def test_it_has_the_answer_and_what_it_costs_in_all_and_a_month() -> None:
 
 def test_without_a_rival_the_page_says_so_and_names_no_winner() -> None:
     page = decision(SHOWN["alone"](), view().runs)
-    assert page.title.startswith("Only m0")
+    assert page.title == "What m0 costs"
     assert page.bills[0].sureness is Sureness.ALONE
+    assert page.bills[0].answer.startswith("M0 with cpu, ")
+    runs, terms = two("m0", m1=case(None, reason="UNJUDGED"))
+    page = decision(procure(runs, terms), runs)
+    assert page.title == "Only m0 could be priced"
+    assert "m1" in page.bills[0].answer
+
+
+def two(*names: str, **cases: CaseFacts) -> tuple[list[RunFacts], Terms]:
+    """Machines with a table; of those without a case of their own one takes exactly 10 ms."""
+    exact: Span = (0.01, 0.01, 0.01)
+    spans = {"latency_p50": exact, "latency_mean": exact, "throughput": (100.0, 100.0, 100.0)}
+    known = {name: case(spans, service_s=[0.01] * 20) for name in names} | cases
+    machines = tuple(PricedMachine(name=name, host=name, price=1000) for name in known)
+    terms = Terms(currency="EUR", machines=machines, rate_per_s=50, limit_s=0.5)
+    return [run(name, made) for name, made in known.items()], terms
+
+
+def test_a_tie_tells_its_probability_and_above_all_else_why_it_is_none_of_the_two() -> None:
+    page = decision(SHOWN["tie"](), view().runs)
+    award = award_of(page.bills[0].tender)
+    assert award.probability is not None
+    assert f"m0 is cheaper with a probability of {award.probability:.0%}".replace("%", " %") in (
+        page.bills[0].answer
+    )
+    assert "m0 and m1" in page.why
+    assert decision(SHOWN["clear"](), view().runs).why == ""
+
+
+def test_each_flag_of_the_numbers_reaches_the_page_and_the_bill() -> None:
+    wide: Span = (0.001, 0.01, 0.02)
+    spans = {"latency_p50": wide, "latency_mean": wide, "throughput": (50.0, 100.0, 160.0)}
+    noisy = case(spans, blurred_by=("CPU-SHARE",), service_s=[0.01] * 20)
+    runs, terms = two("m1", m0=replace(noisy, noted=("MEMORY-BUSY", "SPREAD")))
+    shown = procure(runs, terms)
+    page = decision(shown, runs)
+    for word in ("CPU-SHARE", "MEMORY-BUSY", "SPREAD", "unstable"):
+        (text,) = [text for text in page.not_proven if word in text and "Between" not in text]
+        assert ("m0" in text, "m1" in text) == (True, False)
+        assert f"{word} (m0)" in page.why
+    for word in ("MEMORY-BUSY", "SPREAD", "unstable"):
+        assert sum(word in text for text in shown.warnings) == 1
+
+
+def test_two_names_of_one_machine_are_told_first_of_all() -> None:
+    runs, terms = two("small", "big")
+    one = [replace(run, own_host="vm", machine={"cpu": "C", "memory": "8 GB"}) for run in runs]
+    shown = procure(one, terms)
+    assert shown.same_machines
+    assert shown.warnings[0] == str(shown.answer[-1]) == shown.same_machines[0]
+    assert shown.same_machines[0] in decision(shown, one).why
+    for name in ("small", "big", "vm"):
+        assert name in shown.same_machines[0]
+    assert procure(runs, terms).same_machines == ()
+
+
+def test_the_page_says_what_each_machine_and_the_model_is_and_how_they_were_measured() -> None:
+    runs, terms = two("small", "big")
+    fact = replace(
+        runs[0].cases[0],
+        model_file="segment.onnx",
+        model_bytes=4_570_000,
+        shapes=(("image", (1, 3, 320, 320)),),
+        drawn_values=True,
+        knobs=(("threads", "1"),),
+        workers=3,
+    )
+    stable = {
+        "cpu": "Xeon",
+        "cpus_usable": "2",
+        "memory": "23.5 GiB",
+        "system": "Linux 6",
+        "virtualisation": "none seen",
+    }
+    other = replace(fact, knobs=(), case_id="net/native/cpu/b1")
+    runs = [
+        replace(runs[0], cases=(fact,), machine=stable, own_host="vm"),
+        replace(runs[1], cases=(other,)),
+    ]
+    page = decision(procure(runs, terms), runs)
+    (small,) = [text for text in page.measured if text.startswith("small")]
+    assert len(page.measured) == 3
+    assert (page.measured[0], small) == (
+        "segment.onnx: 4.57 MB, image [1, 3, 320, 320], random values",
+        "small: host vm, Xeon, 2 CPUs, 23.5 GiB, Linux 6; onnxruntime 1.32.0, cpu, 1 thread; "
+        "measured 2026-01-01 03:04 UTC in 3 processes, one after the other, 1000 inferences",
+    )
+    rows = {row[1]: row[2] for row in page.bills[0].rows}
+    assert rows == {"small": "cpu, 1 thread", "big": "cpu"}
+
+
+def test_bounds_are_explained_below_the_bill_that_has_them() -> None:
+    assert decision(SHOWN["tie"](), view().runs).bills[0].caption
+    assert not decision(SHOWN["clear"](), view().runs).bills[0].caption
 
 
 def test_numbers_of_a_busy_machine_are_less_certain_on_the_page_too() -> None:

@@ -109,6 +109,12 @@ class CaseFacts:
         on_calibration: Whether it was compared on the inputs that it was calibrated on.
         relative: Its latency against a yardstick; ``None`` where there is none.
         software: Programs that computed in the place of its device; empty for hardware.
+        noted: Flags of its numbers that only inform.
+        model_file: The model's file, without its folder; its name where no file was named.
+        model_bytes: Size of that file and of its external data; 0 if unknown.
+        shapes: Sizes of each input, by its name.
+        drawn_values: Whether values of an input were drawn at random.
+        workers: Worker processes that measured it, one after the other.
     """
 
     case_id: str
@@ -145,6 +151,12 @@ class CaseFacts:
     on_calibration: bool = False
     relative: RelativeLatency | None = None
     software: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    model_file: str = ""
+    model_bytes: int = 0
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    drawn_values: bool = False
+    workers: int = 0
 
     @property
     def role_note(self) -> str:
@@ -181,7 +193,7 @@ class RunFacts:
 
     Attributes:
         run_id: Its id.
-        host: Host name of its machine.
+        host: What its machine is called: by the user, else by its host name.
         started_at: UTC, ISO 8601.
         machine: Stable facts of the machine.
         runtimes: By label, what the runtime is: ``onnxruntime 1.32.0``.
@@ -191,6 +203,7 @@ class RunFacts:
         cases: Its cases.
         answers: Which variant to use, for each model: what the run's own report says.
         failed_checks: Lines of its certificates that failed: ``cuda: energy``.
+        own_host: Host name of its machine, whatever the user calls it.
     """
 
     run_id: str
@@ -204,6 +217,7 @@ class RunFacts:
     cases: tuple[CaseFacts, ...] = ()
     answers: tuple[ModelAnswer, ...] = ()
     failed_checks: tuple[str, ...] = ()
+    own_host: str = ""
 
 
 def reduce_run(
@@ -251,6 +265,7 @@ def reduce_run(
             for line in certificate.lines
             if line.verdict == "fail"
         ),
+        own_host=run.machine.host,
     )
 
 
@@ -322,6 +337,12 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         on_calibration=case.variant.on_calibration,
         relative=_relative(result),
         software=result.software_devices,
+        noted=flag_names(summary.flags, "notes"),
+        model_file=case.model.place.rpartition("/")[2] or case.model.name,
+        model_bytes=case.model.size_bytes,
+        shapes=tuple((spec.name, spec.shape) for spec in case.inputs),
+        drawn_values=any(spec.is_drawn for spec in case.inputs),
+        workers=len(result.measurements),
         **of_passes,
     )
 

@@ -27,6 +27,7 @@ from pytest_ortbench.fleet.numbers.evenness import (
 )
 from pytest_ortbench.fleet.numbers.matrix import Cell, Matrix, Row
 from pytest_ortbench.fleet.numbers.ratios import ratio
+from pytest_ortbench.fleet.numbers.same_machine import same_machine_texts
 from pytest_ortbench.fleet.numbers.shipping import shipped
 from pytest_ortbench.fleet.numbers.sides import differing_sets, machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words, words_of
@@ -268,6 +269,7 @@ def warnings(
     """
     sentences: list[str] = []
     if axis == "machine" and len(matrix.sides) > 1:
+        sentences += same_machine_texts([run for side in matrix.sides for run in side.runs])
         sentences.append(ONE_UNIT)
     run_ids = {run.run_id for side in matrix.sides for run in side.runs}
     if axis in ("time", "runtime") and len(run_ids) > 1:

@@ -373,13 +373,18 @@ def _sides(placed: Sequence[Placed], axis: str) -> tuple[Side, ...]:
 
 
 def _about_machine(run: RunFacts) -> tuple[str, ...]:
+    return (*hardware_parts(run), *dict.fromkeys(run.runtimes.values()))
+
+
+def hardware_parts(run: RunFacts) -> tuple[str, ...]:
+    """Name the devices of a machine, its CPU, how many CPUs there are, and its memory."""
     facts = run.machine
     # The CPU's name is the first of the facts.
     parts = [next(iter(facts.values()), "")]
     counts = [facts[key] for key in ("cpus_usable", "cpus") if key in facts][:1]
     parts += [f"{count} CPU{'' if count == '1' else 's'}" for count in counts]
     parts += [facts[key] for key in ("memory",) if key in facts]
-    return (*run.devices, *filter(None, parts), *dict.fromkeys(run.runtimes.values()))
+    return (*run.devices, *filter(None, parts))
 
 
 def _about_run(run: RunFacts) -> tuple[str, ...]:

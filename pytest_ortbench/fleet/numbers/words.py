@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pytest_ortbench.core.metrics import METRICS
 
 
@@ -21,3 +23,8 @@ def words_of(metric: str) -> tuple[str, str]:
     if METRICS[metric].better == "higher":
         return f"highest {metric_words(metric)}", "that of"
     return f"lowest {metric_words(metric)}", "less than"
+
+
+def joined_names(names: Sequence[str]) -> str:
+    """Return names as a sentence has them: ``desk``, ``desk and rack``, ``desk, rack and edge``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

@@ -39,7 +39,8 @@ class Award:
         kind: How sure it is which machine to take.
         priced: Offers with a figure, the best first.
         level: Those among them that may be the best, the first included.
-        probability: That the first is the best, where it is probable; ``None`` otherwise.
+        probability: That the first is the best, at least, where others may be; ``None`` where none
+            may be, and where it can't be told.
     """
 
     kind: Sureness
@@ -68,7 +69,7 @@ def award_of(tender: Tender) -> Award:
     probability = _probability(level, tender.deciding)
     if probability is not None and probability >= PROBABLE:
         return Award(kind=Sureness.PROBABLE, priced=priced, level=level, probability=probability)
-    return Award(kind=Sureness.TIE, priced=priced, level=level)
+    return Award(kind=Sureness.TIE, priced=priced, level=level, probability=probability)
 
 
 def _probability(level: tuple[Offer, ...], deciding: str) -> float | None:

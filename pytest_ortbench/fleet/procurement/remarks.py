@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pytest_ortbench.analysis.sentences import first_names
+from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.interval import is_unstable
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, ServedRate
 from pytest_ortbench.fleet.numbers.matrix import variant_label
@@ -136,6 +139,56 @@ def _again(award: Award, tender: Tender) -> str:
         f"{widest.economics.machine.name} is the widest{why}: measure it again on an idle "
         "machine, with twice the workers (--ort-workers) and twice the time (--ort-time)"
     )
+
+
+def flagged_machines(tenders: Sequence[Tender], *, severe: bool) -> dict[str, list[str]]:
+    """Return the flags of the numbers that are priced, and the machines that they are of.
+
+    Args:
+        tenders: The offers.
+        severe: Whether those are meant that widen the bounds, or those that only inform.
+    """
+    machines: dict[str, dict[str, None]] = {}
+    for tender in tenders:
+        for offer in award_of(tender).priced:
+            case = offer.economics.case
+            for flag in case.blurred_by if severe else case.noted:
+                machines.setdefault(flag, {})[offer.economics.machine.name] = None
+    return {flag: list(names) for flag, names in machines.items()}
+
+
+def unstable_machines(tenders: Sequence[Tender]) -> list[str]:
+    """Return the machines with a priced number whose interval is wider than the number."""
+    names = {
+        offer.economics.machine.name: None
+        for tender in tenders
+        for offer in award_of(tender).priced
+        for metric in ("latency_p50", "throughput")
+        if (quantity := offer.economics.case.quantities.get(metric)) is not None
+        and is_unstable(quantity.value, quantity.low, quantity.high)
+    }
+    return list(names)
+
+
+def doubt_texts(tenders: Sequence[Tender], *, advise: bool = True) -> list[str]:
+    """Say what flags of the priced numbers mean that only inform, and which numbers are unstable.
+
+    Args:
+        tenders: The offers.
+        advise: Whether to say what mends it, too.
+    """
+    texts = [
+        f"Noted of the numbers of {first_names(names, 6)} ({flag}): {FLAGS[flag].meaning}."
+        + (f" {FLAGS[flag].advice}" if advise else "")
+        for flag, names in flagged_machines(tenders, severe=False).items()
+    ]
+    unstable = unstable_machines(tenders)
+    if unstable:
+        texts.append(
+            f"Numbers of {first_names(unstable, 6)} are unstable: the 95 % interval of the median "
+            "latency or of the throughput is wider than the number itself."
+        )
+    return texts
 
 
 def open_machines(tender: Tender) -> dict[str, Economics]:

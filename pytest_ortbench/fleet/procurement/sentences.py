@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytest_ortbench.analysis.proof import lack_words
@@ -34,8 +34,16 @@ def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
     return sentences or [Told("no machine of the table has a case", lead=True)]
 
 
-def answer_of(tender: Tender, terms: Terms) -> Told:
-    """Say for a workload which machine is cheapest, and how sure that is."""
+def answer_of(
+    tender: Tender, terms: Terms, *, describe: Callable[[CaseFacts], str] = variant_label
+) -> Told:
+    """Say for a workload which machine is cheapest, and how sure that is.
+
+    Args:
+        tender: The offers.
+        terms: Machines and target.
+        describe: Writes how a case does its work; by default as ids have it.
+    """
     head = f"{tender.model} {tender.label}{target(tender, terms)}: "
     award = award_of(tender)
     left_out = _left_out(tender, every=award.kind in (Sureness.ALONE, Sureness.NONE))
@@ -44,19 +52,23 @@ def answer_of(tender: Tender, terms: Terms) -> Told:
     best = award.priced[0]
     name = best.economics.machine.name
     if award.kind is Sureness.ALONE:
-        text = f"only {name} could be priced: {offer_words(best, tender, terms)}{left_out}"
+        words = offer_words(best, tender, terms, describe)
+        is_asked_alone = len(terms.machines) == 1 and not left_out
+        start = f"{name} " if is_asked_alone else f"only {name} could be priced: "
+        text = f"{start}{words}{left_out}"
         return Told(text, about=head, lead=True)
     if award.kind is Sureness.OPEN:
         return _undecided(award.level, tender, terms, head)
     if award.kind is Sureness.TIE:
         several = "; ".join(
-            f"{offer.economics.machine.name} {offer_words(offer, tender, terms)}"
+            f"{offer.economics.machine.name} {offer_words(offer, tender, terms, describe)}"
             for offer in award.level[:3]
         )
         more = f"; and {len(award.level) - 3} more" if len(award.level) > 3 else ""
-        text = f"no clear {_WORDS[tender.deciding]}: {several}{more}{left_out}"
+        text = f"no clear {_WORDS[tender.deciding]}: {several}{more}"
+        text += f"{tie_words(award, tender)}{left_out}"
         return Told(text, about=head, lead=True)
-    text = f" {offer_words(best, tender, terms)}"
+    text = f" {offer_words(best, tender, terms, describe)}"
     word = _WORDS[tender.deciding]
     if award.probability is not None:
         others = first_names([offer.economics.machine.name for offer in award.level[1:]])
@@ -69,10 +81,33 @@ def answer_of(tender: Tender, terms: Terms) -> Told:
     return Told(f"{word} {sure}", name, f"{text}{left_out}", about=head, lead=True)
 
 
-def offer_words(offer: Offer, tender: Tender, terms: Terms) -> str:
-    """Write what an offer is: ``with native/cpu, 2 machines, 4000 EUR over 3 years``."""
+def offer_words(
+    offer: Offer,
+    tender: Tender,
+    terms: Terms,
+    describe: Callable[[CaseFacts], str] = variant_label,
+) -> str:
+    """Write what an offer is: ``with native/cpu, 2 machines, 4000 EUR over 3 years``.
+
+    Args:
+        offer: The offer.
+        tender: What it is for.
+        terms: Machines and target.
+        describe: Writes how a case does its work; by default as ids have it.
+    """
     variant = offer.economics
-    return f"with {variant_label(variant.case)}, {amounts(variant, tender.deciding, terms)}"
+    return f"with {describe(variant.case)}, {amounts(variant, tender.deciding, terms)}"
+
+
+def tie_words(award: Award, tender: Tender) -> str:
+    """``; small is cheaper with a probability of 62 %``; empty where that is not known."""
+    # Of many that may be better, the bound says nothing.
+    if award.kind is not Sureness.TIE or award.probability is None or award.probability < 0.5:
+        return ""
+    name = award.level[0].economics.machine.name
+    least = "at least " if len(award.level) > 2 else ""
+    word = {"rate": "faster"}.get(tender.deciding, "cheaper")
+    return f"; {name} is {word} with a probability of {least}{chance_words(award.probability)}"
 
 
 def shown_mark(offer: Offer, tender: Tender) -> str:
@@ -268,13 +303,16 @@ def _lead(tender: Tender, award: Award) -> str:
     return text
 
 
-def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = True) -> list[str]:
+def assumptions(
+    tenders: Sequence[Tender], terms: Terms, *, per_million: bool = True, bounds: bool = True
+) -> list[str]:
     """Say what the figures assume.
 
     Args:
         tenders: The offers.
         terms: Machines and target.
         per_million: Whether the cost per million items is shown.
+        bounds: Whether to say how bounds are read.
     """
     sentences = [ONE_UNIT]
     queued = machines_by_source(tenders).get("queue", [])
@@ -305,10 +343,11 @@ def assumptions(tenders: Sequence[Tender], terms: Terms, *, per_million: bool = 
             "Cost per million items: for a machine that is never idle, with its price spread over "
             f"{terms.years:g} years."
         )
-    sentences.append(
-        "Intervals [… , …]: every measured number at the worse, or at the better, end of its "
-        "95 % interval at once. Prices are taken as exact."
-    )
+    if bounds:
+        sentences.append(
+            "Intervals [… , …]: every measured number at the worse, or at the better, end of its "
+            "95 % interval at once. Prices are taken as exact."
+        )
     offered_names = {variant.machine.name for variant in _all(tenders)}
     rented = [machine.name for machine in terms.rented_with_power if machine.name in offered_names]
     if rented:

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.sentences import first_names
 from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.numbers.facts import RunFacts
-from pytest_ortbench.fleet.numbers.matrix import variant_label
+from pytest_ortbench.fleet.numbers.words import joined_names
 from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.mix import mix_words
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender
-from pytest_ortbench.fleet.procurement.remarks import capacity_sources, to_settle
+from pytest_ortbench.fleet.procurement.remarks import (
+    capacity_sources,
+    doubt_texts,
+    flagged_machines,
+    to_settle,
+    unstable_machines,
+)
 from pytest_ortbench.fleet.procurement.sentences import (
     answer_of,
     assumptions,
@@ -25,7 +32,9 @@ from pytest_ortbench.fleet.procurement.sentences import (
     money,
     shown_mark,
     span,
+    tie_words,
 )
+from pytest_ortbench.fleet.report.measured import measured_texts, serving_words
 from pytest_ortbench.fleet.report.procurement import Procurement
 from pytest_ortbench.fleet.report.view import HOLE
 from pytest_ortbench.report.escape import one_line
@@ -33,6 +42,11 @@ from pytest_ortbench.report.escape import one_line
 #: Workloads that have a bill on the page, and machines in each.
 WORKLOADS, MACHINES = 4, 5
 
+#: How bounds are read, below the bill that has them.
+_BOUNDS = (
+    "In brackets: the least and the most, with every measured number at the better, or at the "
+    "worse, end of its 95 % interval at once. Prices are taken as exact."
+)
 #: What the page is called, by how sure its answers are where all are alike.
 _TITLES = {
     Sureness.CLEAR: "Which machine to buy: {name}",
@@ -56,6 +70,7 @@ class Bill:
         headings: Of the columns.
         rows: Cells of each machine.
         offers: Of these rows.
+        caption: How its bounds are read; empty without any.
         left_out: How many further machines the whole comparison has.
     """
 
@@ -66,6 +81,7 @@ class Bill:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     offers: tuple[Offer, ...]
+    caption: str = ""
     left_out: int = 0
 
 
@@ -75,19 +91,23 @@ class Decision:
 
     Attributes:
         title: Its heading: the answer, where there is one.
+        why: Why it is no more certain than that; empty where it is certain.
         asked: What is to be served, and for how long.
         bills: One a workload.
         more: How many further workloads the whole comparison has.
         prices: What each machine costs and draws, as the table of machines says.
+        measured: The models, and what each machine is, ran and when.
         not_proven: What the answer rests on, and what was not measured.
         source: Runs and version.
     """
 
     title: str
+    why: str
     asked: str
     bills: tuple[Bill, ...]
     more: int
     prices: tuple[str, ...]
+    measured: tuple[str, ...]
     not_proven: tuple[str, ...]
     source: str
 
@@ -106,7 +126,8 @@ def decision(shown: Procurement, runs: Sequence[RunFacts]) -> Decision:
     hosts = first_names(list(dict.fromkeys(run.host for run in runs)), 6)
     return Decision(
         title=one_line(_title(awards, shown)),
-        asked=one_line(_asked(terms)),
+        why=one_line(" ".join(_why(shown, awards))),
+        asked=one_line(_asked(terms, len(shown.tenders))),
         bills=tuple(
             _bill(tender, award, terms)
             for tender, award in list(zip(shown.tenders, awards, strict=True))[:WORKLOADS]
@@ -117,6 +138,7 @@ def decision(shown: Procurement, runs: Sequence[RunFacts]) -> Decision:
             for machine in terms.machines
             if machine.name in shown.priced or not shown.priced
         )[:MACHINES],
+        measured=tuple(map(one_line, measured_texts(shown.tenders[:WORKLOADS], runs))),
         not_proven=tuple(map(one_line, _not_proven(shown))),
         source=one_line(f"Measured {when} on {hosts} with pytest-ortbench {VERSION}."),
     )
@@ -126,14 +148,53 @@ def _title(awards: Sequence[Award], shown: Procurement) -> str:
     """Name the machine where all workloads agree on it."""
     kinds = {award.kind for award in awards}
     names = {award.priced[0].economics.machine.name for award in awards if award.priced}
-    if len(kinds) == len(names) == 1:
+    if len(kinds) == len(names) == 1 and kinds != {Sureness.ALONE}:
         return _TITLES[next(iter(kinds))].format(name=next(iter(names)))
     if kinds == {Sureness.CLEAR, Sureness.PROBABLE} and len(names) == 1:
         return _TITLES[Sureness.PROBABLE].format(name=next(iter(names)))
     return shown.title
 
 
-def _asked(terms: Terms) -> str:
+def _why(shown: Procurement, awards: Sequence[Award]) -> list[str]:
+    """Say why the answer is no more certain, once a workload; what disturbed the numbers; and
+    whether two of the machines are one.
+    """
+    models_of: dict[str, dict[str, None]] = {}
+    for tender, award in list(zip(shown.tenders, awards, strict=True))[:WORKLOADS]:
+        reason = _reason(award)
+        if reason:
+            models_of.setdefault(reason, {})[tender.model] = None
+    every = {tender.model for tender in shown.tenders}
+    texts = [
+        reason if set(models) == every else f"{joined_names(list(models))}: {reason}"
+        for reason, models in models_of.items()
+    ]
+    flags = {
+        **flagged_machines(shown.tenders, severe=True),
+        **flagged_machines(shown.tenders, severe=False),
+    }
+    unstable = unstable_machines(shown.tenders)
+    named = [f"{flag} ({first_names(names)})" for flag, names in flags.items()]
+    named += [f"unstable ({first_names(unstable)})"] if unstable else []
+    if texts and named:
+        texts.append(f"The measured numbers carry warnings: {', '.join(named)}; see below.")
+    return [*texts, *shown.same_machines]
+
+
+def _reason(award: Award) -> str:
+    """Why it is not certain which machine to take; empty where it is, or there is no rival."""
+    names = joined_names([offer.economics.machine.name for offer in award.level])
+    if award.kind is Sureness.OPEN:
+        return f"How much {names} serve at a time was not measured, so only bounds are known."
+    if award.kind not in (Sureness.TIE, Sureness.PROBABLE):
+        return ""
+    return (
+        f"What {names} cost is known only within bounds that overlap, because the measured numbers "
+        "are uncertain."
+    )
+
+
+def _asked(terms: Terms, workloads: int) -> str:
     years = f"{terms.years:g} year{'' if terms.years == 1 else 's'}"
     if not terms.has_target:
         return (
@@ -145,6 +206,8 @@ def _asked(terms: Terms) -> str:
         f"{mix_words(terms.mix)}: together {rate}, as one workload"
         if terms.mix
         else f"{rate} of each workload by itself"
+        if workloads > 1
+        else rate
     )
     spare = f"; spare machines: {terms.spare}" if terms.spare else ""
     limit = f"{(terms.limit_s or 0.0) * 1e3:g} ms"
@@ -196,16 +259,38 @@ def _bill(tender: Tender, award: Award, terms: Terms) -> Bill:
             f"{currency} a month",
             "requests/s each",
         )
+    rows = tuple(tuple(map(one_line, _row(offer, tender, terms))) for offer in shown_offers)
     return Bill(
         tender=tender,
-        heading=one_line(f"{tender.model} {tender.label}"),
-        answer=one_line(_without_head(answer_of(tender, terms))),
+        heading=one_line(_workload(tender)),
+        answer=one_line(_answer(tender, award, terms)),
         sureness=award.kind,
         headings=tuple(map(one_line, headings)),
-        rows=tuple(tuple(map(one_line, _row(offer, tender, terms))) for offer in shown_offers),
+        rows=rows,
         offers=shown_offers,
+        caption=_BOUNDS if any("[" in cell for row in rows for cell in row) else "",
         left_out=len(award.priced) - len(shown_offers),
     )
+
+
+def _workload(tender: Tender) -> str:
+    """``segment.onnx, 1 item a request``."""
+    model = tender.model
+    sizes = [part for part in tender.label.split("/") if part != f"b{tender.batch}"]
+    if tender.variants and not tender.variants[0].parts:
+        model = tender.variants[0].case.model_file or model
+        sizes.append(f"{counted(tender.batch, 'item')} a request")
+    return ", ".join((model, *sizes))
+
+
+def _answer(tender: Tender, award: Award, terms: Terms) -> str:
+    """The answer for whoever decides; where nothing is decided, the bill alone has the numbers."""
+    names = joined_names([offer.economics.machine.name for offer in award.level])
+    if award.kind is Sureness.TIE:
+        return f"Not decided between {names}{tie_words(award, tender)}."
+    if award.kind is Sureness.OPEN:
+        return f"Not decided between {names}, of which only bounds are known."
+    return _without_head(answer_of(tender, terms, describe=serving_words))
 
 
 def _without_head(told: Told) -> str:
@@ -215,7 +300,7 @@ def _without_head(told: Told) -> str:
 
 def _row(offer: Offer, tender: Tender, terms: Terms) -> tuple[str, ...]:
     variant: Economics = offer.economics
-    start = (shown_mark(offer, tender), variant.machine.name, variant_label(variant.case))
+    start = (shown_mark(offer, tender), variant.machine.name, serving_words(variant.case))
     if not terms.has_target:
         million = HOLE if variant.cost_million is None else money(variant.cost_million)
         return (*start, million, span(variant.rate))
@@ -230,16 +315,10 @@ def _row(offer: Offer, tender: Tender, terms: Terms) -> tuple[str, ...]:
 
 def _less_certain(tenders: Sequence[Tender]) -> list[str]:
     """Name the flags of the priced numbers, and the machines that they were measured on."""
-    machines: dict[str, dict[str, None]] = {}
-    for tender in tenders:
-        for offer in award_of(tender).priced:
-            for flag in offer.economics.case.blurred_by:
-                machines.setdefault(flag, {})[offer.economics.machine.name] = None
     return [
-        f"The numbers of {first_names(list(names), 6)} are less certain ({flag}): "
-        f"{FLAGS[flag].meaning}. {FLAGS[flag].advice}"
-        for flag, names in machines.items()
-    ]
+        f"The numbers of {first_names(names, 6)} are less certain ({flag}): {FLAGS[flag].meaning}."
+        for flag, names in flagged_machines(tenders, severe=True).items()
+    ] + doubt_texts(tenders, advise=False)
 
 
 def _not_proven(shown: Procurement) -> list[str]:
@@ -256,6 +335,9 @@ def _not_proven(shown: Procurement) -> list[str]:
         texts += [f"{head}{text}." for text in sources if len(sources) > 1]
     return list(
         dict.fromkeys(
-            (*texts, *assumptions(shown.tenders, terms, per_million=not terms.has_target))
+            (
+                *texts,
+                *assumptions(shown.tenders, terms, per_million=not terms.has_target, bounds=False),
+            )
         )
     )

@@ -10,6 +10,7 @@ from pytest_ortbench.analysis.told import Told
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.matrix import variant_label
+from pytest_ortbench.fleet.numbers.same_machine import same_machine_texts
 from pytest_ortbench.fleet.numbers.sides import machine_names
 from pytest_ortbench.fleet.numbers.words import metric_words
 from pytest_ortbench.fleet.procurement.award import award_of
@@ -18,7 +19,12 @@ from pytest_ortbench.fleet.procurement.entrants import Absence, strangers_to, wi
 from pytest_ortbench.fleet.procurement.figure import Figure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
-from pytest_ortbench.fleet.procurement.remarks import capacity_sources, choices, to_settle
+from pytest_ortbench.fleet.procurement.remarks import (
+    capacity_sources,
+    choices,
+    doubt_texts,
+    to_settle,
+)
 from pytest_ortbench.fleet.procurement.sentences import (
     assumptions,
     bare_count,
@@ -48,12 +54,14 @@ class Procurement:
         tenders: One a workload.
         answer: The sentences that say what to buy.
         warnings: What they assume.
+        same_machines: Which names of machines stand for one and the same, by their documents.
     """
 
     terms: Terms
     tenders: tuple[Tender, ...]
     answer: tuple[Told, ...]
     warnings: tuple[str, ...]
+    same_machines: tuple[str, ...] = ()
 
     @property
     def priced(self) -> tuple[str, ...]:
@@ -70,6 +78,8 @@ class Procurement:
         """What the comparison is about: without a rival it says so."""
         if len(self.priced) > 1:
             return f"What {len(self.priced)} machines cost"
+        if len(self.terms.machines) == len(self.priced):
+            return f"What {self.priced[0]} costs"
         return f"Only {self.priced[0]} could be priced" if self.priced else "No machine was priced"
 
 
@@ -91,11 +101,22 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
     missing += [
         f"The table of machines has no entry for {name}, so it has no price." for name in strangers
     ]
+    same = same_machine_texts(runs)
+    answer = [*cheapest_machines(tendered, terms), *map(Told, same)]
     return Procurement(
         terms=terms,
         tenders=tendered,
-        answer=tuple(text.cleaned(one_line) for text in cheapest_machines(tendered, terms)),
-        warnings=tuple(one_line(text) for text in (*missing, *assumptions(tendered, terms))),
+        answer=tuple(text.cleaned(one_line) for text in answer),
+        warnings=tuple(
+            one_line(text)
+            for text in (
+                *same,
+                *missing,
+                *assumptions(tendered, terms),
+                *doubt_texts(tendered),
+            )
+        ),
+        same_machines=tuple(map(one_line, same)),
     )
 
 

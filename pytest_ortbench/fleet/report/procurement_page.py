@@ -89,6 +89,7 @@ class _Layout:
     def __init__(self, page: Decision, zoom: float, foot: float, pictures: int) -> None:
         self._page = page
         self._text, self._title = _TEXT * zoom, _TITLE * zoom
+        self._why = _lines(page.why, self._text)
         self._asked = _lines(page.asked, self._text)
         self._bills = [
             _BillLayout(bill, zoom, with_picture=index < pictures)
@@ -96,10 +97,12 @@ class _Layout:
         ]
         line = self._text * _LINE
         self._prices = [text for price in page.prices for text in _lines(f"• {price}", self._text)]
-        above = self._title * _LINE + len(self._asked) * line
-        below = (len(self._prices) + 2) * line
+        self._measured = [text for fact in page.measured for text in _lines(f"• {fact}", _SMALL)]
+        above = self._title * _LINE + (len(self._why) + len(self._asked)) * line
+        headings = 3 if self._measured else 2
+        below = (len(self._prices) + headings) * line + len(self._measured) * _SMALL * _LINE
         room = foot - _MARGIN - above - below - sum(bill.height for bill in self._bills)
-        least = sum(bill.least for bill in self._bills) + 3 * _GAP
+        least = sum(bill.least for bill in self._bills) + 4 * _GAP
         self._notes, self.is_whole = _fitting(page, room - least, self._text)
         self.note_lines = len(self._notes)
         self._gap, self._bar = _spread(self._bills, room - len(self._notes) * line)
@@ -107,11 +110,15 @@ class _Layout:
     def draw(self, made: Figure, axes: Axes, shown: Procurement) -> None:
         """Draw all parts from the top to the foot."""
         top = _write(axes, _MARGIN, [self._page.title], size=self._title, bold=True)
+        top = _write(axes, top, self._why, size=self._text)
         top = _write(axes, top, self._asked, size=self._text, colour=FAINT) + self._gap
         for bill in self._bills:
             top = bill.draw(made, axes, top, self._bar, shown) + self._gap
         top = _write(axes, top, ["Prices and power"], size=self._text, bold=True)
         top = _write(axes, top, self._prices, size=self._text) + self._gap
+        if self._measured:
+            top = _write(axes, top, ["What was measured"], size=self._text, bold=True)
+            top = _write(axes, top, self._measured, size=_SMALL) + self._gap
         top = _write(axes, top, ["What is not proven"], size=self._text, bold=True)
         _write(axes, top, self._notes, size=self._text)
 
@@ -124,7 +131,9 @@ class _BillLayout:
         self._text, self._size = _TEXT * zoom, _ANSWER * zoom
         self._answer = _lines(bill.answer, self._size, bold=True)
         self.height = (self._text + len(self._answer) * self._size) * _LINE
+        self._caption = _lines(bill.caption, _SMALL)
         self.height += _ROW * (len(bill.rows) + 1.6 if bill.rows else 0)
+        self.height += len(self._caption) * _SMALL * _LINE
         #: Rows of its picture.
         self.rows = len(bill.rows) if with_picture else 0
 
@@ -150,6 +159,7 @@ class _BillLayout:
         if not bill.rows:
             return top
         top = _table(axes, top + 0.3 * _ROW, bill)
+        top = _write(axes, top - 0.3 * _ROW, self._caption, size=_SMALL, colour=FAINT)
         if not self.rows:
             return top
         height = self.picture(bar)
@@ -167,7 +177,7 @@ def _spread(bills: Sequence[_BillLayout], room: float) -> tuple[float, float]:
     """Return the gap between parts, and the height of a picture's row, so that the page is full."""
     rows = sum(layout.rows for layout in bills)
     pictures = [layout for layout in bills if layout.rows]
-    gaps = len(bills) + 2
+    gaps = len(bills) + 3
     free = room - _AROUND * len(pictures) - _GAP * gaps
     bar = min(_BAR[1], max(_BAR[0], free / rows)) if rows else 0.0
     rest = max(0.0, free - bar * rows)

@@ -22,6 +22,7 @@ from pytest_ortbench.fleet.procurement.sentences import (
     not_yet,
     shown_mark,
     target,
+    tie_words,
 )
 from pytest_ortbench.report.cards.bars import Bars, BarText, draw_bars
 from pytest_ortbench.report.cards.card import AnswerCard
@@ -54,9 +55,10 @@ def purchase_cards(tenders: Sequence[Tender], terms: Terms) -> tuple[AnswerCard,
 
 
 def _card(tender: Tender, award: Award, terms: Terms) -> AnswerCard:
+    chance = "" if award.probability is None else chance_words(award.probability)
     certainty = (
-        f"not proven: {chance_words(award.probability)} probable"
-        if award.probability is not None
+        f"not proven: {chance} probable"
+        if award.kind is Sureness.PROBABLE
         else _CERTAINTIES[award.kind]
     )
     notes = [*to_settle(tender, terms), *left_out_texts(tender.left_out)]
@@ -85,7 +87,8 @@ def _lead(tender: Tender, award: Award, terms: Terms) -> Told:
         out = f"; left out: {', '.join(dict.fromkeys(names))}" if names else ""
         return Told(f"only {name} could be priced: {cost}{out}", about=head)
     several = [offer.economics.machine.name for offer in award.level]
-    return Told(f"not decided between {', '.join(several)}", about=head)
+    text = f"not decided between {', '.join(several)}{tie_words(award, tender)}"
+    return Told(text, about=head)
 
 
 def _bars(tender: Tender, award: Award, terms: Terms) -> Bars:

@@ -65,7 +65,10 @@ def test_what_offers_come_to() -> None:
     assert (kind, level) == (Sureness.PROBABLE, 2)
     assert probability is not None
     assert PROBABLE <= probability < 0.975
-    assert offered(1.4, 1000, 1050) == (Sureness.TIE, None, 2)
+    kind, probability, level = offered(1.4, 1000, 1050)
+    assert (kind, level) == (Sureness.TIE, 2)
+    assert probability is not None
+    assert 0.5 < probability < PROBABLE
     assert offered(1.4, 1000)[0] is Sureness.ALONE
 
 
