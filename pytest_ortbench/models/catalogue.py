@@ -19,12 +19,14 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.schema.toml_text import read_toml_file
 
 #: Measured when nobody names a model.
 DEFAULT_SET = ("mobilenet_v2", "bert_tiny", "gbdt", "lstm_tagger")
@@ -174,22 +176,7 @@ def read_catalogue(path: Path) -> dict[str, CatalogueEntry]:
     Raises:
         UsageError: names the file, the entry, the key, and what is allowed there.
     """
-    import msgspec  # only where a catalogue is read
-
-    try:
-        document = msgspec.toml.decode(path.read_bytes(), type=dict[str, object])
-    except OSError as error:
-        raise UsageError(
-            f"the file can't be read ({error.strerror})",
-            place=str(path),
-            hint="Make the file readable, or remove it",
-        ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            f"the file is not valid TOML ({error})",
-            place=str(path),
-            hint="Correct the line that the parser names",
-        ) from None
+    document = read_toml_file(path)
     return {name: _entry(name, table, path) for name, table in document.items()}
 
 
@@ -205,20 +192,52 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         )
     known = [item.name for item in fields(CatalogueEntry) if item.name not in ("name", "place")]
     _check_keys(table, known, place)
-    for input_name, hint in dict(table.get("inputs") or {}).items():
+    hints = table.get("inputs")
+    for input_name, hint in hints.items() if isinstance(hints, dict) else ():
         _check_hint(input_name, hint, place)
     try:
         entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
     except msgspec.ValidationError as error:
         # What the library says ends with the path of the value.
-        reason, _, where = str(error).partition(" - at `$.")
+        _, _, where = str(error).partition(" - at `$.")
+        where = where.rstrip("`")
+        key = re.split(r"[.\[]", where, maxsplit=1)[0]
+        rule, example = _rule_of(key)
+        inner = re.search(r"[.](\w+)\Z", where)
+        within = repr(inner[1]) if inner else "a value"
         raise UsageError(
-            f"the value of {where.rstrip('`') or name!r} has the wrong type: {reason}",
+            f"{key} is {table.get(key)!r}, "
+            + (f"not {rule}" if where == key else f"where {within} has a wrong type"),
             place=place,
-            hint="Correct the type of that value",
+            hint=f"Write e.g. {key} = {example}",
         ) from None
     _check_source(entry, place)
     return entry
+
+
+#: By the type of a key, what it is called and a value.
+_OF_TYPE = {
+    "str": ("text", '"TEXT"'),
+    "int": ("a whole number", "1000"),
+    "bool": ("true or false", "false"),
+    "tuple[str, ...]": ("a list of texts", '["TEXT"]'),
+}
+#: A value of a key that is a table.
+_OF_TABLE = {
+    "dims": "{ sequence = 128 }",
+    "axes": '{ input_ids = ["batch", "sequence"] }',
+    "inputs": '{ input_ids = { kind = "normal" } }',
+    "workloads": "{ short = { sequence = 128 } }",
+    "variants": '{ int8 = "model-int8.onnx" }',
+}
+
+
+def _rule_of(key: str) -> tuple[str, str]:
+    """Return of which type a key must be, in words, and a value of it."""
+    if key in _OF_TABLE:
+        return "a table of keys", _OF_TABLE[key]
+    types = {item.name: str(item.type) for item in fields(CatalogueEntry)}
+    return _OF_TYPE[types.get(key, "str")]
 
 
 def _check_hint(name: str, hint: object, place: str) -> None:
@@ -235,7 +254,9 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             "the key 'kind' is missing" if kind is None else f"{kind!r} is not a value of kind",
             place=place,
-            hint=did_you_mean(str(kind), _HINT_KINDS),
+            hint='Write e.g. kind = "normal"'
+            if kind is None
+            else did_you_mean(str(kind), _HINT_KINDS),
         )
     if kind in ("choice", "constant") and not hint.get("choices"):
         raise UsageError(
@@ -253,6 +274,15 @@ def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> No
             )
 
 
+#: How a key is written that says where a model comes from.
+_OF_SOURCE = {
+    "member": 'Add the path of the model in the package, e.g. member = "NAME/model.onnx"',
+    "hub_file": 'Add the path of the model in its repository, e.g. hub_file = "onnx/model.onnx"',
+    "sha256": "Run 'sha256sum FILE' on the model file, and add sha256 = \"DIGITS\" with the digits "
+    "that are printed",
+}
+
+
 def _check_source(entry: CatalogueEntry, place: str) -> None:
     given = [name for name in _SOURCES if getattr(entry, name)]
     if len(given) != 1:
@@ -261,7 +291,10 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             if given
             else "the entry does not say where its model comes from",
             place=place,
-            hint=f"Write exactly one of the keys {', '.join(_SOURCES)}",
+            hint=f"Keep one of these keys, e.g. {given[0]}"
+            if given
+            else 'For a file of your own, write e.g. file = "model.onnx". For a model that is '
+            f"built or fetched, write one of the keys {', '.join(_SOURCES[1:])}",
         )
     needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
     for key in needs.get(given[0], ()):
@@ -269,7 +302,7 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             raise UsageError(
                 f"the key {key!r} is missing: an entry with {given[0]!r} needs it",
                 place=place,
-                hint=f'Add {key} = "…"',
+                hint=_OF_SOURCE[key],
             )
     if entry.package and "==" not in entry.package:
         raise UsageError(

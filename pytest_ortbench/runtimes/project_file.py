@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.schema.toml_text import read_toml_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,29 +47,13 @@ def project_table(root: Path, key: str) -> ProjectTable | None:
         ):
             file = folder / name
             if file.is_file():
-                entries = _within(_load(file), path, file)
+                entries = _within(read_toml_file(file), path, file)
                 if entries is not None:
                     return ProjectTable(file=file, name=".".join(path), entries=entries)
         if (folder / "pyproject.toml").is_file():
             # A project ends here; what lies above is another one.
             break
     return None
-
-
-def _load(file: Path) -> Mapping[str, object]:
-    import msgspec  # only where the project may have configured something
-
-    try:
-        content: dict[str, object] = msgspec.toml.decode(file.read_bytes(), type=dict[str, object])
-    except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(
-            f"the file can't be read: {error}",
-            place=str(file),
-            hint="Correct that line"
-            if isinstance(error, ValueError)
-            else "Make the file readable, or remove it",
-        ) from error
-    return content
 
 
 def _within(

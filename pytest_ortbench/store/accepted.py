@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
-import msgspec.toml
 import tomlkit
 from tomlkit.items import AoT, Comment, Table, Whitespace
 
@@ -23,6 +22,7 @@ from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.gate.numbers.acceptance import Acceptances
+from pytest_ortbench.schema.toml_text import read_toml, utf8_text
 
 #: The one table of the file, an entry each.
 _TABLE = "accepted"
@@ -145,15 +145,7 @@ def _text(path: Path) -> str | None:
         raise UsageError(
             f"the file can't be read: {reason}", place=_shown(path), hint=hint
         ) from error
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise UsageError(
-            f"byte {data[error.start]:#04x} is not UTF-8",
-            place=f"{path}, line {line}",
-            hint="Save the file as UTF-8",
-        ) from error
+    return utf8_text(data, place=str(path))
 
 
 def _shown(path: Path) -> str:
@@ -161,17 +153,8 @@ def _shown(path: Path) -> str:
 
 
 def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
-    try:
-        document = msgspec.toml.decode(text.replace("\r\n", "\n"), type=dict[str, object])
-    except msgspec.DecodeError as error:
-        # Names line and column.
-        hint = "An entry begins with [[accepted]], and text stands in quotes"
-        raise UsageError(
-            f"the file is not valid TOML: {error}", place=str(path), hint=hint
-        ) from error
-    except RecursionError as error:
-        hint = "An entry begins with [[accepted]]"
-        raise UsageError("the file is nested too deeply", place=str(path), hint=hint) from error
+    hint = "An entry begins with [[accepted]], and text stands in quotes"
+    document = read_toml(text.replace("\r\n", "\n"), place=str(path), hint=hint)
     for key in document:
         if key != _TABLE:
             raise UsageError(

@@ -331,8 +331,8 @@ class TestFamilies:
             ("variants.q = { file = 3 }", "file is 3"),
             ("variants.q = { sqnr_floor = 3 }", "the key 'file' is missing"),
             ('variants.q = { file = "b", floor = 3 }', "the key 'floor' is not known"),
-            ("variants.q = 3", "wrong type"),
-            ('variants = ["b.onnx"]', "wrong type"),
+            ("variants.q = 3", "variants is {'q': 3}"),
+            ('variants = ["b.onnx"]', "variants is ['b.onnx'], not a table"),
         ],
     )
     def test_an_entry_that_breaks_a_rule(self, tmp_path: Path, variants: str, says: str) -> None:

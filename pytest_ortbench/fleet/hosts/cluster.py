@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, class_and_line, first_line
+from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.hosts import shard_task
 from pytest_ortbench.fleet.hosts.parcel import Parcel
 
@@ -171,10 +172,10 @@ class Cluster:
             answers = self._on(workers, shard_task.facts_of_worker)
         except Exception as error:  # whatever the worker lacks comes as its own error
             raise UsageError(
-                f"a worker can't run pytest-ortbench: {type(error).__name__}: {error}",
+                f"a worker can't run pytest-ortbench. It says: {class_and_line(error)!r}",
                 place=_PLACE,
-                hint="Install this version of pytest-ortbench, an ONNX Runtime and distributed on "
-                "each worker",
+                hint="Run for each worker: pip install "
+                f"'pytest-ortbench[cpu,dask]=={VERSION}' (gpu for NVIDIA, in place of cpu)",
             ) from error
         return {workers[address]: answer for address, answer in answers.items()}
 
@@ -193,9 +194,10 @@ class Cluster:
         for address, answer in answers.items():
             if are_first and answer.get("reason") is not None:
                 raise UsageError(
-                    f"the worker {new[address]!r} can't take the files: {answer['reason']}",
+                    f"the worker {new[address]!r} can't write the files: {answer['reason']!r}",
                     place=_PLACE,
-                    hint="Name another folder with --folder, or stop that worker",
+                    hint="With --folder, name a folder that every worker may write to, on a disk "
+                    "with room. To measure without this worker, stop it",
                 )
         lacking = {address: set(answer.get("absent", ())) for address, answer in answers.items()}
         large = parcel.large()
@@ -229,9 +231,10 @@ class Cluster:
             return msgspec.convert(future.result(), SuitePlan)
         except Exception as error:  # whatever ended the worker comes as an error of Dask's
             raise UsageError(
-                f"no worker could collect the suite: {type(error).__name__}: {error}",
+                f"no worker could collect the tests. Dask says: {class_and_line(error)!r}",
                 place=_PLACE,
-                hint="Read the log of the workers, and run pytest with the same arguments there",
+                hint="The log of a worker says more. Run 'pytest --collect-only' on its machine, "
+                "with the arguments that stand behind -- here",
             ) from error
 
     def measure(
@@ -353,7 +356,7 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         from distributed import Client, Security  # an extra
     except ImportError as error:
         raise UsageError(
-            "the package distributed is not installed",
+            "the package 'distributed' (of Dask) is not installed",
             place=_PLACE,
             hint="Run: pip install 'pytest-ortbench[dask]'",
         ) from error
@@ -369,7 +372,7 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         return Client(address, timeout=_ANSWER_S, security=security, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"no scheduler answers at {address}: {error}",
+            f"no scheduler answers at {address}. Dask says: {first_line(error)!r}",
             place="--scheduler",
             hint="Start a scheduler there with 'dask scheduler', or correct --scheduler",
         ) from error

@@ -17,14 +17,25 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.fleet.hosts.facts import Host
-from pytest_ortbench.fleet.hosts.returned import NAME
+from pytest_ortbench.fleet.hosts.returned import LONGEST_NAME, NAME
 
 #: What variables of ours begin with.
 PREFIX = "ortbench_"
 _VARIABLES = tuple(entry.name for entry in fields(Host) if entry.name != "name")
+#: A value of each, for messages.
+_EXAMPLES = {
+    "folder": "/data/ortbench",
+    "python": "python3.12",
+    "extra": "gpu",
+    "machine": "lab-1",
+    "runtime": "onnxruntime==1.20.1",
+    "packages": "[numpy<2]",
+}
 #: A folder is written into command lines of the machine.
 _FOLDER = re.compile(r"(~/|/)[A-Za-z0-9._/-]*[A-Za-z0-9_-]\Z")
 _PYTHON = re.compile(r"[A-Za-z0-9._/~-]+\Z")
+#: How a file ends that is written in YAML; most others are in the form of an ini file.
+_YAML = (".yml", ".yaml")
 _EXTRA = re.compile(r"[A-Za-z0-9][A-Za-z0-9,-]*\Z|\Z")
 
 
@@ -82,8 +93,8 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         raise UsageError(
             "Ansible can't read the file as an inventory",
             place=str(path),
-            hint=f"To see why, run 'ansible-inventory -i {path} --list'. It prints a reason for "
-            "each form that it tries (yaml, ini): correct the one of your file's form",
+            hint=f"Run 'ansible-inventory -i {path} --list', and correct what it says about "
+            f"{'yaml' if path.suffix in _YAML else 'ini'}, the form of this file",
         ) from error
     if not hosts:
         raise UsageError(
@@ -111,17 +122,18 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
     for host in hosts:
         if host.name in content:
             raise UsageError(
-                f"{host.name!r} is the name of a host and of a group, and would mean the group",
+                f"a group is called {host.name!r}, too, so this name would mean the group",
                 place=f"{place}, host {host.name}",
-                hint="Give the host or the group another name",
+                hint="Give the host another name, and write its address as ansible_host",
             )
         other = first.setdefault(host.called, host)
         if other is not host:
+            named, plain = (host, other) if host.machine else (other, host)
             raise UsageError(
-                f"the hosts {other.name} and {host.name} both have the name {host.called!r} for "
-                "comparisons, so their results could not be told apart",
-                place=f"{place}, host {host.name}",
-                hint=f"Write another {PREFIX}machine for one of the two, or leave it out",
+                f"{PREFIX}machine is {named.called!r}, but the results of the host "
+                f"{plain.name!r} have this name, too",
+                place=f"{place}, host {named.name}",
+                hint=f"Write another {PREFIX}machine there",
             )
     return hosts
 
@@ -137,12 +149,23 @@ def _names(content: Mapping[str, Any]) -> list[str]:
     return list(names)
 
 
+def _fault_of_name(name: str) -> str:
+    """Say why a text is no name of a machine: behind ``which``."""
+    strange = next((letter for letter in name if not re.match(r"[A-Za-z0-9._-]", letter)), "")
+    if strange:
+        return f"contains {strange!r}, but may have letters, digits, '.', '-' and '_' only"
+    if name[:1] in (".", "-", "_"):
+        return f"begins with {name[0]!r}, but must begin with a letter or a digit"
+    if len(name) > LONGEST_NAME:
+        return f"has {len(name)} characters, but may have {LONGEST_NAME} only"
+    return "is the name of a file of our own" if name else "is empty"
+
+
 def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
     place = f"{place}, host {name}"
     if not NAME.match(name):
         raise UsageError(
-            f"the host {name!r} has a character in its name other than letters, digits, dots, "
-            "dashes and underscores",
+            f"the name of the host is {name!r}, which {_fault_of_name(name)}",
             place=place,
             hint="Give the host another name, and write its address as ansible_host",
         )
@@ -161,14 +184,14 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
         raise UsageError(
             f"{PREFIX}packages is {packages!r}, not a list",
             place=place,
-            hint=f"Write e.g. '{PREFIX}packages: [numpy<2]'",
+            hint=f"Write e.g. '{PREFIX}packages: {_EXAMPLES['packages']}'",
         )
     for key, value in own.items():
         if not isinstance(value, str):
             raise UsageError(
                 f"{PREFIX}{key} is {value!r}, which is not text",
                 place=place,
-                hint=f"Put the value in quotes, e.g. {PREFIX}{key}: '{value}'",
+                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
             )
     host = Host(name=name, packages=tuple(packages), **own)
     _check(host, place)
@@ -176,31 +199,31 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
 
 
 def _check(host: Host, place: str) -> None:
-    for key, value, form, meaning, example in (
-        ("folder", host.folder, _FOLDER, "the path of a folder", "/data/ortbench"),
-        ("python", host.python, _PYTHON, "the name or path of a Python", "python3.12"),
-        ("extra", host.extra, _EXTRA, "the name of an extra of pytest-ortbench", "gpu"),
+    for key, value, form, meaning in (
+        ("folder", host.folder, _FOLDER, "the absolute path of a folder"),
+        ("python", host.python, _PYTHON, "the name or path of a Python"),
+        ("extra", host.extra, _EXTRA, "the name of an extra of pytest-ortbench"),
     ):
         if not form.match(value):
             raise UsageError(
                 f"{PREFIX}{key} is {value!r}, not {meaning}",
                 place=place,
-                hint=f"Write e.g. '{PREFIX}{key}: {example}'",
+                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
             )
     if host.machine and not NAME.match(host.machine):
         raise UsageError(
-            f"{PREFIX}machine is {host.machine!r}, which has a character other than letters, "
-            "digits, dots, dashes and underscores",
+            f"{PREFIX}machine is {host.machine!r}, which {_fault_of_name(host.machine)}",
             place=place,
-            hint=f"Write e.g. '{PREFIX}machine: lab-1'",
+            hint=f"Write e.g. '{PREFIX}machine: {_EXAMPLES['machine']}'",
         )
-    for text in (host.runtime, *host.packages):
+    named = [("runtime", host.runtime), *(("packages", text) for text in host.packages)]
+    for key, text in named:
         try:
             if text:
                 Requirement(text)
         except InvalidRequirement as error:
             raise UsageError(
-                f"pip can't read {text!r} as a package and a version",
+                f"{PREFIX}{key} has {text!r}, not a package with a version as pip takes it",
                 place=place,
-                hint=f"Write e.g. '{PREFIX}runtime: onnxruntime==1.20.1'",
+                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
             ) from error

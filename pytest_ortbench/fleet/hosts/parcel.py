@@ -199,9 +199,10 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
     for path in (*asked, *(path for path in named if path.exists())):
         if not path.resolve().is_relative_to(root.resolve()):
             raise UsageError(
-                f"{os.path.normpath(path)!r} is outside the current folder, {str(root)!r}",
+                f"{os.path.normpath(path)!r} is outside the current folder {str(root)!r}, and only "
+                "files of that folder are sent to the machines",
                 place="fleet run",
-                hint="Run the command in a folder that contains it: its files are sent",
+                hint=f"Run the command in a folder that contains {os.path.normpath(path)!r}",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]
@@ -308,9 +309,9 @@ def sent_file(path: Path, name: str) -> SentFile:
         )
     except OSError as error:
         raise UsageError(
-            f"the file can't be read: {error.strerror}",
+            f"the file can't be read: {error.strerror}. It belongs to what is sent to machines",
             place=str(path),
-            hint="Make the file readable, or remove it",
+            hint="Make the file readable. If the run does not need the file, remove it",
         ) from error
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.errors import DocumentError, UsageError, first_line
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
 
@@ -31,7 +31,7 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
         raise UsageError(
             f"the record of the run can't be written: {error.strerror}",
             place=str(path),
-            hint="Name a folder that you may write to with --results",
+            hint="Name another folder, one that you may write to: --results=FOLDER",
         ) from error
 
 
@@ -44,9 +44,12 @@ def read_record(folder: Path, kind: type[_Kept]) -> _Kept:
     path = folder / RECORDS[kind]
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise DocumentError(
-            f"the record of the earlier run can't be read: {error}",
-            place=str(path),
-            hint="Start a new run: leave --resume out",
-        ) from error
+    except OSError as error:
+        fault = f"can't be read: {error.strerror or error}"
+    except msgspec.MsgspecError as error:
+        fault = f"is damaged (its parser says: {first_line(error)!r})"
+    raise DocumentError(
+        f"the record of the earlier run {fault}",
+        place=str(path),
+        hint="Start a new run: leave --resume out",
+    )

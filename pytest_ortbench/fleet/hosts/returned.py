@@ -22,8 +22,12 @@ LONGEST_REASON = 500
 #: A larger file is no document of a run: one of 2,000 cases has about 40 MB.
 MOST_BYTES = 512 << 20
 #: What is taken as the name of a machine, and of a folder here, beside the record of the run.
-NAME = re.compile(r"(?!(?i:fleet|shards)[.]json\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+LONGEST_NAME = 200
+NAME = re.compile(
+    rf"(?!(?i:fleet|shards)[.]json\Z)[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}\Z"
+)
 _KEPT: tuple[KeptFile, KeptFile] = ("run.json", "journal.jsonl")
+_IN_ITS_PLACE = f"Put the {DOCUMENT} of the machine in its place"
 #: How deep a document may lie below the folder of its machine: results/RUN/run.json.
 _DEEPEST = 3
 
@@ -104,9 +108,10 @@ def _refuse_large(path: Path) -> None:
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise DocumentError(
-            f"the file has {size >> 20} MiB, but a run document has at most {MOST_BYTES >> 20} MiB",
+            f"the file has {size >> 20} MiB, but the {DOCUMENT} of a run has at most "
+            f"{MOST_BYTES >> 20} MiB",
             place=str(path),
-            hint="Name the run.json of a run",
+            hint=_IN_ITS_PLACE,
         )
 
 
@@ -182,9 +187,9 @@ def _content_of(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise DocumentError(
-                "this is a device or a pipe, where the run document of a machine should be",
+                f"this is a device or a pipe, not the {DOCUMENT} of a machine",
                 place=str(path),
-                hint="Remove it on that machine, and go on with --resume=latest",
+                hint=_IN_ITS_PLACE,
             )
         _refuse_large(path)
         return stream.read(MOST_BYTES)

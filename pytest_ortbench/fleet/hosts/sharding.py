@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -25,6 +26,7 @@ from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 from pytest_ortbench.store.merge import merge_shards, mergeable_kinds
 
 _SHARDS = "shards"
+_AGAIN = "Run the command again with --resume=latest. If this happens again, report it"
 
 
 @dataclass
@@ -72,9 +74,11 @@ class Sharding:
         order = sent_file(path, "")
         if self.run.project not in ("", order.digest):
             raise UsageError(
-                f"files of the project have changed since {self.run.tag} began",
+                f"the files that are sent to the workers have changed since the run {self.run.tag} "
+                "began",
                 place="--resume",
-                hint="Start a new run: leave --resume out",
+                hint="Start a new run: leave --resume out. To go on with the old one, restore "
+                "the files first",
             )
         self.run = replace(self.run, project=order.digest)
         return replace(parcel, wheels={path.name: order}), order.digest
@@ -83,10 +87,9 @@ class Sharding:
         plan = cluster.plan(self.run.tag, order)
         if not plan.models:
             raise UsageError(
-                "pytest found no case on a worker, and printed: "
-                f"{short_reason(plan.output).rstrip('.')}",
+                f"pytest found no case on a worker. It printed: {short_reason(plan.output)!r}",
                 place="fleet shard",
-                hint="Run pytest here with the arguments after -- to see why",
+                hint=f"To see why, run here: {shlex.join(('pytest', *self.run.arguments))}",
             )
         self.run = replace(self.run, models=plan.models)
         write_record(self.run, self.folder)
@@ -127,7 +130,12 @@ class Sharding:
         try:
             path = self._path(ending.attempt, JOURNAL if ending.file == JOURNAL else DOCUMENT)
             if path.exists():
-                raise DocumentError(f"the worker sent the document {ending.attempt} twice")
+                raise DocumentError(
+                    f"the worker {ending.name!r} sent results of {model!r} that are here already, "
+                    "so they are not used",
+                    place=str(path),
+                    hint=_AGAIN,
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, ending.document)
             run = _of_model(read(path).run, model, str(path))
@@ -264,12 +272,16 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
             values = [entry["stable"].get(name) for entry in (expected, told)]
             if values[0] != values[1]:
                 raise UsageError(
-                    f"the machines of {first!r} and {worker!r} differ in {name}: "
-                    f"{values[0]!r} and {values[1]!r}",
+                    f"the workers {first!r} and {worker!r} differ in {name}: "
+                    f"{_shown(first, values[0])}, {_shown(worker, values[1])}",
                     place="fleet shard",
-                    hint="Use workers on equal machines, or add --mixed=apart to get a document "
-                    "for each kind of machine",
+                    hint="To get one document, use workers that have the same. To get one for each "
+                    "kind of machine, add --mixed=apart",
                 )
+
+
+def _shown(worker: str, value: object) -> str:
+    return f"{worker!r} has {'none' if value is None else repr(value)}"
 
 
 def _of_model(run: Run, model: str, place: str) -> Run:
@@ -281,9 +293,10 @@ def _of_model(run: Run, model: str, place: str) -> Run:
     for result in run.cases:
         if result.case.model.name != model and not result.case.model.is_made:
             raise DocumentError(
-                f"the document contains a case of {result.case.model.name!r}, but {model!r} was "
-                "requested",
+                f"a worker sent a case of {result.case.model.name!r}, but was asked for {model!r}, "
+                "so its results are not used",
                 place=place,
+                hint=_AGAIN,
             )
     return run
 

@@ -174,7 +174,7 @@ def lay_out_sides(runs: Sequence[RunFacts], axis: str) -> Layout:
     """
     if axis not in AXES:
         raise UsageError(
-            f"{axis!r} is nothing that runs can be compared by",
+            f"runs can't be compared by {axis!r}",
             place="--by",
             hint=did_you_mean(axis, AXES),
         )

@@ -162,16 +162,16 @@ def _refuse_shared_names(
 
 
 def _difference(first: RunFacts, second: RunFacts) -> str:
-    """``cpus_usable 2 in 2026…-vm-6807, 1 in 2026…-vm-3cb5``."""
+    """``the run 2026…-vm-6807 has cpus_usable = 2, the run 2026…-vm-3cb5 has cpus_usable = 1``."""
     keys = [
         key
         for key in dict.fromkeys((*first.machine, *second.machine))
         if first.machine.get(key) != second.machine.get(key)
     ]
-    return "; ".join(
-        f"{key} is {first.machine.get(key, 'not known')} in {first.run_id} and "
-        f"{second.machine.get(key, 'not known')} in {second.run_id}"
-        for key in keys[:_FACTS]
+    return ", ".join(
+        f"the run {run.run_id} has "
+        + " and ".join(f"{key} {run.machine.get(key, 'not known')!r}" for key in keys[:_FACTS])
+        for run in (first, second)
     )
 
 

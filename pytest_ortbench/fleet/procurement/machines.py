@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, parse_rate, total_rate
+from pytest_ortbench.schema.toml_text import read_toml
 
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
@@ -147,14 +148,7 @@ def parse_machines(text: str, place: str) -> Terms:
     Raises:
         UsageError: if it is no TOML, has an unknown key, or a value that can't be.
     """
-    import msgspec.toml  # only where a table is read
-
-    try:
-        document = msgspec.toml.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # thousands of digits
-        raise UsageError(
-            f"the file is not valid TOML: {error}", place=place, hint=_EXAMPLE
-        ) from error
+    document = read_toml(text, place=place)
     _known(document, _TOP, place)
     tables = document.get("machines")
     if not isinstance(tables, dict) or not tables:
@@ -166,7 +160,9 @@ def parse_machines(text: str, place: str) -> Terms:
         )
     currency = document.get("currency", "units of money")
     if not isinstance(currency, str) or not currency.strip():
-        raise UsageError(f"currency is {currency!r}, not text", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"currency is {currency!r}, not text", place=place, hint='Write e.g. currency = "EUR"'
+        )
     common = _number(document, "power_price", place)
     mix = _mix(document, place)
     machines = tuple(
@@ -220,7 +216,11 @@ def _mix(document: Mapping[str, object], place: str) -> tuple[MixPart, ...]:
 
 def _machine(name: str, table: object, common: float | None, place: str) -> PricedMachine:
     if not isinstance(table, dict):
-        raise UsageError(f"{name} is {table!r}, not a table of keys", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"{name} is {table!r}, not a table of keys",
+            place=place,
+            hint=f"Write [machines.{name}] on one line, and price = 4200 on the next",
+        )
     _known(table, _KEYS, place)
     host = table.get("host", name)
     if not isinstance(host, str):

@@ -228,9 +228,10 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
         variants += made
     if not variants:
         raise UsageError(
-            "no machine can be ranked, since each lacks a usable number for some model",
+            "no machine can be ranked, since each lacks a usable number of some model "
+            f"({'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)})",
             place="--mix",
-            hint="; ".join(f"{entry.machine}: {entry.reason}" for entry in left_out),
+            hint="Measure what is lacking on one of the machines, or leave the model out of --mix",
         )
     offered = _offered(variants, terms)
     return replace(

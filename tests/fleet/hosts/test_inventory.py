@@ -79,13 +79,18 @@ def test_a_name_that_is_no_folder_is_refused(name: str) -> None:
         hosts_of(content, "hosts.yml")
 
 
-@pytest.mark.parametrize("variables", [{"a": "rack", "b": "rack"}, {"a": "b"}])
-def test_two_machines_with_one_name_in_comparisons_are_refused(variables: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [({"a": "rack", "b": "rack"}, "b"), ({"a": "b"}, "a"), ({"b": "a"}, "b")],
+)
+def test_two_machines_with_one_name_in_comparisons_are_refused(
+    variables: dict[str, str], named: str
+) -> None:
     own = {name: {"ortbench_machine": machine} for name, machine in variables.items()}
     content = {"_meta": {"hostvars": own}, "all": {"hosts": ["a", "b"]}}
     with pytest.raises(UsageError) as refused:
         hosts_of(content, "hosts.yml")
-    assert refused.value.place == "hosts.yml, host b"
+    assert refused.value.place == f"hosts.yml, host {named}"
 
 
 @pytest.mark.parametrize("name", ["rack", "all"])

@@ -1,0 +1,81 @@
+"""Text of TOML that users write: read, or refused with the place of its first fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_ortbench.core.errors import UsageError, first_line
+
+
+def read_toml_file(path: Path) -> dict[str, object]:
+    """Return what a file of TOML holds.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UsageError: if it can't be read, or is no TOML.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(
+            "the file does not exist", place=str(path), hint="Correct the path, or write the file"
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"the file can't be read: {error.strerror or error}",
+            place=str(path),
+            hint="Make the file readable",
+        ) from error
+    return read_toml(utf8_text(content, place=str(path)), place=str(path))
+
+
+def utf8_text(content: bytes, *, place: str) -> str:
+    """Return the text of a file, without a mark at its start that tells the order of bytes.
+
+    Args:
+        content: What the file holds.
+        place: The file, for messages.
+
+    Raises:
+        UsageError: if it is not written in UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise UsageError(
+            f"byte {content[error.start]:#04x} is not UTF-8",
+            place=f"{place}, line {line}",
+            hint="Save the file as UTF-8",
+        ) from error
+
+
+def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
+    """Return what a text of TOML holds.
+
+    Args:
+        text: The text.
+        place: Where it stands, for messages.
+        hint: What is written there, in place of a general next step.
+
+    Raises:
+        UsageError: if it is no TOML.
+    """
+    import msgspec.toml  # only where a table is read
+
+    try:
+        return msgspec.toml.decode(text, type=dict[str, object])
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: thousands of digits
+        raise UsageError(
+            f"the file is not valid TOML (its parser says: {first_line(error)!r})",
+            place=place,
+            hint=hint or "Correct the file at that place",
+        ) from error
+    except RecursionError as error:
+        raise UsageError(
+            "the file is nested too deeply",
+            place=place,
+            hint=hint or "Write it with fewer brackets in brackets",
+        ) from error
