@@ -203,8 +203,8 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         where = where.rstrip("`")
         key = re.split(r"[.\[]", where, maxsplit=1)[0]
         rule, example = _rule_of(key)
-        inner = re.search(r"[.](\w+)\Z", where)
-        within = repr(inner[1]) if inner else "a value"
+        inner = where.rpartition("].")[2]
+        within = "a value" if inner == where else repr(inner)
         raise UsageError(
             f"{key} is {table.get(key)!r}, "
             + (f"not {rule}" if where == key else f"where {within} has a wrong type"),
