@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import DEFAULT_ORIGINS, Case
 
 #: The batch is said apart from all other sizes, and an expression is not a size of its own.
 _NOT_OWN = ("batch", "computed", "shape")
@@ -56,7 +56,7 @@ def default_sizes(case: Case) -> dict[str, int]:
         known.symbol: known.size
         for spec in case.inputs
         for known in spec.resolved
-        if known.origin == "default" and known.symbol
+        if known.origin in DEFAULT_ORIGINS and known.symbol
     }
 
 

@@ -128,8 +128,11 @@ SIZE_ORIGINS: dict[str, str] = {
     "sum": "it is the sum of other dimensions",
     "computed": "it is computed from other dimensions",
     "default": "not stated anywhere: a documented default",
+    "baseline": "the default of the model that a gate compares it with",
     "shape": "the input has the shape that the file holds; no dimension is named",
 }
+#: Those of sizes that nobody set: defaults of the model itself, or of its baseline.
+DEFAULT_ORIGINS = ("default", "baseline")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

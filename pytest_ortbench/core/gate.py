@@ -255,6 +255,23 @@ class UnnamedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultSizes:
+    """What an input is fed that nobody set the sizes of, where the two models have other defaults.
+
+    Attributes:
+        input: Name of the input.
+        fed: The shape that both sides are fed.
+        baseline: The shape that the baseline's model is fed by default.
+        contender: Likewise of the contender's model.
+    """
+
+    input: str
+    fed: tuple[int, ...]
+    baseline: tuple[int, ...]
+    contender: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """One case against its baseline.
 
@@ -298,6 +315,7 @@ class GateResult:
         role: What the case runs on, one of :data:`~pytest_ortbench.core.case.ROLES`.
         baseline_role: Likewise of the baseline, where that runs on another provider, engine or
             framework; empty otherwise.
+        default_sizes: What the inputs are fed of which the two models have other default sizes.
     """
 
     case_id: str
@@ -330,6 +348,7 @@ class GateResult:
     cause: str = ""
     role: str = ROLES[0]
     baseline_role: str = ""
+    default_sizes: tuple[DefaultSizes, ...] = ()
 
     @classmethod
     def undecided(cls, case: Case, *, baseline: str, before: Case | None = None) -> GateResult:

@@ -20,6 +20,7 @@ from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.models.revisions import Revision, revision
 from pytest_ortbench.planning.asked import DEFAULT_MODELS, Asked, without_unasked
+from pytest_ortbench.planning.baseline_sizes import fed_alike
 from pytest_ortbench.planning.matrix import Plan, Planned
 from pytest_ortbench.planning.named_models import SuiteFile, lost_models, suite_file
 from pytest_ortbench.planning.planner import Planner
@@ -146,6 +147,9 @@ class Against:
                 baselines,
                 lambda case: missed and asked.names(_standing(case, stands_for)),
             )
+        if kind in ("git", "model"):
+            fed = (fed_alike(pair, adopts=kind == "git") for pair in pairing.pairs)
+            pairing = replace(pairing, pairs=tuple(fed))
         return pairing
 
     def require_any(self, pairings: Iterable[Pairing]) -> None:

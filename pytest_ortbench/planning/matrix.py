@@ -86,12 +86,15 @@ class Planned:
         refusal: Why it can't be, known without running anything; ``None`` for one that runs.
         conversion: What makes the file of its variant; ``None`` where the file is there.
         feeding: How it can be fed something else; ``None`` for a case that nothing can be fed to.
+        own_inputs: Its inputs by the defaults of its own model, where a gate feeds it as another
+            one; empty otherwise.
     """
 
     case: Case
     refusal: Failure | None = None
     conversion: Conversion | None = None
     feeding: Feeding | None = None
+    own_inputs: tuple[InputSpec, ...] = ()
 
     def __repr__(self) -> str:
         """Return its name: reports of other plugins show the parameters of tests."""

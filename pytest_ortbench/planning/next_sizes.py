@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from pytest_ortbench.core.case import Case, InputSpec, SymbolSize
+from pytest_ortbench.core.case import DEFAULT_ORIGINS, Case, InputSpec, SymbolSize
 from pytest_ortbench.core.errors import OrtbenchError
 from pytest_ortbench.core.model import AxisRole
 from pytest_ortbench.planning import default_sizes
@@ -45,7 +45,9 @@ def default_symbols(case: Case) -> dict[str, SymbolSize]:
         return {}
     sizes = {size.symbol: size for spec in case.inputs for size in spec.resolved}
     return {
-        name: size for name, size in sizes.items() if size.origin == "default" and size.size > 1
+        name: size
+        for name, size in sizes.items()
+        if size.origin in DEFAULT_ORIGINS and size.size > 1
     }
 
 
@@ -116,7 +118,7 @@ def with_sizes(case: Case, sizes: Mapping[str, int]) -> Case | None:
     dims = {
         name: size.size
         for name, size in known.items()
-        if size.origin not in ("default", "sum", "computed", "shape")
+        if size.origin not in (*DEFAULT_ORIGINS, "sum", "computed", "shape")
     }
     try:
         specs = resolve_inputs(case.model, batch=None, dims={**dims, **sizes})

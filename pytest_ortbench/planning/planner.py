@@ -21,10 +21,12 @@ from pytest_ortbench.core.run import Skip
 from pytest_ortbench.core.source import KeptExport
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.cache import cache_folder
-from pytest_ortbench.models.catalogue import project_catalogue, project_start
+from pytest_ortbench.models.catalogue import project_catalogue, project_start, shipped_catalogue
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.resolve import advice_on, shipped_names
 from pytest_ortbench.models.sources import named_source
+from pytest_ortbench.models.symbols import named_shapes
+from pytest_ortbench.models.told_sizes import told_sizes
 from pytest_ortbench.planning.candidates import Candidates
 from pytest_ortbench.planning.described import described
 from pytest_ortbench.planning.endpoints import refuse_several, with_endpoint
@@ -293,21 +295,55 @@ def named_as_later(
 def _as_later(model: Model | UnreadableModel, later: Model) -> Model | UnreadableModel:
     if isinstance(model, UnreadableModel):
         return replace(model, name=later.name)
+    # What a catalogue says of the present file by its digest, it says of no other one.
+    known_by_digest = later.digest in {entry.sha256 for entry in shipped_catalogue().values()}
+    of_name = {} if known_by_digest else later.default_dims
+    is_same = _takes_the_same(model.inputs, later.inputs)
+    names = _later_symbols(model.inputs, later.inputs) if is_same else {}
     model = replace(
         model,
         name=later.name,
         reference=later.reference,
-        default_dims=later.default_dims,
+        default_dims={**_renamed(model.default_dims, names), **of_name},
         workloads=later.workloads,
+        # Configurations beside it belong to the working tree.
+        told_sizes={**told_sizes(Path(later.path), {}), **model.told_sizes},
     )
-    if not _takes_the_same(model.inputs, later.inputs):
+    if not is_same:
         return model
-    # Configurations beside it belong to the working tree.
+    infos = zip(model.inputs, later.inputs, strict=True)
+    is_decoder = model.decoder is not None and later.decoder is not None
+    implied = later.implied_dims if is_decoder else _renamed(model.implied_dims, names)
     return replace(
         model,
-        inputs=later.inputs,
-        implied_dims=later.implied_dims,
+        inputs=tuple(_info_as_later(before, after, names) for before, after in infos),
+        implied_dims=implied,
         decoder=later.decoder if model.decoder is not None else None,
+    )
+
+
+def _later_symbols(before: Sequence[TensorInfo], after: Sequence[TensorInfo]) -> dict[str, str]:
+    """What the symbols of an earlier state are called later, by their places."""
+    return {
+        earlier: later
+        for sizes, others in zip(named_shapes(before), named_shapes(after), strict=True)
+        for earlier, later in zip(sizes or (), others or (), strict=True)
+        if isinstance(earlier, str) and isinstance(later, str)
+    }
+
+
+def _renamed(sizes: Mapping[str, int], names: Mapping[str, str]) -> dict[str, int]:
+    return {names.get(symbol, symbol): size for symbol, size in sizes.items()}
+
+
+def _info_as_later(before: TensorInfo, after: TensorInfo, names: Mapping[str, str]) -> TensorInfo:
+    """An input called and valued as later, with what its own graph says of its axes."""
+    roles = (replace(role, tied_to=names.get(role.tied_to, role.tied_to)) for role in before.roles)
+    return replace(
+        after,
+        roles=tuple(roles),
+        batch_axis=before.batch_axis,
+        length_axis=before.length_axis,
     )
 
 

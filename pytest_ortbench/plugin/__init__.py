@@ -266,6 +266,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     benchmark_bridge.register(metafunc.config)
     bench = bench_of(metafunc.config)
+    if bench.options.against or bench.options.baseline:
+        _judges_of(bench)  # what the cases of a gate are fed
     if measures_itself(metafunc) and bench.collection.note_making(metafunc.definition):
         return
     with without_foreign_logs():

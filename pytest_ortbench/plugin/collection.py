@@ -49,6 +49,7 @@ class Collection:
         on_plan: Told of each test's request and plan.
 
     Attributes:
+        fed: Feeds the cases of a plan as a gate has to compare them; ``None`` without one.
         notes: Notices to show after collection.
         skips: What was left out of all plans.
         usage_errors: What is wrong with options, each once.
@@ -67,6 +68,7 @@ class Collection:
         *,
         on_plan: Callable[[PlanRequest, Plan], None],
     ) -> None:
+        self.fed: Callable[[PlanRequest, Plan], Plan] | None = None
         self.notes = notes
         self._told_of_models = False
         self.skips: dict[Skip, None] = {}
@@ -204,7 +206,7 @@ class Collection:
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)
         if key not in self._plans:
-            plan = self.with_offered_inputs(self._plan_of_models_there(request, definition))
+            plan = self._fed(request, self._plan_of_models_there(request, definition))
             self._plans[key] = plan
             self._note(plan)
         self._on_plan(request, self._plans[key])
@@ -272,7 +274,7 @@ class Collection:
             OrtbenchError: for a model that is none, and for what does not go with it.
         """
         _ = self.runtimes
-        plan = self.with_offered_inputs(self._session.plan(request))
+        plan = self._fed(request, self._session.plan(request))
         self._note(plan)
         self._ids.update((entry.case.key, entry.case.case_id) for entry in plan.entries)
         return plan
@@ -297,6 +299,11 @@ class Collection:
                 return [Rejected(message=message)]
             self.usage_errors[str(error)] = None
             return []
+
+    def _fed(self, request: PlanRequest, plan: Plan) -> Plan:
+        """A plan with what plugins offer, and else as a gate has to compare it."""
+        plan = self.with_offered_inputs(plan)
+        return plan if self.fed is None else self.fed(request, plan)
 
     def with_offered_inputs(self, plan: Plan) -> Plan:
         """Ask plugins for real inputs of each case, if any plugin offers some."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -82,6 +83,18 @@ class Gating:
         return tuple(model for side in sides for model in side.unnamed)
 
     # -- before anything runs -----------------------------------------------------------------
+
+    def fed(self, request: PlanRequest, plan: Plan) -> Plan:
+        """Return a plan whose cases are fed the default sizes of what they are compared with.
+
+        A baseline that can't be had is told where all of them are found.
+        """
+        with suppress(OrtbenchError):
+            if self._stored is not None:
+                plan = self._stored.fed(plan)
+            if self._against is not None:
+                plan = self._against.fed(request, plan)
+        return plan
 
     def assign(
         self, ours: Iterable[tuple[pytest.Item, Planned]], *, more_to_come: bool = False

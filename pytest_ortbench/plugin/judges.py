@@ -47,6 +47,7 @@ class Judges:
         )
         self.gating = _gating(bench)
         gates = () if self.gating is None else (self.gating,)
+        bench.collection.fed = None if self.gating is None else self.gating.fed
         bench.endings += [gate.close for gate in gates]
         self.judging = Judging(bench, (self.asked_limits, ExpectedOutputs(bench), *gates))
 

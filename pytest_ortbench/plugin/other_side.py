@@ -18,6 +18,7 @@ from pytest_ortbench.gate.numbers.stored import vanished
 from pytest_ortbench.launch.reference import release_reference
 from pytest_ortbench.launch.turn import TURN
 from pytest_ortbench.planning.against import Against
+from pytest_ortbench.planning.baseline_sizes import differing_defaults_of
 from pytest_ortbench.planning.sides import parse_side
 from pytest_ortbench.plugin.budgeting import judged_in_turn
 
@@ -54,6 +55,18 @@ class OtherSide:
         self.notes: list[str] = []
         self.alone: list[str] = []
         self.unnamed: tuple[UnnamedModel, ...] = ()
+
+    def fed(self, request: PlanRequest, plan: Plan) -> Plan:
+        """Return a plan whose cases are fed the default sizes of their counterparts.
+
+        Raises:
+            OrtbenchError: if there is no such side.
+        """
+        pairs = self._against.pairing(request, plan).pairs
+        fed = {pair.contender.case.key: pair.contender for pair in pairs}
+        return replace(
+            plan, entries=tuple(fed.get(entry.case.key, entry) for entry in plan.entries)
+        )
 
     def find(
         self,
@@ -155,6 +168,12 @@ class OtherSide:
         pair = self._pairs.get(planned.case.key)
         if pair is None:
             return None
+        judged = self._verdict_on(pair, rules)
+        known = self._bench.known(planned)
+        measured = () if known is None else known.case.inputs
+        return replace(judged, default_sizes=differing_defaults_of(pair, measured))
+
+    def _verdict_on(self, pair: PlannedPair, rules: CaseRules) -> GateResult:
         refusal = pair.baseline.refusal
         if refusal is None:
             try:
@@ -181,7 +200,7 @@ class OtherSide:
             judge = partial(self._gate.judge, prepared, rules, baseline=against, standard=standard)
             budget = self._bench.budget
             judged = judge() if budget is None else judged_in_turn(budget, prepared, judge)
-        self._release_references(planned.case.key, prepared)
+        self._release_references(pair.contender.case.key, prepared)
         return judged
 
     def _release_references(self, key: Key, judged: Pair) -> None:

@@ -23,6 +23,7 @@ from pytest_ortbench.gate.numbers.sentences import listed
 from pytest_ortbench.gate.numbers.stored import canary_ratio, gate_case, vanished
 from pytest_ortbench.gate.numbers.verdict import machine_class
 from pytest_ortbench.planning.asked import Asked
+from pytest_ortbench.planning.baseline_sizes import differing_defaults, fed_as_stored
 from pytest_ortbench.store.baseline import find_baseline
 from pytest_ortbench.store.documents import load
 
@@ -216,14 +217,24 @@ class StoredBaseline:
     def _found(self, key: Key) -> Stored | None:
         """A case as the newest run has it that measured it, else the newest that has it."""
         if key not in self._cases:
-            self._cases[key] = self._search(key)
+            case = self._planned.get(key)
+            self._cases[key] = None if case is None else self._search(case)
         return self._cases[key]
 
-    def _search(self, key: Key) -> Stored | None:
+    def fed(self, plan: Plan) -> Plan:
+        """Return a plan whose cases are fed the default sizes of what is stored of them.
+
+        Raises:
+            OrtbenchError: if a certain run is meant and is not there, or can't be read.
+        """
+        return replace(plan, entries=tuple(map(self._as_stored, plan.entries)))
+
+    def _as_stored(self, planned: Planned) -> Planned:
+        found = self._search(planned.case)
+        return planned if found is None else fed_as_stored(planned, found.result.case)
+
+    def _search(self, case: Case) -> Stored | None:
         best: Stored | None = None
-        case = self._planned.get(key)
-        if case is None:
-            return None
         for number in range(len(self._paths)):
             run, cases = self._run(number)
             same = twins(models_of(run).values(), [case.model])
@@ -247,7 +258,7 @@ class StoredBaseline:
         found = self._found(planned.case.key)
         if found is None:
             return None
-        return gate_case(
+        judged = gate_case(
             MetricSide.of(found.result),
             self._bench.side_of(self._bench.result(planned)),
             rules,
@@ -258,6 +269,9 @@ class StoredBaseline:
             history=self._older(planned.case, found.run),
             spreads=self._spreads,
         )
+        measured = self._bench.result(planned).case.inputs
+        sizes = differing_defaults(planned, found.result.case.inputs, measured)
+        return replace(judged, default_sizes=sizes)
 
     def _older(self, case: Case, than: Run) -> list[tuple[Run, CaseResult]]:
         """Return what runs before one have of a case; they say how far runs of it differ."""

@@ -9,6 +9,7 @@ from pytest_ortbench.core.gate import (
     MODEL_RELATIONS,
     MODEL_SAME,
     ContrastVerdict,
+    DefaultSizes,
     GateFinding,
     GateResult,
     UnnamedModel,
@@ -240,6 +241,24 @@ def model_note(result: GateResult) -> str:
     if result.baseline_digest:
         text += f" (SHA-256 of the baseline's file: {result.baseline_digest[:12]}…)"
     return text
+
+
+def sizes_note(result: GateResult) -> str:
+    """Say what is fed of which the two models have other default sizes; or nothing."""
+    return "; ".join(map(_size_note, result.default_sizes))
+
+
+def _size_note(size: DefaultSizes) -> str:
+    fed = f"input {size.input!r} is fed {list(size.fed)}"
+    if size.fed == size.baseline:
+        return (
+            f"{fed}, the default sizes of the baseline's model; those of the new model would be "
+            f"{list(size.contender)}"
+        )
+    return (
+        f"{fed}, since the new model takes no other sizes; the default sizes of the baseline's "
+        f"model would be {list(size.baseline)}"
+    )
 
 
 def unconfirmed(again: ContrastVerdict) -> str:

@@ -60,6 +60,7 @@ from pytest_ortbench.gate.numbers.stored_differences import (
     interpreter_difference,
     label_difference,
     service_difference,
+    size_difference,
     workload_difference,
 )
 from pytest_ortbench.gate.numbers.stored_relative import (
@@ -72,6 +73,9 @@ from pytest_ortbench.gate.numbers.verdict import SHARED, machine_class
 #: What an interpreter has in its heap before a session decides how much a session adds to it: the
 #: same packages in another environment differ by a third.
 _OF_INTERPRETERS = ("peak_rss", "process_peak_rss", "session_rss")
+
+#: What depends on the sizes of the inputs.
+_OF_SIZES = ("peak_rss", "process_peak_rss", "device_memory", "time_on_provider", *OF_ANSWERS)
 
 #: The metric that decides about the latency.
 _MEDIAN = "latency_p50"
@@ -159,6 +163,8 @@ def gate_case(
     metrics = judge_metrics(before, after, rules)
     device = device_difference(before.result, after.result)
     metrics = _without(metrics, [verdict.metric for verdict in metrics], device)
+    sizes = size_difference(old, new)
+    metrics = _without(metrics, _OF_SIZES, sizes)
     metrics = _without(metrics, OF_ANSWERS, fed)
     metrics = _without(metrics, OF_LABELS, labelled)
     metrics = _without(

@@ -34,6 +34,16 @@ def workload_difference(before: Case, after: Case) -> str:
     return difference
 
 
+def size_difference(before: Case, after: Case) -> str:
+    """The first input that is fed at other sizes; one that only one of the cases has is none."""
+    old, new = (
+        {spec.name: str(list(spec.shape)) for spec in case.inputs} for case in (before, after)
+    )
+    shared = old.keys() & new.keys()
+    sides = ({name: sizes[name] for name in sizes if name in shared} for sizes in (old, new))
+    return first_difference("input", *sides)
+
+
 def difference_of_inputs(before: Case, after: Case) -> str:
     """The first input whose values come from elsewhere, or from a file that held other ones."""
     sides = (

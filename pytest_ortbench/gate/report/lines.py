@@ -16,6 +16,7 @@ from pytest_ortbench.gate.numbers.sentences import (
     answers_text,
     interval_text,
     model_note,
+    sizes_note,
     verdict_line,
     verdict_word,
     worse_metrics,
@@ -58,7 +59,8 @@ def gate_lines(run: Run, *, told: Collection[Key] = (), encoding: str = "utf-8")
     for result in run.gate:
         parts += lines(f"gate {name(result)} against {result.against}: {verdict_line(result)}")
         failures = () if (result.case_id, result.runtime) in told else result.failures
-        texts = (*failures, *result.warnings, *accepted_texts(result), model_note(result))
+        told_besides = (*accepted_texts(result), sizes_note(result), model_note(result))
+        texts = (*failures, *result.warnings, *told_besides)
         for text in filter(None, texts):
             parts += lines(f"  {text}")
     parts += count_lines(run.gate, runtimes_of(run))
@@ -150,6 +152,7 @@ class GateRow:
         fails: Whether the case fails.
         is_accepted: Whether something is wrong with it that was accepted.
         is_open: Whether something of it could not be judged.
+        is_resized: Whether it is not fed the default sizes of both its models.
         is_faster: Whether the contender takes less time.
     """
 
@@ -160,11 +163,12 @@ class GateRow:
     is_accepted: bool
     is_open: bool
     is_faster: bool
+    is_resized: bool
 
     @property
     def is_news(self) -> bool:
         """Whether a reviewer wants to see it at once: it says more than "same"."""
-        return self.fails or self.is_accepted or self.is_open or self.is_faster
+        return any((self.fails, self.is_accepted, self.is_open, self.is_faster, self.is_resized))
 
 
 def gate_rows(run: Run) -> tuple[GateRow, ...]:
@@ -187,6 +191,7 @@ def _row(result: GateResult, case: str) -> GateRow:
         *accepted_texts(result),
         alike_text(result),
         _reason(result),
+        sizes_note(result),
         model_note(result),
     )
     return GateRow(
@@ -204,6 +209,7 @@ def _row(result: GateResult, case: str) -> GateRow:
         is_accepted=is_accepted,
         is_open=bool(undecided(result)),
         is_faster=result.latency_verdict == "faster",
+        is_resized=bool(result.default_sizes),
     )
 
 
