@@ -123,7 +123,7 @@ def _refuse_past(last: date) -> None:
         raise UsageError(
             f"{last.isoformat()} is in the past: today is {accepted.today().isoformat()}",
             place="--until",
-            hint="Name today or a later day, or leave --until out",
+            hint="Name today or a later day. For an acceptance without an end, leave --until out",
         )
 
 
@@ -154,11 +154,11 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     if not failing:
         if not asked.metric:
             raise UsageError(
-                f"the gate of the run {run.run_id} found nothing worse for {asked.case!r}, so "
+                f"the gate found nothing worse for {asked.case!r} in the run {run.run_id}, so "
                 "there is nothing to accept",
                 place="accept",
-                hint="If another run failed, name it with --run=RUN. To accept a change that no "
-                "run found yet, name its metric, e.g. --metric=latency",
+                hint="If the gate found it in another run, name that run with --run=RUN. To accept "
+                "a change in advance, name the metric, e.g. --metric=latency",
             )
         return [asked]
     if asked.metric:

@@ -94,7 +94,7 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
     if len(usable) < 2:
         raise UsageError(
             f"a bisection needs two runtimes that start, but only {len(usable)} of "
-            f"{len(chosen.runtimes)} does",
+            f"{len(chosen.runtimes)} {'starts' if usable else 'start'}",
             place=place,
             hint="The notes above say why the others do not start. Name other versions, e.g. "
             "onnxruntime==1.20.1..1.32.0",
@@ -106,10 +106,14 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
     request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
     entries = session.plan(request).entries
     if len(entries) != 1:
+        paths = list(dict.fromkeys(entry.case.model.path for entry in entries))
         raise UsageError(
             f"{model!r} gives {len(entries)} cases, but a bisection measures one",
             place="MODEL",
-            hint="Name one model file",
+            hint=f"Name one model file, e.g. {paths[0]}"
+            if len(paths) > 1
+            else "To compare two versions on every case of a model, run "
+            f"'pytest {model} --ort-runtimes=onnxruntime==1.20.1,onnxruntime==1.32.0'",
         )
     refusal = entries[0].refusal
     if refusal is not None:

@@ -29,7 +29,7 @@ from pytest_ortbench.cli.terminal import (
     width,
     write,
 )
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
@@ -258,11 +258,13 @@ def _form(form: str | None, output: Path | None) -> str:
     ending = _ENDINGS.get(output.suffix.lower(), "") if output is not None else ""
     if form is None:
         return ending or "table"
-    if "pdf" in (form, ending) and ending and form != ending:
+    if output is not None and "pdf" in (form, ending) and ending and form != ending:
+        suffix = "txt" if form == "table" else form
         raise UsageError(
-            f"--format={form} does not fit the file {str(output)!r}",
-            place="compare",
-            hint="Leave out --format. The ending of the file's name then chooses the format",
+            f"this format does not fit the file {str(output)!r}",
+            place=f"--format={form}",
+            hint=f"For the format {form}, write --output={output.with_suffix(f'.{suffix}')}. For "
+            f"{ending}, leave --format out",
         )
     return form
 
@@ -273,7 +275,7 @@ def _refuse_pdf(runs: Sequence[str], output: Path | None, terms: Terms | None) -
         raise UsageError(
             "a PDF of this command is about what machines cost, but no table of prices is named",
             place="--format=pdf" if output is None else "--output",
-            hint="Name the table with --machines, a TOML file with e.g. [machines.big] and "
+            hint="Add --machines=machines.toml, a file with e.g. [machines.big] and "
             "price_per_hour = 0.4. For a PDF without costs, run "
             f"'ortbench report {' '.join(runs)} --one-page'",
         )
@@ -338,9 +340,10 @@ def terms_of(
         given = [option for option, value in options.items() if value is not None]
         if given:
             raise UsageError(
-                "options about the cost of machines need a table of machines with their prices",
+                "the cost of machines can't be computed without their prices",
                 place=", ".join(given),
-                hint="Add the table with --machines=machines.toml",
+                hint="Add --machines=machines.toml, a file with e.g. [machines.big] and "
+                "price_per_hour = 0.4",
             )
         return None
     if rate is not None and mix is not None:
@@ -352,10 +355,12 @@ def terms_of(
     try:
         text = machines.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise UsageError(
-            f"the file can't be read: {first_line(error)}",
-            place=str(machines),
-            hint="Name a readable text file with --machines",
+            f"{str(machines)!r} can't be read: {reason}",
+            place="--machines",
+            hint="Name a TOML file that you can read, with e.g. [machines.big] and "
+            "price_per_hour = 0.4",
         ) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:

@@ -95,7 +95,7 @@ def _document(runs: Sequence[Run], output: Path | None) -> int:
         raise UsageError(
             f"this format is for one run, but {len(runs)} are named",
             place="--format=run",
-            hint="Name one run, or choose another format",
+            hint="Name one run. For several runs, write --format=csv, --format=json or --format=md",
         )
     text = encode_run(runs[0]).decode()
     if output is None:

@@ -49,9 +49,10 @@ def _earlier(kind: type[_Kept], tag: str, parent: Path) -> _Kept:
     raise UsageError(
         f"the folder {str(parent)!r} contains no earlier run"
         if tag == "latest"
-        else f"{tag!r} can't be resumed, since its documents were only collected from a folder",
+        else f"{tag!r} only gathers results that were measured elsewhere, so there is nothing to "
+        "go on with",
         place="--resume",
-        hint="Start a new run: leave --resume out",
+        hint="To start a new run, leave --resume out",
     )
 
 
@@ -85,8 +86,7 @@ def new_or_earlier(
             raise UsageError(
                 "the arguments of pytest are missing, so the machines have nothing to measure",
                 place=place,
-                hint="Write the arguments of pytest after --, e.g. "
-                f"'{place} -- suites --ort-providers=all'",
+                hint="Add the arguments of pytest after --, e.g. '-- tests --ort-providers=all'",
             )
         return kind(tag=new_tag(), arguments=arguments)
     earlier = _earlier(kind, resume, results / FOLDER)

@@ -79,7 +79,8 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
         raise UsageError(
             "there is no such folder",
             place=str(results),
-            hint="Start a run, or name another folder of results: ortbench metrics FOLDER",
+            hint="Name the folder with the results of your runs, e.g. 'ortbench metrics lab'. "
+            "To make results, run e.g. 'pytest MODEL.onnx'",
         )
     from prometheus_client import start_http_server
 

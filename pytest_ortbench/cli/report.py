@@ -35,7 +35,7 @@ def _of_compare(_: click.Context, __: click.Parameter, value: str | None) -> Non
     """Refuse the option of another command, which makes the page about a purchase."""
     if value is not None:
         raise UsageError(
-            "the page about a purchase is made by 'ortbench compare'",
+            "'ortbench report' shows no costs of machines. 'ortbench compare' does",
             place="--machines",
             hint=f"Write 'ortbench compare RUN RUN --machines={value} --rate=500 --p99=50ms "
             "--output=decision.pdf'",

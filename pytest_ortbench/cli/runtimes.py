@@ -84,9 +84,9 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     if everything == bool(labels):
         raise UsageError(
             f"{labels[0]!r} and --all are both given" if labels else "no runtime is named",
-            hint="Leave --all out to remove only what is named"
+            hint="To remove only what is named, leave --all out. To remove all, name none"
             if labels
-            else "Name a runtime as 'ortbench runtimes' lists it, or write --all",
+            else "Name a runtime that 'ortbench runtimes' lists. To remove all, write --all",
         )
     environments = _environments()
     made = environments.all()
@@ -96,7 +96,9 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
             raise UsageError(
                 f"the environment {label!r} does not exist",
                 place="LABEL",
-                hint=did_you_mean(label, names),
+                hint=did_you_mean(label, names)
+                if names
+                else "No environment was made yet, so there is nothing to remove",
             )
     for environment in made:
         if everything or environment.manifest.label in labels:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pytest_ortbench.analysis.rows import COLUMNS, Cell
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, first_of_several, nearest
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
@@ -67,7 +67,15 @@ def column_of(name: str, *, place: str) -> str:
     if name in ALL_COLUMNS and ALL_COLUMNS[name].row:
         return ALL_COLUMNS[name].row
     known = [*COLUMNS, *METRICS, *(key for key, column in ALL_COLUMNS.items() if column.row)]
-    raise UsageError(f"{name!r} is not a column", place=place, hint=did_you_mean(name, known))
+    raise UsageError(f"{name!r} is not a column", place=place, hint=_advice_on_column(name, known))
+
+
+def _advice_on_column(name: str, known: Iterable[str]) -> str:
+    """The nearest column, and the command that lists all: there are too many for one line."""
+    words = sorted(set(known))
+    if first_of_several(name, words) or nearest(name, words):
+        return did_you_mean(name, words)
+    return "The first line that 'ortbench export' writes has the names of all columns"
 
 
 def table_columns(text: str) -> list[str]:
@@ -88,7 +96,7 @@ def table_columns(text: str) -> list[str]:
             raise UsageError(
                 f"the table has no column {name!r}",
                 place="--columns",
-                hint=did_you_mean(name, keys, "'ortbench export' writes every column"),
+                hint=_advice_on_column(name, keys),
             )
         if name:
             chosen.append(keys[name])

@@ -13,7 +13,7 @@ from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.endpoint_address import is_loopback
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, WorkerError, class_and_line
+from pytest_ortbench.core.errors import OrtbenchError, UsageError, WorkerError, says
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.planning.axes import parse_dims, split_list
@@ -165,7 +165,7 @@ def command(
         raise
     except Exception as error:  # native errors have no common base class
         raise UsageError(
-            f"{model!r} can't be served with {provider}: {class_and_line(error)}",
+            f"{model!r} can't be served with {provider}. {says('ONNX Runtime', str(error))}",
             place="MODEL, --provider",
             hint="Name another provider with --provider. 'ortbench providers' lists those that "
             "run here",

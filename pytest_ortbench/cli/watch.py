@@ -105,7 +105,8 @@ def _newest(results: Path) -> Path:
     raise UsageError(
         "the folder contains no run",
         place=str(results),
-        hint="Start a run, or name another folder of results with --results=DIR",
+        hint="If your runs are in another folder, name it with --results=DIR. To start a run, "
+        "write e.g. 'pytest MODEL.onnx'",
     )
 
 

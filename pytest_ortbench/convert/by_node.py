@@ -134,9 +134,11 @@ def compare_nodes(
         for number in range(count):
             feeds = make_feeds(inputs, seed=seed, sample=number)
             for part in some_at_a_time(names):
-                expected = right.session.run(part, _fitting(right.session, feeds))
+                expected = right.session.run(part, _fitting(right.session, feeds, reference))
                 rounded_names = [other.rounded.get(name, name) for name in part]
-                converted = other.session.run(rounded_names, _fitting(other.session, feeds))
+                converted = other.session.run(
+                    rounded_names, _fitting(other.session, feeds, variant)
+                )
                 for name, original, two in zip(part, expected, converted, strict=True):
                     if original.shape == two.shape:
                         sums[name].add(original, two)
@@ -235,11 +237,12 @@ def _rounded(model: onnx.ModelProto, known: Mapping[str, object]) -> dict[str, s
     return names
 
 
-def _fitting(session: InferenceSession, feeds: dict[str, object]) -> dict[str, object]:
+def _fitting(session: InferenceSession, feeds: dict[str, object], path: str) -> dict[str, object]:
     fed, missing = fitting(session, feeds)
     if missing:
         raise case_error(
-            f"the nodes can't be compared: only one of the two models has the input {missing!r}",
+            f"the nodes can't be compared: {Path(path).name!r} has the input {missing!r}, which "
+            "the other model lacks",
             "Export both models with the same input names",
             phase="accuracy",
         )

@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
-from pytest_ortbench.core.errors import WorkerError, cache_advice, did_you_mean
+from pytest_ortbench.core.errors import (
+    WorkerError,
+    cache_advice,
+    class_and_line,
+    did_you_mean,
+    says,
+)
 from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.core.recipe import BASES, Conversion
+from pytest_ortbench.core.units import format_amount
 
 if TYPE_CHECKING:
     import onnx
-
-#: The next step where this machine has too little memory.
-MORE_MEMORY = "Convert the model on a machine with more memory, and measure the file made there"
 
 #: Packages that a tool needs and that are not needed elsewhere, and what brings them.
 _EXTRAS = {"onnx_ir": "int4", "ml_dtypes": "int4", "sympy": "int4", "onnxslim": "simplify"}
@@ -34,6 +38,7 @@ _WORD = re.compile(r"[\w/.:\-]+")
 #: Nothing can be written, whatever file it was.
 _FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
+_TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def conversion_failure(message: str, hint: str = "", *, kind: str = "unsupported") -> Failure:
@@ -55,6 +60,19 @@ def unconverted(message: str, hint: str = "") -> WorkerError:
         hint: The next step, empty where none is known.
     """
     return case_error(message, hint, phase="convert")
+
+
+def more_memory(conversion: Conversion) -> str:
+    """Return the next step where this machine has too little memory for a conversion.
+
+    Args:
+        conversion: What was to be made.
+    """
+    command = f"pytest {Path(conversion.source).name} --ort-precisions={conversion.recipe.name}"
+    return (
+        f"Free memory, and run again. To convert elsewhere, run 'ORTBENCH_CACHE=made {command}' on "
+        "a machine with more memory, and measure the model.onnx below made/variants here"
+    )
 
 
 def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None:
@@ -88,8 +106,9 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
-            f"memory ran out while {conversion.size_bytes / 1e9:.1f} GB were converted to {base}",
-            MORE_MEMORY,
+            f"memory ran out while the model ({format_amount(conversion.size_bytes, 'bytes')}) was "
+            f"converted to {base}",
+            more_memory(conversion),
             kind="out_of_memory",
         )
     hidden = namesake_of("onnx", "onnxruntime", "numpy")
@@ -106,12 +125,11 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
             f"{base} can't be made, since weights of the model are NaN, first in {broken!r}",
             "Find out why the weights have NaN, and export the model again",
         )
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    first_line = lines[0] if lines else "no message"
-    node = _named_node(first_line, conversion)
+    said = class_and_line(error)
+    node = _named_node(said, conversion)
     at = f" at node {node!r}" if node else ""
     return conversion_failure(
-        f"{base} can't be made{at}: {type(error).__name__}: {first_line}", without_nodes(base, node)
+        f"{base} can't be made{at}. {says('The converter', said)}", without_nodes(base, node)
     )
 
 
@@ -163,12 +181,20 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
             kind="error",
         )
     file = read or made
+    if error.errno in _TOO_MANY:
+        return conversion_failure(
+            f"{file or 'a file'} can't be opened: too many files are open",
+            "Raise the limit, e.g. with 'ulimit -n 4096', and run again",
+            kind="error",
+        )
     of_model = file is not None and sources in file.parents
     return conversion_failure(
         f"{file or 'a file'} can't be used: {error.strerror}",
         "Run again. The model and its external data must stay readable until the run ends"
         if of_model
-        else "Make the file readable, and run again",
+        else "Make the file readable, and run again"
+        if file is not None
+        else "Run again. If this happens twice, look for a fault of the disk",
         kind="error",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pytest_ortbench.convert.failure import MORE_MEMORY, unconverted
+from pytest_ortbench.convert.failure import more_memory, unconverted
 from pytest_ortbench.core import free_memory
 from pytest_ortbench.core.recipe import Conversion
 
@@ -38,7 +38,7 @@ def limit(conversion: Conversion) -> None:
         raise unconverted(
             f"to convert {conversion.size_bytes / 1e9:.1f} GB to {conversion.recipe.base} takes "
             f"about {needed / 1e9:.0f} GB of memory, but {free / 1e9:.0f} GB are free",
-            MORE_MEMORY,
+            more_memory(conversion),
         )
     _cap(free)
 

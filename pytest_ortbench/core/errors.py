@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pytest_ortbench.core.failure import Failure
 
 
+#: The next step where something happened that can't.
+REPORT_IT = "This is a defect of pytest-ortbench. Please report it, with this message"
+
 #: A longer message shows its two ends: what was written may be of any length.
 _LONGEST = 1000
 #: Known words beyond the first number are not all named: so many of them are.
@@ -115,6 +118,20 @@ def class_and_line(error: BaseException) -> str:
 
 #: What a file system says that has no room.
 _FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+
+def says(owner: str, text: str, longest: int = 300) -> str:
+    """Return what somebody else's program said, as its words: ``pnnx says: 'no such layer'``.
+
+    Args:
+        owner: The program.
+        text: What it said, of which the first line is quoted.
+        longest: Characters of it that are quoted.
+    """
+    lines = text.strip().splitlines()
+    line = lines[0].strip().rstrip(".")[:longest] if lines else "nothing"
+    mark = '"' if "'" in line else "'"
+    return f"{owner} says: {mark}{line}{mark}"
 
 
 def cache_advice(error: OSError) -> str:

@@ -8,9 +8,6 @@ import socket
 
 from pytest_ortbench.core.errors import UsageError
 
-#: Errors that a host causes, whatever its port is.
-_OF_HOSTS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-
 
 def unusable_address(
     host: str, port: int, error: OSError | UnicodeError, *, port_place: str = "--port"
@@ -28,7 +25,11 @@ def unusable_address(
     # Python adds the address to what the system says; numbers of names are below 0.
     number = error.errno or 0
     why = os.strerror(number) if number > 0 else error.strerror or str(error)
-    if isinstance(error, socket.gaierror) or error.errno in _OF_HOSTS:
+    if isinstance(error, socket.gaierror):
+        return _of_host(host, "no address of this name is known")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return _of_host(host, "this is not an address of this machine")
+    if error.errno == errno.EAFNOSUPPORT:
         return _of_host(host, why)
     return UsageError(
         f"the port {port} of {host} can't be used: {why}",
@@ -39,7 +40,7 @@ def unusable_address(
 
 def _of_host(host: str, why: str) -> UsageError:
     return UsageError(
-        f"this machine can't receive connections at {host!r}: {why}",
+        f"this machine can't listen at {host!r}: {why}",
         place="--host",
         hint="Write an address of this machine, e.g. --host=127.0.0.1",
     )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pytest_ortbench.analysis.validity import flags_of
 from pytest_ortbench.convert.variants import Variants
 from pytest_ortbench.core.case import Case, Key
-from pytest_ortbench.core.errors import DocumentError, WorkerError
+from pytest_ortbench.core.errors import REPORT_IT, DocumentError, WorkerError
 from pytest_ortbench.core.extent import Extent
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.outcome import Accuracy, CaseResult, Failure, Placement, RuntimeInfo
@@ -381,7 +381,7 @@ def sound(result: CaseResult) -> CaseResult:
         status="error",
         failure=case_failure(
             f"{_NO_SENSE}: {fault}",
-            "This is a defect of pytest-ortbench. Please report it",
+            REPORT_IT,
             kind="error",
             phase="measure",
         ),

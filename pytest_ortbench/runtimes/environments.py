@@ -168,7 +168,7 @@ class Environments:
         if others:
             raise _unavailable(
                 requirements,
-                f"{others}, so a Python from there could be another user's program",
+                f"{others}, so somebody else could put a program there",
                 "Name a folder of your own in the environment variable ORTBENCH_CACHE",
             )
         request = _request(requirements, python)

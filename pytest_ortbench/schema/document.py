@@ -12,7 +12,12 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError, ForeignDocumentError
+from pytest_ortbench.core.errors import (
+    REPORT_IT,
+    DocumentError,
+    ForeignDocumentError,
+    first_line,
+)
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.core.secrets import masked
@@ -270,21 +275,21 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
         bad = next(find_nonfinite(plain), None)
         if bad is not None:
             raise DocumentError(
-                f"the document can't be written: {bad}, and JSON has no NaN or infinity",
+                f"the result can't be written: {bad}, and JSON has no NaN or infinity",
                 place=place,
-                hint="This is a defect of pytest-ortbench. Please report it",
+                hint=REPORT_IT,
             )
         msgspec.convert(plain, type(value), strict=True)
         fault = next(faults_of(value), None)
         if fault is not None:
             raise DocumentError(
-                f"the document can't be written: {fault}",
+                f"the result can't be written: {fault}",
                 place=place,
-                hint="This is a defect of pytest-ortbench. Please report it",
+                hint=REPORT_IT,
             )
     except (TypeError, OverflowError, msgspec.ValidationError) as error:
         raise DocumentError(
-            f"the document can't be written: {error}",
+            f"the result can't be written: {first_line(error)}",
             place=place,
             hint="If a hook of yours returned the value, return text in its place",
         ) from error

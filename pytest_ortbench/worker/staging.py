@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import REPORT_IT, WorkerError
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.own_folder import OWNER, OwnFolder, sweep
 from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
@@ -152,7 +152,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 def _refused(name: str) -> WorkerError:
     return case_error(
         f"{name!r} is not a path within the worker's own folder",
-        "This is a defect of pytest-ortbench. Please report it",
+        REPORT_IT,
         kind="error",
         phase="files",
     )

@@ -34,8 +34,8 @@ def test_the_command_writes_it_by_the_ending_of_the_file(compare, tmp_path) -> N
         ("--output", ("--output=d.pdf",)),
         ("--format=pdf", ("--format=pdf",)),
         ("--format=pdf", ("--format=pdf", "--machines=machines.toml")),
-        ("compare", ("--format=table", "--machines=machines.toml", "--output=d.pdf")),
-        ("compare", ("--format=pdf", "--machines=machines.toml", "--output=d.html")),
+        ("--format=table", ("--format=table", "--machines=machines.toml", "--output=d.pdf")),
+        ("--format=pdf", ("--format=pdf", "--machines=machines.toml", "--output=d.html")),
     ],
 )
 def test_a_pdf_that_can_not_be_is_refused(compare, tmp_path, place, arguments) -> None:

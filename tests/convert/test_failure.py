@@ -25,7 +25,7 @@ def test_memory_that_runs_out_is_said() -> None:
     failure = as_failure(MemoryError("Unable to allocate 1 GiB"), conversion)
     assert failure.kind == "out_of_memory"
     assert "fp16" in failure.message
-    assert "1.0 GB" in failure.message
+    assert "1.00 GB" in failure.message
 
 
 INT4 = Conversion(
@@ -98,7 +98,7 @@ SOURCE, OUT = "/models/m.onnx", Path("/cache/.1")
             "/data/set0.npz can't be used: ",
             "Make the file readable",
         ),
-        (errno.EMFILE, [], "a file can't be used: ", "Make the file readable"),
+        (errno.EIO, [], "a file can't be used: ", "Run again. "),
     ],
 )
 def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(
@@ -114,6 +114,17 @@ def test_a_file_that_can_t_be_read_is_not_called_a_full_cache(
     assert failure.kind == "error"
     assert failure.message == f"{message}{os.strerror(number)}"
     assert failure.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_too_many_open_files_are_no_unreadable_file(number: int) -> None:
+    conversion = Conversion(
+        recipe=FP16, source=SOURCE, digest="", size_bytes=1, own_precision="fp32", inputs=()
+    )
+    failure = as_failure(OSError(number, os.strerror(number), SOURCE), conversion, OUT)
+    assert failure.kind == "error"
+    assert SOURCE in failure.message
+    assert "ulimit -n" in failure.hint
 
 
 def test_memory_that_the_system_denies_is_a_lack_of_memory() -> None:
@@ -159,4 +170,5 @@ def test_a_node_is_named_only_if_the_model_has_it(tmp_path: Path, text: str, nod
     path.write_bytes(mlp())
     message = as_failure(ValueError(text), conversion_of(path, FP16)).message
     at = f" at node '{node}'" if node else ""
-    assert message == f"fp16 can't be made{at}: ValueError: {text}"
+    assert message.startswith(f"fp16 can't be made{at}. ")
+    assert f"ValueError: {text.rstrip('.')}" in message

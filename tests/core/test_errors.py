@@ -1,12 +1,30 @@
 import pytest
 
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean, near_and_known
+from pytest_ortbench.core.errors import (
+    OrtbenchError,
+    UsageError,
+    did_you_mean,
+    near_and_known,
+    says,
+)
 
 
 def test_a_message_has_place_rule_and_next_step() -> None:
     error = UsageError("'x' is not a size", place="--ort-dims", hint="Write e.g. seq:128")
     assert str(error) == "--ort-dims: 'x' is not a size. Write e.g. seq:128"
     assert isinstance(error, OrtbenchError)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("no such layer.\nat line 3", "pnnx says: 'no such layer'"),
+        ("can't open 'x'", "pnnx says: \"can't open 'x'\""),
+        (" \n", "pnnx says: 'nothing'"),
+    ],
+)
+def test_words_of_others_are_one_quoted_line_with_their_owner(text: str, quoted: str) -> None:
+    assert says("pnnx", text) == quoted
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_nonfinite_numbers_are_refused_with_their_place(value):
     with pytest.raises(DocumentError) as error:
         encode_run(changed(RUN, steal_ratio=value))
     assert str(error.value).startswith(
-        f"run {RUN.run_id}: the document can't be written: "
+        f"run {RUN.run_id}: the result can't be written: "
         f"$.cases[0].measurements[0].samples.steal_ratio = {value}, "
         "and JSON has no NaN or infinity. "
     )

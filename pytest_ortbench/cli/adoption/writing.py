@@ -79,7 +79,8 @@ def _refused(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
         place="init",
-        hint="Move it away, or write the files by hand: 'ortbench init' without --yes prints them",
+        hint="Move it away, and run 'ortbench init' again. To write the files by hand, run "
+        "'ortbench init' without --yes, which prints them",
     )
 
 
