@@ -20,6 +20,7 @@ from pytest_ortbench.analysis.candidates import (
     doubts,
     speed_metric,
 )
+from pytest_ortbench.analysis.cpu_time import CpuTime
 from pytest_ortbench.analysis.other_precisions import precision_to_try
 from pytest_ortbench.analysis.proof import Proof, needed_proof
 from pytest_ortbench.analysis.ranked import (
@@ -103,6 +104,24 @@ class Withheld:
     error: float | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lacked:
+    """A case that did not get its CPUs.
+
+    Attributes:
+        label: As of a winner.
+        time: What it got of them.
+        share: Lower end of its time, as a share of it.
+    """
+
+    label: str
+    time: CpuTime
+    share: float
+
+
+#: A time of which less than this share may be enough on an idle machine is no sure one.
+_OPEN = 0.8
+
 #: What gives a row rivals; beside it, another precision that suits the model.
 ALL_PROVIDERS = "--ort-providers=all"
 
@@ -133,6 +152,8 @@ class ModelAnswer:
             to compare with another side.
         runner_up: How much faster the fastest of the smallest batch size is than the next variant
             that does not tie with it.
+        lacked: The ranked case whose time lack of CPUs leaves most open; ``None`` where there is
+            none.
         left_out: Label and reason of each case that could not be ranked.
         engines: ONNX Runtime beside each other engine and framework.
         bars: Its variants as bars, one group a batch size.
@@ -156,6 +177,7 @@ class ModelAnswer:
     provider: str = ""
     untried: tuple[str, ...] = ()
     runner_up: Factor | None = None
+    lacked: Lacked | None = None
     left_out: tuple[tuple[str, str], ...] = ()
     engines: tuple[EngineAnswer, ...] = ()
     bars: tuple[BatchBars, ...] = ()
@@ -234,6 +256,7 @@ def _answer(
         provider=case.provider.described,
         untried=untried,
         runner_up=_runner_up(by_batch[0], fastest[0]) if candidates else None,
+        lacked=_lacked(candidates),
         left_out=tuple(left_out),
         engines=engine_answers(members, runtimes=runtimes),
         bars=batch_bars(
@@ -243,6 +266,21 @@ def _answer(
             runtimes=runtimes,
         ),
     )
+
+
+def _lacked(candidates: Sequence[Candidate]) -> Lacked | None:
+    """The case that may be faster by the most with all of its CPUs, if that is worth a word."""
+    known = [
+        Lacked(
+            label=candidate.label,
+            time=candidate.summary.lacked,
+            share=candidate.speed.low / candidate.speed.value,
+        )
+        for candidate in candidates
+        if candidate.summary.lacked is not None and candidate.speed.low is not None
+    ]
+    least = min(known, key=lambda lacked: lacked.share, default=None)
+    return least if least is not None and least.share < _OPEN else None
 
 
 def _best_of_batches(candidates: Sequence[Candidate], metric: str) -> tuple[Winner, ...]:

@@ -52,7 +52,9 @@ def _headline(answer: ModelAnswer) -> Told:
     more = f" and {others} more" if others > 0 else ""
     if advice.tie is Tie.UNKNOWN:
         names = f", {advice.ties[0]}{more}" if more else f" and {advice.ties[0]}"
-        return Told(f"{advice.variant}{names} can't be told apart: {noise_words(answer)}")
+        lacked = answer.lacked
+        why = noise_words(answer) if lacked is None else f"one had {lacked.time.words}"
+        return Told(f"{advice.variant}{names} can't be told apart: {why}")
     if advice.ties:
         return Told("use ", advice.variant, f": {time}, as fast as {advice.ties[0]}{more}")
     factor = answer.runner_up
@@ -62,6 +64,8 @@ def _headline(answer: ModelAnswer) -> Told:
 
 def _without_rival(answer: ModelAnswer, advice: Advice, time: str) -> Told:
     """Say what one row alone shows: its time, and what to add, or why it has no rival."""
+    if answer.asked == 1 and answer.lacked is not None:
+        return Told(f"{time} {as_asked(answer)}, with {answer.lacked.time.words}")
     if answer.asked == 1:
         return Told(f"{time} {as_asked(answer)}{next_words(answer)}")
     barred = next((bar for group in answer.bars for bar in group.bars if bar.reason), None)

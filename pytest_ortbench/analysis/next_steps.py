@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_ortbench.analysis.candidates import speed_metric
+from pytest_ortbench.analysis.in_turns import is_disturbed, threads_in_turns, turns_to_take
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import is_barred
+from pytest_ortbench.analysis.next_step import NextStep
 from pytest_ortbench.analysis.other_precisions import precision_to_try
 from pytest_ortbench.analysis.steadiness import WARM_UP
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.analysis.thread_counts import CHOSEN
-from pytest_ortbench.core.case import Case, Key
+from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.flags import ONE_WORKER
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
@@ -50,27 +51,6 @@ _LEAST_WEIGHTS = 100_000
 _BESIDE = ("{stem}.npz", "{stem}_inputs.npz", "inputs.npz", "test_data_set_0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextStep:
-    """One suggestion.
-
-    Attributes:
-        kind: ``workers``, ``time``, ``accuracy``, ``inputs``, ``threads``, ``profile``,
-            ``precision`` or ``gate``.
-        why: What of the run suggests it, for people.
-        options: What is added to the command line of the run, by flag; empty for a profile and for
-            the errors of nodes.
-        case_id: The case that is profiled; empty for others.
-        wrong: The case whose nodes are compared with those of its reference; ``None`` for others.
-    """
-
-    kind: str
-    why: str
-    options: dict[str, str] = field(default_factory=dict)
-    case_id: str = ""
-    wrong: Case | None = None
-
-
 def next_steps(
     run: Run,
     summaries: Sequence[Summary],
@@ -102,7 +82,13 @@ def next_steps(
     ranked = [pair for pair in members if not is_barred(pair[0], pair[1].judgements)]
     steps = [
         *(_profile(slow, least_s=0.0) if is_profiled_again else ()),
-        *(_enough_workers(ranked) or _time(members) or _workers(ranked, chosen)),
+        *(
+            _enough_workers(ranked)
+            or turns_to_take(ranked, chosen)
+            or _idle(ranked)
+            or _time(members)
+            or _workers(ranked, chosen)
+        ),
         *_accuracy(members),
         *_inputs(members, chosen),
         # A gate asks whether a change is worse, not which other variant there may be.
@@ -146,6 +132,29 @@ def _enough_workers(members: _Members) -> list[NextStep]:
             why=f"{result.case.case_id} was measured in one worker process, which does not show "
             "how far processes differ",
             options=options,
+        )
+    ]
+
+
+def _idle(members: _Members) -> list[NextStep]:
+    """The same again on an idle machine, where other work made an interval wide.
+
+    More processes beside the same work would tell more of that work.
+    """
+    disturbed = [
+        (width, result, summary)
+        for result, summary in members
+        if (width := _width(summary)) is not None and width > _WIDE and is_disturbed(summary)
+    ]
+    if not disturbed:
+        return []
+    width, result, summary = max(disturbed, key=lambda entry: entry[0])
+    got = "" if summary.lacked is None else f", and its process had {summary.lacked.words}"
+    return [
+        NextStep(
+            kind="idle",
+            why=f"other programs ran while {result.case.case_id} was measured{got}; end them, and "
+            "measure again",
         )
     ]
 
@@ -245,7 +254,7 @@ def _threads(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
     """One thread beside the default, where nobody chose a number."""
     if "--ort-threads" in chosen:
         return
-    for result, _ in members:
+    for result, summary in members:
         case, first = result.case, result.measurements[0]
         if (
             case.provider.is_execution_provider
@@ -258,7 +267,9 @@ def _threads(members: _Members, chosen: Collection[str]) -> Iterator[NextStep]:
                 kind="threads",
                 why=f"{first.threads} threads are the default here; small models are often "
                 "faster with one",
-                options={"--ort-threads": f"1,{first.threads}"},
+                options=threads_in_turns(1)
+                if is_disturbed(summary) and "--ort-against" not in chosen
+                else {"--ort-threads": f"1,{first.threads}"},
             )
             return
 

@@ -19,6 +19,9 @@ from pytest_ortbench.core.units import common_scale, significant
 #: How many of a list of cases are named; the table has the rest.
 _NAMED = 3
 
+#: Share of its time below which a case is called several times faster.
+_FEW = 0.4
+
 #: Where a reason is cut, for the same cause.
 _REASON_LENGTH = 90
 
@@ -106,9 +109,10 @@ def _the_only_one(answer: ModelAnswer, winner: Winner) -> Told:
 
 def _alone(answer: ModelAnswer, name: str, numbers: str) -> Told:
     """Say the numbers of one variant, which are a comparison with nothing."""
+    lacked = lacked_words(answer)
     if answer.asked == 1:
-        return Told(f"{as_asked(answer)}: {numbers}{next_words(answer)}")
-    return Told("only ", name, f" could be ranked: {numbers}; no comparison")
+        return Told(f"{as_asked(answer)}: {numbers}{lacked}{next_words(answer)}")
+    return Told("only ", name, f" could be ranked: {numbers}{lacked}; no comparison")
 
 
 def as_asked(answer: ModelAnswer) -> str:
@@ -130,6 +134,15 @@ def noise_words(answer: ModelAnswer) -> str:
     return f"too noisy ({', '.join(fastest.noisy[:2])})" if fastest.noisy else "too noisy"
 
 
+def lacked_words(answer: ModelAnswer) -> str:
+    """Say how few of its CPUs a ranked case got, and what that leaves open; else nothing."""
+    if answer.lacked is None:
+        return ""
+    who = "the process" if answer.ranked == 1 else answer.lacked.label
+    times = "several times faster" if answer.lacked.share < _FEW else "faster"
+    return f"; {who} had {answer.lacked.time.words}, so on an idle machine it may be {times}"
+
+
 def _first(answer: ModelAnswer, advice: Advice) -> Told:
     """Say what to ship, or that nothing can be told of it."""
     if advice.rivals == 1 and answer.withheld is None:
@@ -142,7 +155,8 @@ def _first(answer: ModelAnswer, advice: Advice) -> Told:
         return Told(f"no recommendation: {one_worker_words(advice.one_worker)}")
     if advice.tie is Tie.UNKNOWN and answer.withheld is None:
         names = batch_list([advice.variant, *advice.ties])
-        return Told(f"no recommendation: {names} can't be told apart, {noise_words(answer)}")
+        why = f"{noise_words(answer)}{lacked_words(answer)}"
+        return Told(f"no recommendation: {names} can't be told apart, {why}")
     return _advice(answer, advice)
 
 
@@ -190,6 +204,7 @@ def _advice(answer: ModelAnswer, advice: Advice) -> Told:
     text += without_idle(advice)
     doubts = advice.blurred_by if answer.withheld is not None else doubts_of(answer)
     text += f" (not certain: {', '.join(doubts)})" if doubts else ""
+    text += lacked_words(answer)
     return Told("recommended: ", advice.variant, text)
 
 

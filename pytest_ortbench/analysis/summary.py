@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from pytest_ortbench.analysis.accuracy_figures import add_accuracy
 from pytest_ortbench.analysis.between_processes import OfProcess, over_processes
 from pytest_ortbench.analysis.chains import idle_in
 from pytest_ortbench.analysis.collector import Collector
+from pytest_ortbench.analysis.cpu_time import TURN_S, CpuTime, lacked_cpus
 from pytest_ortbench.analysis.judgements import judgements_of
 from pytest_ortbench.analysis.order import DEVIATE, interval_ranks, samples_needed
 from pytest_ortbench.analysis.relative_latency import NoRelativeLatency, relative_latency
@@ -80,6 +81,8 @@ class Summary:
         timed_s: Seconds that passed meanwhile.
         spread: Range of the workers' medians as a share of the smallest; ``None`` for one worker.
         idle_links: Links of a chain of providers that computed nothing, as they are written.
+        lacked: What the case got of its CPUs, where other programs had a part of them; ``None``
+            where that is not so, or not known.
     """
 
     case: Case
@@ -96,6 +99,7 @@ class Summary:
     timed_s: float = 0.0
     spread: float | None = None
     idle_links: tuple[str, ...] = ()
+    lacked: CpuTime | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -160,6 +164,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         _add_latency(collector, workers, percentiles=percentiles)
         _add_relative_latency(collector, result)
         _add_rates(collector, workers, result.case)
+        _reach_to_all_cpus(collector, lacked_cpus(result))
         _add_utilisation(collector, measurements)
         _add_startup(collector, result.case, measurements)
         _add_memory(collector, measurements)
@@ -186,6 +191,7 @@ def summarise(result: CaseResult, *, percentiles: bool = True) -> Summary:
         timed_s=sum(elapsed_ns(result.case, samples) for samples in workers) * 1e-9,
         spread=(max(medians) - min(medians)) / min(medians) if len(medians) > 1 else None,
         idle_links=tuple(link.label for link in idle_in(result.placement)),
+        lacked=lacked_cpus(result),
     )
 
 
@@ -224,6 +230,26 @@ def _add_latency(collector: Collector, workers: Sequence[Samples], *, percentile
         low, high = over_processes(own, (value, value), between_runs=between_runs(workers))
     collector.add("latency_mean", value, low=low, high=high, samples=count)
     collector.add("latency_min", min(samples.min_ns for samples in workers) * 1e-9, samples=count)
+
+
+def _reach_to_all_cpus(collector: Collector, lacked: CpuTime | None) -> None:
+    """Move the better end of each interval to where the case could be with all of its CPUs.
+
+    Of many short inferences some had them: then the fastest one is that end.
+    """
+    if lacked is None:
+        return
+    quantities = collector.quantities
+    mean, fastest = quantities["latency_mean"].value, quantities["latency_min"].value
+    floor = fastest if mean < TURN_S else 0.0
+    for name in ("latency_p50", *_PERCENTILES, "latency_mean"):
+        known = quantities.get(name)
+        if known is not None and known.low is not None:
+            low = min(known.low, max(floor, known.low * lacked.share))
+            quantities[name] = replace(known, low=low)
+    rate, least = quantities.get("throughput"), quantities["latency_mean"].low
+    if rate is not None and rate.high is not None and least:
+        quantities["throughput"] = replace(rate, high=max(rate.high, rate.value * mean / least))
 
 
 def _add_relative_latency(collector: Collector, result: CaseResult) -> None:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from statistics import median
 
 from pytest_ortbench.analysis.chains import idle_in, idle_words
+from pytest_ortbench.analysis.cpu_time import cpu_time, runs_on_cpus
 from pytest_ortbench.analysis.inaccuracy import evidence_of
 from pytest_ortbench.analysis.judgements import judgements_of, unjudged_words
 from pytest_ortbench.analysis.lowered import is_seen, lowered_words
@@ -24,7 +25,7 @@ from pytest_ortbench.analysis.order import binomial_probability, samples_needed
 from pytest_ortbench.analysis.samples import statistic_of, two_groups
 from pytest_ortbench.analysis.steadiness import change_over_time, unsteady, workers_of
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.flags import FLAGS
+from pytest_ortbench.core.flags import CPU_SHARE, FLAGS
 from pytest_ortbench.core.model import SubnormalWeight
 from pytest_ortbench.core.outcome import (
     CaseResult,
@@ -215,17 +216,16 @@ def _cpu_share(result: CaseResult) -> str:
     """
     workers = workers_of(result)
     blocks = sum(samples.blocks for samples in workers)
+    on_host = runs_on_cpus(result)
     starved = 0
     for samples in workers:
-        on_host = result.case.provider.computes_on_host
         whole = on_host and samples.cpu_ns < CORE_SHARE * samples.wall_ns
         starved += samples.blocks if whole else samples.starved_blocks
     if not blocks or starved <= STARVED_SHARE * blocks:
         return ""
-    share = sum(samples.cpu_ns for samples in workers) / max(
-        1, sum(samples.wall_ns for samples in workers)
-    )
-    return f"{starved} of {blocks} blocks; {share:.2f} cores in use on average"
+    time = cpu_time(result)
+    used = "" if time is None else f"; {time.words} in use on average"
+    return f"{starved} of {blocks} blocks{used}"
 
 
 def _far_cpus(result: CaseResult) -> str:
@@ -460,7 +460,7 @@ _RULES: dict[str, Callable[[CaseResult], str]] = {
     "UNJUDGED": _unjudged,
     "UNSTEADY": unsteady,
     "STEAL": _steal,
-    "CPU-SHARE": _cpu_share,
+    CPU_SHARE: _cpu_share,
     "FAR-CPUS": _far_cpus,
     "OTHER-RUN": _other_run,
     "THROTTLED": _throttled,

@@ -13,6 +13,12 @@ SEVERITIES = ("bars", "blurs", "notes")
 #: The flag of a number whose samples are all of one process.
 ONE_WORKER = "ONE-WORKER"
 
+#: The flag of a number whose processes did not get their CPU time.
+CPU_SHARE = "CPU-SHARE"
+
+#: Flags of a number beside which other work used the machine.
+OF_OTHER_WORK = ("STEAL", CPU_SHARE, "FAR-CPUS", "OTHER-RUN", "MEMORY-BUSY")
+
 
 #: Flags without those of passes.
 _STANDARD: tuple[FlagKind, ...] = (
@@ -62,7 +68,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "Use a machine that is not shared, or compare both sides in one run (--ort-against).",
     ),
     flag_kind(
-        "CPU-SHARE",
+        CPU_SHARE,
         "blurs",
         "in over a quarter of the blocks the process got less than 90 % of its CPU time",
         "Stop other programs on this machine.",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_ortbench.core.provider_kinds import CPU, ON_CPUS, OPENVINO
+from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, ON_CPUS, OPENVINO
 
 #: What runs a model: a session of ONNX Runtime on an execution provider; another engine, on the
 #: same file; the framework that it was exported from, on its source; a service, whatever runs in
@@ -148,6 +148,31 @@ class Provider:
         device = self.options.get("device_type", self.device).upper()
         is_told = self.name == OPENVINO and device == "CPU"
         return self.computes_on_host or self.name in ON_CPUS or is_told
+
+    def runs_on_cpus(self, devices: Mapping[str, Sequence[str]]) -> bool | None:
+        """Return whether nothing but CPUs of the machine computes; ``None`` where nothing tells.
+
+        Args:
+            devices: What a runtime saw that a provider can compute on, by its full name. It
+                decides where no device was asked for, and the name of the provider does not.
+        """
+        if not self.is_execution_provider:
+            return self.computes_on_host
+        answers = [link._runs_on_cpus(devices.get(link.name, ())) for link in self.links]
+        if False in answers:
+            return False
+        return None if None in answers else True
+
+    def _runs_on_cpus(self, devices: Sequence[str]) -> bool | None:
+        if self.works_on_cpus:
+            return True
+        told = self.options.get("device_type", self.device).upper()
+        # ``HETERO:GPU.1,CPU``
+        named = {word.partition(".")[0] for word in told.replace(":", ",").split(",")}
+        is_elsewhere = self.name in BY_NAME and self.name != OPENVINO
+        if is_elsewhere or named & {"GPU", "NPU"}:
+            return False
+        return {device.upper() for device in devices} == {"CPU"} if devices else None
 
     @property
     def label(self) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.analysis.next_steps import NextStep, next_steps
+from pytest_ortbench.analysis.next_step import NextStep
+from pytest_ortbench.analysis.next_steps import next_steps
 from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.complaint import LIMIT
 from pytest_ortbench.core.metrics import METRICS

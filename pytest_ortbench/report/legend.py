@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pytest_ortbench.analysis.between_processes import PROCESS_SPREAD
 from pytest_ortbench.analysis.candidates import speed_metric
 from pytest_ortbench.analysis.chains import chain_words
+from pytest_ortbench.analysis.cpu_time import runs_on_cpus
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.input_sizes import (
     default_sizes,
@@ -92,7 +93,23 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     if any(is_unstable_row(entry) for entry in shown):
         sentences.append(
             f"{UNSTABLE}: the 95 % interval is wider than the value, so not even its first digit "
-            "is sure. Stop other load, or measure longer (--ort-time, --ort-workers)."
+            "is sure. End other programs; where none ran, measure longer (--ort-time, "
+            "--ort-workers)."
+        )
+    if any(entry.summary.lacked is not None for entry in shown):
+        sentences.append(
+            "Where a process lacked CPUs (CPU-SHARE), its interval reaches to what the same CPU "
+            "time would take on all of them."
+        )
+    blind = [
+        entry.result.case.case_id
+        for entry in shown
+        if entry.result.measurements and runs_on_cpus(entry.result) is None
+    ]
+    if blind:
+        sentences.append(
+            f"Nothing tells on which device {named(blind)} ran, so a lack of CPU time was not "
+            "looked for."
         )
     if threads:
         used = ", ".join(

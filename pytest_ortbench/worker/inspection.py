@@ -17,6 +17,7 @@ from pytest_ortbench.worker.plugins import (
     built_in,
     devices,
     distinct,
+    hardware_of,
     is_bundled,
     is_plugged_in,
     plugins,
@@ -51,13 +52,12 @@ def describe_interpreter(question: Inspect, state: WorkerState) -> RuntimeInfo:
 def describe_measured() -> RuntimeInfo:
     """Return what this interpreter is, with the plug-ins that were registered in it."""
     info = describe()
-    names = info.available_providers
+    plugged = [name for name in info.available_providers if is_plugged_in(name)]
     return replace(
         info,
         available_providers=built_in(),
-        plugin_providers=tuple(
-            sorted({*info.plugin_providers, *(name for name in names if is_plugged_in(name))})
-        ),
+        plugin_providers=tuple(sorted({*info.plugin_providers, *plugged})),
+        provider_devices={name: hardware_of(name) for name in plugged},
     )
 
 

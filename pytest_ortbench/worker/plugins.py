@@ -136,6 +136,12 @@ def devices(plugin: Plugin) -> list[OrtEpDevice]:
     return offered
 
 
+def hardware_of(name: str) -> tuple[str, ...]:
+    """Return the labels of the devices that a registered plug-in offers, each hardware once."""
+    ort, _ = load()
+    return distinct([device for device in ort.get_ep_devices() if device.ep_name == name])
+
+
 def choose(
     offered: Sequence[OrtEpDevice], provider: Provider, *, device: str | None = None
 ) -> OrtEpDevice:

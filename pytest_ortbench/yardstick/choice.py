@@ -26,7 +26,11 @@ def absence_of(case: Case, opened: Opened) -> str:
         case: Its case, with the workers and seconds that it has.
         opened: What the worker said of itself.
     """
-    return "remote" if _is_elsewhere(opened) else expected_absence(case)
+    if _is_elsewhere(opened):
+        return "remote"
+    # Its name tells nothing of a provider that was given no device.
+    seen = case.provider.runs_on_cpus(opened.info.provider_devices)
+    return _absence(case, on_cpus=True) if seen else expected_absence(case)
 
 
 def on_own_cpus(case: Case, opened: Opened) -> bool:
@@ -38,12 +42,16 @@ def on_own_cpus(case: Case, opened: Opened) -> bool:
 
 def expected_absence(case: Case) -> str:
     """Return the same as far as it is known before a worker of the case was started."""
+    return _absence(case, on_cpus=all(link.works_on_cpus for link in case.provider.links))
+
+
+def _absence(case: Case, *, on_cpus: bool) -> str:
     sampling, runtime = case.sampling, case.runtime
     reasons = {
         "off": sampling.yardstick == "off",
         "requests": case.generation is not None,
         "callers": case.callers > 1,
-        "device": not all(link.works_on_cpus for link in case.provider.links),
+        "device": not on_cpus,
         "remote": not runtime.shares_files or runtime.through_shell,
         "suspension": not can_stop_processes(),
         "short": sampling.time_s < LEAST_TIMED_S * max(1, sampling.workers),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_ortbench.analysis.next_steps import NextStep, next_steps
+from pytest_ortbench.analysis.next_step import NextStep
+from pytest_ortbench.analysis.next_steps import next_steps
 from pytest_ortbench.analysis.other_precisions import precision_to_try
 from pytest_ortbench.analysis.summary import summarise
 from pytest_ortbench.analysis.thread_counts import slower_threads
@@ -23,6 +24,7 @@ from tests.results_factory import (
     make_model,
     make_result,
     make_run,
+    make_samples,
 )
 
 
@@ -62,6 +64,95 @@ def test_a_wide_interval_asks_for_more_processes_and_as_many_seconds_each() -> N
     assert _steps(_wide())["workers"].options == {"--ort-workers": "6", "--ort-time": "10"}
     assert "workers" not in _steps(_quiet())
     assert "workers" not in _steps(_wide(), chosen={"--ort-budget"})
+
+
+def _starved(
+    provider: str = "cpu",
+    *,
+    median_ns: int = 3_000_000,
+    threads: int = 2,
+    got: float = 0.4,
+    **case: object,
+) -> CaseResult:
+    """A case whose processes got so many of their two CPUs."""
+    drawn = [draw_durations(median_ns=median_ns, seed=seed) for seed in range(3)]
+    measurements = [
+        make_measurement(
+            samples=make_samples(durations, cpu_share=got), worker=index, threads=threads
+        )
+        for index, durations in enumerate(drawn)
+    ]
+    result = make_result(case=make_case(provider=provider, **case))  # type: ignore[arg-type]
+    result = replace(result, measurements=tuple(measurements))
+    return replace(result, flags=flags_of(result))
+
+
+def test_a_process_without_its_cpus_asks_for_an_idle_machine_and_not_for_more_of_it() -> None:
+    steps = _steps(_starved())
+    assert next(iter(steps)) == "idle"
+    assert steps["idle"].options == {}
+    assert {"workers", "time"}.isdisjoint(steps)
+    # One that is cold for want of CPUs is not helped by more seconds either.
+    cold = _starved(median_ns=400_000_000)
+    assert "idle" in _steps(cold)
+    assert "time" not in _steps(cold)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sides", "options"),
+    [
+        (
+            {"--ort-providers", "--ort-time"},
+            ({"provider": "cpu"}, {"provider": "openvino:CPU"}),
+            {"--ort-providers": "cpu", "--ort-against": "provider:openvino:CPU"},
+        ),
+        (
+            {"--ort-threads", "--ort-precisions"},
+            (
+                {"precision": "fp32", "knobs": {"threads": "2"}},
+                {"precision": "fp32", "knobs": {"threads": "1"}},
+            ),
+            {
+                "--ort-precisions": "fp32",
+                "--ort-threads": "2",
+                "--ort-against": "option:intra_op_num_threads=1",
+            },
+        ),
+        (
+            {"--ort-precisions"},
+            ({"precision": "fp32"}, {"precision": "int8-dynamic"}),
+            {"--ort-precisions": "fp32", "--ort-against": "precision:int8-dynamic"},
+        ),
+    ],
+)
+def test_two_cases_that_load_blurs_are_compared_in_turns(
+    chosen: set[str], sides: tuple[dict[str, object], ...], options: dict[str, str]
+) -> None:
+    first, second = (
+        _starved(median_ns=median_ns, **side)  # type: ignore[arg-type]
+        for median_ns, side in zip((3_000_000, 3_900_000), sides, strict=True)
+    )
+    steps = _steps(first, second, chosen=chosen)
+    assert steps["turns"].options == options
+    assert {"workers", "time", "idle"}.isdisjoint(steps)
+    assert "turns" not in _steps(first, second, chosen={*chosen, "--ort-against"})
+
+
+def test_cases_that_differ_in_two_ways_or_that_nothing_disturbed_are_not_compared_in_turns() -> (
+    None
+):
+    far = _starved("openvino:CPU", precision="fp32", median_ns=3_900_000)
+    assert "turns" not in _steps(_starved(), far)
+    assert "turns" not in _steps(_quiet(), replace(_quiet(), case=make_case(provider="cuda")))
+
+
+def test_threads_of_a_disturbed_row_are_compared_in_turns() -> None:
+    starved = _starved()
+    measured = tuple(
+        replace(part, threads_source="physical cores") for part in starved.measurements
+    )
+    starved = replace(starved, measurements=measured)
+    assert _steps(starved)["threads"].options == {"--ort-against": "option:intra_op_num_threads=1"}
 
 
 def _of_one_worker(

@@ -304,15 +304,25 @@ def test_being_compared_on_the_calibration_inputs_is_part_of_the_verdict() -> No
 def test_even_numbers_are_a_tie_and_noisy_ones_are_unknown() -> None:
     even = advice(at("fp32", 3.0), at("fp16", 3.0, sqnr_db=55.0))
     assert even.tie is Tie.EVEN
-    results = [noisy_at("fp32", 13.0, "CPU-SHARE"), noisy_at("fp16", 12.0)]
+    results = [noisy_at("fp32", 13.0, "STEAL"), noisy_at("fp16", 12.0)]
     (answer,) = answers_of(make_run(results))
     assert answer.advice is not None
     assert answer.advice.tie is Tie.UNKNOWN
     assert certainty_of(answer) is Certainty.NOISY
     ranks = [bar.rank for group in answer.bars for bar in group.bars]
     assert Rank.RECOMMENDED not in ranks
-    assert answer.fastest[0].noisy == ("CPU-SHARE",)
+    assert answer.fastest[0].noisy == ("STEAL",)
     assert all(noise_words(answer) in told for told in (headline(answer), sentences(answer)[0]))
+
+
+def test_who_lacked_cpus_is_said_wherever_the_answer_is() -> None:
+    results = [noisy_at("fp32", 13.0, "CPU-SHARE"), noisy_at("fp16", 12.0)]
+    (answer,) = answers_of(make_run(results))
+    (alone,) = answers_of(make_run(results[:1]))
+    for told in (answer, alone):
+        assert told.lacked is not None
+        assert told.lacked.label == "fp32/cpu/b1"
+        assert all(told.lacked.time.words in text for text in (headline(told), sentences(told)[0]))
 
 
 def noisy_at(precision: str, ms: float, *flags: str) -> CaseResult:

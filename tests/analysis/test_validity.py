@@ -601,14 +601,14 @@ def with_shares(*shares: float) -> Samples:
 
 def test_cpu_share_counts_blocks_of_all_workers():
     starved = of_samples(with_shares(2.0, 2.0, 1.2), with_shares(2.0, 2.0, 1.0))
-    assert detail(starved, "CPU-SHARE") == "2 of 6 blocks; 1.70 cores in use on average"
+    assert detail(starved, "CPU-SHARE") == "2 of 6 blocks; 1.70 of 2 CPUs in use on average"
     enough = of_samples(with_shares(2.0, 2.0, 1.9), with_shares(2.0, 2.0, 1.0))
     assert detail(enough, "CPU-SHARE") is None
 
 
 def test_a_cpu_worker_that_never_had_a_core_is_starved():
     result = of_samples(with_shares(0.6, 0.6, 0.6))
-    assert detail(result, "CPU-SHARE") == "3 of 3 blocks; 0.60 cores in use on average"
+    assert detail(result, "CPU-SHARE") == "3 of 3 blocks; 0.60 of 2 CPUs in use on average"
 
 
 @pytest.mark.parametrize(
@@ -649,6 +649,28 @@ def test_a_device_worker_may_wait():
     result = of_samples(with_shares(0.3, 0.2, 0.3))
     waiting = replace(result, case=make_case(provider="cuda"))
     assert detail(waiting, "CPU-SHARE") is None
+
+
+def test_a_provider_without_a_device_is_judged_by_what_its_runtime_saw():
+    result = of_samples(with_shares(0.3, 0.2, 0.3))
+    unknown = replace(result, case=make_case(provider="openvino"))
+    assert detail(unknown, "CPU-SHARE") is None
+    assert detail(_seeing(unknown, "cpu"), "CPU-SHARE") is not None
+    assert detail(_seeing(unknown, "cpu", "gpu"), "CPU-SHARE") is None
+    assert detail(replace(result, case=make_case(provider="openvino:CPU")), "CPU-SHARE") is not None
+    gpu = replace(result, case=make_case(provider="openvino:GPU"))
+    assert detail(_seeing(gpu, "cpu"), "CPU-SHARE") is None
+
+
+def _seeing(result: CaseResult, *devices: str) -> CaseResult:
+    seen = {"OpenVINOExecutionProvider": devices}
+    return replace(
+        result,
+        measurements=tuple(
+            replace(worker, runtime=replace(worker.runtime, provider_devices=seen))
+            for worker in result.measurements
+        ),
+    )
 
 
 def test_throttled():

@@ -76,6 +76,25 @@ def test_a_model_in_a_container_has_none(monkeypatch: pytest.MonkeyPatch) -> Non
     assert absences == ["", "", "remote"]
 
 
+@pytest.mark.parametrize(
+    ("seen", "absence"), [((), "device"), (("cpu",), ""), (("cpu", "gpu"), "device")]
+)
+def test_a_provider_without_a_device_has_one_where_its_runtime_saw_cpus_alone(
+    seen: tuple[str, ...], absence: str
+) -> None:
+    case, recorded = make_case(provider="openvino"), make_measurement()
+    opened = Opened(
+        info=replace(recorded.runtime, provider_devices={case.provider.name: seen}),
+        startup=recorded.startup,
+        threads=1,
+        threads_source="affinity",
+        cpus=2,
+        options_in_force={},
+        clock_pair_ns=100,
+    )
+    assert absence_of(case, opened) == absence
+
+
 def test_where_processes_can_not_be_suspended_there_is_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
