@@ -90,6 +90,7 @@ WHOLE_MODULES: dict[str, str] = {
 #: Functions that read such texts, by module: why, and which.
 FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "planning/served_apps.py": ("names that users give", frozenset({"read_app", "required_name"})),
+    "serving/traces.py": ("names of environment variables", frozenset({"traces_of"})),
     "serving/served_model.py": ("types as ONNX Runtime spells them", frozenset({"_is_carried"})),
     "cli/fleet_folder.py": ("a word of the user", frozenset({"_earlier", "new_or_earlier"})),
     "cli/comment.py": (

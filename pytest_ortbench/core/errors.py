@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 
 #: The next step where something happened that can't.
-REPORT_IT = "This is a defect of pytest-ortbench. Please report it, with this message"
+REPORT_IT = (
+    "This is a defect of pytest-ortbench. Please open an issue in its repository, with this message"
+)
 
 #: A longer message shows its two ends: what was written may be of any length.
 _LONGEST = 1000
@@ -146,6 +148,22 @@ def cache_advice(error: OSError) -> str:
         if error.errno in _FULL
         else f"{other[0].upper()}{other[1:]}"
     )
+
+
+def why_unreadable(error: OSError) -> tuple[str, str]:
+    """Return what keeps a named file from being read, as follows its name, and the next step.
+
+    Args:
+        error: What the file system said.
+    """
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "does not exist", "Correct the path"
+    if isinstance(error, IsADirectoryError):
+        return "is a folder, not a file", "Name a file. If the path is right, move the folder away"
+    said = f"can't be read. The system says: {error.strerror or str(error)!r}"
+    if isinstance(error, PermissionError):
+        return said, "Give your user the right to read it"
+    return said, "Correct the path. If it is right, remove the cause that the system names"
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:

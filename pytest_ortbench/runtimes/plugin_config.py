@@ -70,7 +70,7 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
             place=place,
             hint=f'Write options = ["{options}"]'
             if isinstance(options, str)
-            else 'Write e.g. options = ["key"]',
+            else 'Write the names of the provider\'s options, e.g. options = ["device_id"]',
         )
     if not library and not options:
         raise UsageError(

@@ -68,6 +68,7 @@ def _within(
         raise UsageError(
             f"{'.'.join(path)} is {value!r}, not a table",
             place=str(file),
-            hint=f"Write it as a table: [{'.'.join(path)}] with the keys below",
+            hint=f"For each entry write a line [{'.'.join(path)}.NAME], and below it lines "
+            "KEY = VALUE",
         )
     return value

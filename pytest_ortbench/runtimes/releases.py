@@ -8,10 +8,9 @@ import sys
 
 from packaging.version import InvalidVersion, Version
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.units import counted
 
-_ONE_BY_ONE = "NAME==1.20.1,NAME==1.24.1"
 _PIP_S = 120.0
 _RANGE = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<first>[^,.+][^+,]*?)\.\.(?P<last>[^+,]+)")
 
@@ -36,19 +35,20 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
         raise UsageError(
             str(error), place=place, hint="Write e.g. onnxruntime==1.20.1..1.32.0"
         ) from error
-    versions = [
-        version
-        for version in released(match["name"], place=place)
-        if first <= version <= last and not version.is_prerelease
-    ]
+    name = match["name"]
+    stable = sorted(version for version in released(name, place=place) if not version.is_prerelease)
+    versions = [version for version in stable if first <= version <= last]
     if len(versions) < 2:
+        newest = stable[-2:]
         raise UsageError(
             f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
             "at least two are needed",
             place=place,
-            hint=f"Widen the range, or name the releases: {_ONE_BY_ONE}",
+            hint=f"Widen the range. The newest two releases are {name}=={newest[0]}..{newest[1]}"
+            if len(newest) == 2
+            else f"Name one release in place of the range, e.g. {name}=={first}",
         )
-    return [f"{match['name']}=={version}" for version in sorted(versions)]
+    return [f"{name}=={version}" for version in versions]
 
 
 def released(name: str, *, place: str) -> list[Version]:
@@ -57,6 +57,7 @@ def released(name: str, *, place: str) -> list[Version]:
     Raises:
         UsageError: if pip can't be asked or knows none.
     """
+    one_by_one = f"{name}==1.20.1,{name}==1.24.1"
     command = [
         sys.executable,
         "-m",
@@ -70,14 +71,18 @@ def released(name: str, *, place: str) -> list[Version]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(
-            f"pip, which lists the releases of a range, can't be run: {error}",
+            f"pip, which lists the releases of a range, can't be run: {first_line(error)!r}",
             place=place,
-            hint=f"Name the releases: {_ONE_BY_ONE}",
+            hint=f"Name the releases one by one, e.g. {one_by_one}",
         ) from error
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()
-        reason = told[-1] if told else "it lists no version"
-        hint = f"Name the releases: {_ONE_BY_ONE}"
-        raise UsageError(f"'pip index versions {name}' failed: {reason}", place=place, hint=hint)
+        said = f". It says: {told[-1]!r}" if told else ""
+        raise UsageError(
+            f"pip finds no releases of {name!r}{said}",
+            place=place,
+            hint="Correct the name of the package. If pip can't reach its index, name the releases "
+            f"one by one, e.g. {one_by_one}",
+        )
     return [Version(text.strip()) for text in match[1].split(",")]

@@ -5,19 +5,14 @@ Only engine, store and console tool import this module, and late; so msgspec sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import islice
 from typing import TypeVar, cast
 
 import msgspec
 
-from pytest_ortbench.core.errors import (
-    REPORT_IT,
-    DocumentError,
-    ForeignDocumentError,
-    first_line,
-)
+from pytest_ortbench.core.errors import REPORT_IT, DocumentError, ForeignDocumentError, first_line
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.core.secrets import masked
@@ -29,7 +24,7 @@ from pytest_ortbench.schema.layout import (
     one_line_json,
     to_utf8,
 )
-from pytest_ortbench.schema.meaning import MOST_FAULTS, Fault, faults_of, refuse_nonsense
+from pytest_ortbench.schema.meaning import CHANGED, MOST_FAULTS, Fault, faults_of, refuse_nonsense
 from pytest_ortbench.schema.migrations import (
     MIGRATIONS,
     Migrations,
@@ -54,6 +49,11 @@ __all__ = [
 _T = TypeVar("_T", Run, CaseResult)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_CANT_WRITE = "the result can't be written"
+_HOOK = (
+    "If your hook pytest_ortbench_machine_info returned this value, return text in its place. "
+    "Otherwise please open an issue in the repository of pytest-ortbench, with this message"
+)
 _EXPECTED = "Name a run.json or journal.jsonl that ortbench wrote"
 _JOURNAL_HINT = (
     "If the folder has a file journal.jsonl, name that one. It contains the cases that were "
@@ -161,7 +161,7 @@ def faults_in(data: bytes, place: str) -> list[Fault]:
     document = _parse_object(data, place)
     version = MIGRATIONS.check(_version_of(document, place), place)
     document = MIGRATIONS.apply(document, version)
-    faults = list(islice(wrong_types(document), MOST_FAULTS))
+    faults = list(islice(wrong_types(document, Run), MOST_FAULTS))
     return faults or list(islice(faults_of(_convert(document, Run, place)), MOST_FAULTS))
 
 
@@ -272,28 +272,37 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
     value = masked(value)
     try:
         plain = cast(PlainObject, msgspec.to_builtins(value))
-        bad = next(find_nonfinite(plain), None)
-        if bad is not None:
-            raise DocumentError(
-                f"the result can't be written: {bad}, and JSON has no NaN or infinity",
-                place=place,
-                hint=REPORT_IT,
-            )
+    except (TypeError, OverflowError) as error:
+        bad = next(_foreign_values(value), f"msgspec says: {first_line(error)!r}")
+        raise DocumentError(f"{_CANT_WRITE}: {bad}", place=place, hint=_HOOK) from error
+    bad = next(find_nonfinite(plain), "")
+    if bad:
+        raise DocumentError(f"{_CANT_WRITE}: {bad}, which JSON lacks", place=place, hint=REPORT_IT)
+    try:
         msgspec.convert(plain, type(value), strict=True)
-        fault = next(faults_of(value), None)
-        if fault is not None:
-            raise DocumentError(
-                f"the result can't be written: {fault}",
-                place=place,
-                hint=REPORT_IT,
-            )
-    except (TypeError, OverflowError, msgspec.ValidationError) as error:
-        raise DocumentError(
-            f"the result can't be written: {first_line(error)}",
-            place=place,
-            hint="If a hook of yours returned the value, return text in its place",
-        ) from error
+    except msgspec.ValidationError as error:
+        wrong = next(wrong_types(plain, type(value)), None)
+        what = wrong or f"msgspec says: {first_line(error)!r}"
+        raise DocumentError(f"{_CANT_WRITE}: {what}", place=place, hint=_HOOK) from error
+    fault = next(faults_of(value), None)
+    if fault is not None:
+        raise DocumentError(f"{_CANT_WRITE}: {fault}", place=place, hint=REPORT_IT)
     return plain
+
+
+def _foreign_values(value: object, path: str = "$") -> Iterator[str]:
+    """Yield ``path is …`` for every value of a class that JSON has nothing for."""
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from _foreign_values(getattr(value, field.name), f"{path}.{field.name}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _foreign_values(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _foreign_values(item, f"{path}[{index}]")
+    elif not isinstance(value, str | int | float | None):
+        yield f"{path} is of the Python class {type(value).__name__!r}, which JSON lacks"
 
 
 def _parse_object(data: bytes, place: str) -> PlainObject:
@@ -304,7 +313,9 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     try:
         value = msgspec.json.decode(text)
     except RecursionError as error:
-        raise DocumentError("the file is nested too deeply", place=place, hint=_EXPECTED) from error
+        raise DocumentError(
+            "brackets [ or { are nested too deeply for a run document", place=place, hint=_EXPECTED
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error):
             raise DocumentError(
@@ -367,10 +378,9 @@ def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:
     try:
         return msgspec.convert(plain, kind, strict=True)
     except msgspec.ValidationError as error:
+        what = next(wrong_types(plain, kind), None) or f"msgspec says: {first_line(error)!r}"
         raise DocumentError(
-            f"the file is not a valid run document: {_lower(str(error))}",
-            place=place,
-            hint="Restore the file. It was changed by hand or by another program",
+            f"the file is not a valid run document: {what}", place=place, hint=CHANGED
         ) from error
 
 

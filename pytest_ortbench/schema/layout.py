@@ -50,10 +50,10 @@ def one_line_json(value: Plain) -> str:
 
 
 def find_nonfinite(value: Plain, path: str = "$") -> Iterator[str]:
-    """Yield ``path = value`` for every NaN and infinity in ``value``; JSON has no word for them."""
+    """Yield ``path is NaN`` for every number that JSON has no word for; others are infinite."""
     if isinstance(value, float):
         if not math.isfinite(value):
-            yield f"{path} = {value}"
+            yield f"{path} is {'NaN' if math.isnan(value) else 'infinite'}"
     elif isinstance(value, dict):
         for name, item in value.items():
             yield from find_nonfinite(item, f"{path}.{name}")

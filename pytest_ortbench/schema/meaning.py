@@ -19,6 +19,8 @@ from pytest_ortbench.schema.bound_kinds import ANY, LONGEST_NAME, Bound, Numbers
 from pytest_ortbench.schema.bounds import bound_of
 from pytest_ortbench.schema.relations import RELATIONS
 
+#: The next step where a document says what no release writes.
+CHANGED = "The file was changed by hand or by another program. Copy the original again"
 #: So many faults are looked for; a reader of more has seen enough.
 MOST_FAULTS = 1000
 #: A value is shown up to here.
@@ -43,7 +45,7 @@ class Fault:
     rule: str
 
     def __str__(self) -> str:
-        return f"{self.path} is {self.value}, and {self.rule}"
+        return f"{self.path} is {self.value}, but {self.rule}"
 
 
 class NonsenseError(DocumentError):
@@ -55,13 +57,11 @@ class NonsenseError(DocumentError):
 
     def __init__(self, faults: tuple[Fault, ...], *, place: str) -> None:
         self.faults = faults
-        others = len(faults) - 1
-        more = f" (and {others} more such value{'s' if others > 1 else ''})" if others else ""
+        more = f" {len(faults)} values are wrong like this: 'ortbench schema {place}' lists them"
         super().__init__(
-            f"the document contradicts itself: {faults[0]}{more}",
+            f"the document can't be true: {faults[0]}",
             place=place,
-            hint="Restore the file. It was changed by hand or by another program. 'ortbench schema "
-            "FILE' lists each fault",
+            hint=f"{CHANGED}.{more if len(faults) > 1 else ''}".rstrip("."),
         )
 
 

@@ -66,8 +66,8 @@ class Migrations:
             )
         if version < self.oldest:
             raise DocumentError(
-                f"the document has schema version {version}, but the oldest version is "
-                f"{self.oldest}",
+                f"the document has schema version {version}, but no release wrote that: the first "
+                f"version is {self.oldest}",
                 place=place,
                 hint="The file was changed by hand. Copy the original again",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, first_line, why_unreadable
 
 
 def read_toml_file(path: Path) -> dict[str, object]:
@@ -18,16 +18,9 @@ def read_toml_file(path: Path) -> dict[str, object]:
     """
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(
-            "the file does not exist", place=str(path), hint="Correct the path, or write the file"
-        ) from None
     except OSError as error:
-        raise UsageError(
-            f"the file can't be read: {error.strerror or error}",
-            place=str(path),
-            hint="Make the file readable",
-        ) from error
+        what, hint = why_unreadable(error)
+        raise UsageError(f"the path {what}", place=str(path), hint=hint) from error
     return read_toml(utf8_text(content, place=str(path)), place=str(path))
 
 
@@ -75,7 +68,7 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
         ) from error
     except RecursionError as error:
         raise UsageError(
-            "the file is nested too deeply",
+            "brackets [ or { are nested too deeply to be read",
             place=place,
-            hint=hint or "Write it with fewer brackets in brackets",
+            hint=hint or "Write flat lines KEY = VALUE below a line [TABLE]",
         ) from error

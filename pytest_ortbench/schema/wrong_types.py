@@ -7,14 +7,13 @@ from functools import lru_cache
 
 import msgspec
 
-from pytest_ortbench.core.run import Run
 from pytest_ortbench.schema.layout import Plain
 from pytest_ortbench.schema.meaning import Fault, shown
 
 _NAMES: dict[type, str] = {
     msgspec.inspect.IntType: "a whole number",
     msgspec.inspect.FloatType: "a number",
-    msgspec.inspect.StrType: "a text",
+    msgspec.inspect.StrType: "text",
     msgspec.inspect.BoolType: "true or false",
     msgspec.inspect.NoneType: "null",
     msgspec.inspect.VarTupleType: "a list",
@@ -24,18 +23,19 @@ _NAMES: dict[type, str] = {
 }
 
 
-def wrong_types(document: Plain) -> Iterator[Fault]:
-    """Yield every value of a plain run document that has another type than it must.
+def wrong_types(document: Plain, kind: type) -> Iterator[Fault]:
+    """Yield every value of a plain document that has another type than it must.
 
     Args:
         document: The document, of the present schema version.
+        kind: The type that it is read as: a run, or a case's result.
     """
-    yield from _faults(document, "$", _type_of_run())
+    yield from _faults(document, "$", _type_info(kind))
 
 
-@lru_cache(maxsize=1)
-def _type_of_run() -> msgspec.inspect.Type:
-    return msgspec.inspect.type_info(Run)
+@lru_cache(maxsize=2)
+def _type_info(kind: type) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind)
 
 
 def _faults(value: Plain, path: str, wanted: msgspec.inspect.Type) -> Iterator[Fault]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.serving.tensor_values import ProtocolError, shown
 
 #: Parameters that change what a request means; whoever ignored them would answer another question.
@@ -12,6 +13,8 @@ _REFUSED = ("shared_memory_region", "classification")
 _MOST_AXES = 32
 _LARGEST_AXIS = 2**31 - 1
 _LONGEST_TEXT = 1000
+#: How a list of tensors is written.
+_TENSORS = '[{"name": "…", "datatype": "FP32", "shape": [1, 3], "data": […]}]'
 
 
 class Fields:
@@ -27,7 +30,8 @@ class Fields:
 
     def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
-            raise _not("a JSON object", value, place or "body", 'Write {"FIELD": VALUE, …}')
+            hint = "Write an object in braces: {…}" if place else f'Write {{"inputs": {_TENSORS}}}'
+            raise _not("a JSON object", value, place or "body", hint)
         self._values: dict[str, Any] = value
         self.place = place
 
@@ -79,7 +83,7 @@ class Fields:
         Raises:
             ProtocolError: if it is something else.
         """
-        texts = self._list(key, needed=False)
+        texts = self._list(key, '["…", "…"]', needed=False)
         if not all(isinstance(text, str) for text in texts):
             raise _not("a list of strings", texts, self.under(key), 'Write ["…", "…"]')
         return tuple(texts)
@@ -94,7 +98,7 @@ class Fields:
         Raises:
             ProtocolError: if it is something else.
         """
-        values = self._list(key, needed=needed)
+        values = self._list(key, _TENSORS if needed else '[{"name": "…"}]', needed=needed)
         return [Fields(value, f"{self.under(key)}[{n}]") for n, value in enumerate(values)]
 
     def shape(self, *, least: int) -> tuple[int, ...]:
@@ -106,7 +110,7 @@ class Fields:
         Raises:
             ProtocolError: if it is no list of sizes.
         """
-        sizes, where = self._list("shape", needed=True), self.under("shape")
+        sizes, where = self._list("shape", "[1, 3]", needed=True), self.under("shape")
         if len(sizes) > _MOST_AXES:
             raise ProtocolError(
                 f"the shape has {len(sizes)} axes, but at most {_MOST_AXES} are allowed",
@@ -152,13 +156,27 @@ class Fields:
             )
         return value
 
-    def _list(self, key: str, *, needed: bool) -> list[Any]:
+    def _list(self, key: str, example: str, *, needed: bool) -> list[Any]:
         value = self.get(key)
         if value is None and not needed:
             return []
         if not isinstance(value, list):
-            raise _not("a list", value, self.under(key), "Write [VALUE, …]")
+            raise _not("a list", value, self.under(key), f"Write a list, e.g. {example}")
         return value
+
+
+def not_json(error: ValueError, hint: str) -> ProtocolError:
+    """Return the error of a body that can't be read.
+
+    Args:
+        error: What its parser raised.
+        hint: The next step.
+    """
+    message = f"the body is not JSON. The parser says: {first_line(error)!r}"
+    if isinstance(error, UnicodeDecodeError):
+        wrong = f"{error.object[error.start]:#04x}"
+        message = f"byte {error.start} ({wrong}) is not UTF-8, so the body is not JSON"
+    return ProtocolError(message, place="body", hint=hint)
 
 
 def _not(what: str, value: object, place: str, hint: str) -> ProtocolError:

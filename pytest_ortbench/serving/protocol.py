@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pytest_ortbench.serving.fields import Fields
+from pytest_ortbench.core.units import counted
+from pytest_ortbench.serving.fields import Fields, not_json
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
     ProtocolError,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 #: The header with the length of the JSON where tensors follow it as bytes.
 HEADER_LENGTH = "Inference-Header-Content-Length"
 _LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
+_JSON_HINT = (
+    f"Send JSON. If tensors follow it as bytes, send the header {HEADER_LENGTH} with the length of "
+    "the JSON in bytes"
+)
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
 JSON_TYPE, BINARY_TYPE = "application/json", "application/octet-stream"
@@ -299,9 +304,10 @@ class _Blobs:
     def end(self, place: str) -> None:
         if len(self._data):
             raise ProtocolError(
-                f"the last {len(self._data)} bytes of the body belong to no tensor",
+                f"the end of the body ({counted(len(self._data), 'byte')}) belongs to no tensor",
                 place=place,
-                hint="Leave them out, or write binary_data_size for their tensor",
+                hint="Leave it out. If it holds the values of a tensor, give that tensor the "
+                "parameter binary_data_size",
             )
 
 
@@ -319,11 +325,7 @@ def _parts(
     try:
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
-        raise ProtocolError(
-            f"the body is not JSON: {error}",
-            place="body",
-            hint=f"Send JSON, with the header {HEADER_LENGTH} where tensors follow as bytes",
-        ) from error
+        raise not_json(error, _JSON_HINT) from error
     return Fields(value), _Blobs(memoryview(body)[size:])
 
 
@@ -369,7 +371,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size
         raise ProtocolError(
-            f"no array can have this shape: {error}",
+            f"an array of the shape {list(shape)} is larger than memory can address",
             place=entry.under("shape"),
             hint="Write smaller sizes",
         ) from error

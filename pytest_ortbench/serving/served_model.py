@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.errors import UsageError, class_and_line, near_and_known
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.serving.protocol import (
     DeclaredTensor,
     InferRequest,
@@ -145,8 +146,8 @@ class ServedModel:
                 )
             if tensor.datatype != self._datatypes[tensor.name]:
                 raise ProtocolError(
-                    f"the input {tensor.name!r} has the datatype {self._datatypes[tensor.name]}, "
-                    f"not {tensor.datatype}",
+                    f"the input {tensor.name!r} came as {tensor.datatype}, but the model needs "
+                    f"{self._datatypes[tensor.name]}",
                     place=f"{place}.datatype",
                     hint=f"Send it as {self._datatypes[tensor.name]}",
                 )
@@ -197,14 +198,16 @@ class ServedModel:
             return
         if len(shape) != len(declared):
             raise ProtocolError(
-                f"the input {name!r} has {len(declared)} axes, not {len(shape)}",
+                f"the input {name!r} came with the shape {list(shape)}, but the model needs "
+                f"{counted(len(declared), 'dimension')}",
                 place=place,
                 hint=_shape_hint(declared),
             )
         for axis, (size, known) in enumerate(zip(shape, declared, strict=True)):
             if isinstance(known, int) and size != known:
                 raise ProtocolError(
-                    f"axis {axis} of the input {name!r} has the size {known}, not {size}",
+                    f"the input {name!r} came with size {size} on axis {axis}, but the model needs "
+                    f"{known}",
                     place=f"{place}[{axis}]",
                     hint=_shape_hint(declared),
                 )
@@ -265,8 +268,8 @@ class ServedModel:
 
 
 def _shape_hint(declared: Sequence[int | str | None]) -> str:
-    sizes = ", ".join(str(size) if isinstance(size, int) else "any" for size in declared)
-    return f"Send the shape [{sizes}]"
+    sizes = ", ".join(str(size) if isinstance(size, int) else "any size" for size in declared)
+    return f"Send it with the shape [{sizes}]"
 
 
 def _axis_of(both: NDArray[Any], each: Sequence[NDArray[Any]]) -> int | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.element_types import NUMPY_NAMES, STAND_INS
 from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.worker.element_bits import from_bits, represented, to_bits
 
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ _JSON_WORDS = {
     "b": "true or false",
     "O": "a string",
 }
-_TEXTS_HINT = "Put the length of each element in bytes before it, as a 4-byte little-endian number"
+_TEXTS_HINT = (
+    "Before each element send its length, a 4-byte little-endian number that counts its bytes"
+)
 
 
 class ProtocolError(OrtbenchError):
@@ -83,8 +86,9 @@ def values_of_bytes(
     if datatype == "BF16":
         return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
     if datatype == "BOOL" and count and np.frombuffer(data, dtype=np.uint8).max() > 1:
+        wrong = int(np.argmax(np.frombuffer(data, dtype=np.uint8) > 1))
         raise ProtocolError(
-            "an element of BOOL is neither 0 nor 1",
+            f"element {wrong} of BOOL is {data[wrong]}, neither 0 nor 1",
             place=place,
             hint="Send one byte for each element, 0 for false and 1 for true",
         )
@@ -104,8 +108,8 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         position = start + length
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"element {len(texts)} has the length {length}, but "
-                f"{max(len(data) - start, 0)} bytes follow",
+                f"the length in front of element {len(texts)} is {counted(length, 'byte')}, but "
+                f"{max(len(data) - start, 0)} follow",
                 place=place,
                 hint=_TEXTS_HINT,
             )
@@ -113,14 +117,16 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
             texts.append(str(data[start:position], "utf-8"))
         except UnicodeDecodeError as error:
             raise ProtocolError(
-                f"element {len(texts)} is not in UTF-8", place=place, hint="Send text in UTF-8"
+                f"element {len(texts)} is not in UTF-8", place=place, hint="Send it in UTF-8"
             ) from error
     if len(texts) != count or position != len(data):
+        left = len(data) - position
         raise ProtocolError(
-            f"the shape has {count} elements, but the data contains {len(texts)} and "
-            f"{len(data) - position} more bytes",
+            f"the data is {counted(left, 'byte')} longer than {counted(count, 'element')}"
+            if left
+            else f"the shape has {counted(count, 'element')}, but {len(texts)} came",
             place=place,
-            hint=_TEXTS_HINT,
+            hint=f"Correct the shape. {_TEXTS_HINT}",
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -134,9 +140,13 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     flat = _flat(data, shape, place)
     dtype = np.dtype(numpy_type(datatype))
     if not {*map(type, flat)} <= _JSON_TYPES[dtype.kind]:
-        wrong = next(element for element in flat if type(element) not in _JSON_TYPES[dtype.kind])
+        index, wrong = next(
+            (index, element)
+            for index, element in enumerate(flat)
+            if type(element) not in _JSON_TYPES[dtype.kind]
+        )
         raise ProtocolError(
-            f"{shown(wrong)} is not a value of {datatype}",
+            f"element {index}, {shown(wrong)}, is not a value of {datatype}",
             place=place,
             hint=f"Write {_JSON_WORDS[dtype.kind]}",
         )
@@ -145,25 +155,37 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
     if dtype.kind in "iu" and flat:
         limits = np.iinfo(dtype)
         if min(flat) < limits.min or max(flat) > limits.max:
-            wrong = next(number for number in flat if not limits.min <= number <= limits.max)
+            index, wrong = next(
+                (index, number)
+                for index, number in enumerate(flat)
+                if not limits.min <= number <= limits.max
+            )
             raise ProtocolError(
-                f"{shown(wrong)} is not in the range of {datatype}, {limits.min} to {limits.max}",
+                f"element {index}, {shown(wrong)}, is not in the range of {datatype}, {limits.min} "
+                f"to {limits.max}",
                 place=place,
                 hint="Write a number of this range",
             )
-    too_large = ProtocolError(
-        f"a number is too large for {datatype}", place=place, hint="Write a smaller number"
-    )
     try:
         with np.errstate(over="ignore"):
             array = np.array(flat, dtype=dtype)
     except OverflowError as error:
-        raise too_large from error
+        largest = max(range(len(flat)), key=lambda index: abs(flat[index]))
+        raise _too_large(flat, largest, datatype, place) from error
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
-            if not np.isfinite(represented(array, DATATYPES[datatype])).all():
-                raise too_large
+            finite = np.isfinite(represented(array, DATATYPES[datatype]))
+        if not finite.all():
+            raise _too_large(flat, int(np.argmin(finite)), datatype, place)
     return array
+
+
+def _too_large(flat: list[Any], index: int, datatype: str, place: str) -> ProtocolError:
+    return ProtocolError(
+        f"element {index}, {shown(flat[index])}, is too large for {datatype}",
+        place=place,
+        hint="Write a smaller number",
+    )
 
 
 def shown(value: object) -> str:
@@ -173,14 +195,16 @@ def shown(value: object) -> str:
 
 def _require_utf8(texts: list[str], place: str) -> None:
     """Refuse half of a surrogate pair, which JSON can spell."""
-    try:
-        "".join(texts).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ProtocolError(
-            "a string is not valid Unicode: it has half of a surrogate pair",
-            place=place,
-            hint="Write both halves, or leave the character out",
-        ) from error
+    for index, text in enumerate(texts):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise ProtocolError(
+                f"element {index} is not valid Unicode: {text[error.start]!a} is half of a "
+                "surrogate pair",
+                place=place,
+                hint="Write both halves, or leave the character out",
+            ) from error
 
 
 def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
@@ -229,7 +253,8 @@ def json_of_values(array: NDArray[Any], datatype: str, place: str) -> list[Any]:
         raise ProtocolError(
             "the output contains NaN or infinity, which JSON does not have",
             place=place,
-            hint='Ask for bytes: "parameters": {"binary_data_output": true}',
+            hint='Ask for bytes: at the top of the request, beside "inputs", put '
+            '"parameters": {"binary_data_output": true}',
         )
     values: list[Any] = array.reshape(-1).tolist()
     return values

@@ -119,10 +119,12 @@ def traces_of(model: str) -> Traces:
     except UsageError:
         raise
     except Exception as error:  # exporters of others raise what they like
+        names = ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_")))
         raise UsageError(
-            f"the environment variables can't be followed: {class_and_line(error)}",
+            "OpenTelemetry can't be set up as the environment variables say. It says: "
+            f"{class_and_line(error)!r}",
             place="--traces",
-            hint="Correct the environment variables whose names begin with OTEL_",
+            hint=f"Correct {names}" if names else "Repair the installation of OpenTelemetry",
         ) from error
     return Traces(model, provider)
 

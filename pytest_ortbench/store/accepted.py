@@ -18,7 +18,12 @@ import tomlkit
 from tomlkit.items import AoT, Comment, Table, Whitespace
 
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
-from pytest_ortbench.core.errors import OrtbenchError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import (
+    OrtbenchError,
+    UsageError,
+    did_you_mean,
+    why_unreadable,
+)
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.gate.numbers.acceptance import Acceptances
@@ -71,8 +76,12 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     text = _text(path)
     if text is None:
         if must_exist:
-            hint = "Name another file, or make it with 'ortbench accept CASE --reason=TEXT'"
-            raise UsageError("the file does not exist", place=str(path), hint=hint)
+            make = f"ortbench accept CASE --reason=TEXT --file={path}"
+            raise UsageError(
+                "the file does not exist",
+                place=str(path),
+                hint=f"Correct the path. To make the file, run: {make}",
+            )
         return ()
     return _entries(text, path)
 
@@ -118,9 +127,10 @@ def _same(entry: AcceptedEntry, other: AcceptedEntry) -> bool:
 def _unsafe(path: Path) -> OrtbenchError:
     """The file is never written so that it would not read back as what is meant."""
     return OrtbenchError(
-        "an entry can't be added to this file without changing other entries",
+        "no entry can be added to this file without changing others",
         place=str(path),
-        hint="If accepted = [ … ] is one array, write tables [[accepted]]. Else add it by hand",
+        hint="Write each of its entries below a line [[accepted]] of its own, not as one array "
+        "accepted = [ … ]. Then run this again",
     )
 
 
@@ -134,16 +144,19 @@ def _text(path: Path) -> str | None:
             raise UsageError(
                 "the file is larger than 1 MiB, the most that a list of accepted changes may have",
                 place=str(path),
-                hint="If it is another kind of file, move it away or rename it",
+                hint="Delete entries that no longer hold. If it is no such list, name another file",
             )
         data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        hint = "Make the file readable, or move it away"
+    except OSError as error:
+        what, hint = why_unreadable(error)
+        raise UsageError(f"the path {what}", place=str(path), hint=hint) from error
+    except ValueError as error:
         raise UsageError(
-            f"the file can't be read: {reason}", place=_shown(path), hint=hint
+            "the path has a NUL character, which no file name may have",
+            place=_shown(path),
+            hint="Correct the path",
         ) from error
     return utf8_text(data, place=str(path))
 
@@ -153,7 +166,7 @@ def _shown(path: Path) -> str:
 
 
 def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
-    hint = "An entry begins with [[accepted]], and text stands in quotes"
+    hint = "Write each entry as lines KEY = VALUE below a line [[accepted]], with texts in quotes"
     document = read_toml(text.replace("\r\n", "\n"), place=str(path), hint=hint)
     for key in document:
         if key != _TABLE:
@@ -173,9 +186,9 @@ def _entries(text: str, path: Path) -> tuple[AcceptedEntry, ...]:
         entry = replace(_entry(table, place), line=line)
         for other in entries:
             if _same(entry, other):
-                where = f"line {other.line}" if other.line else "above"
+                where = f"in line {other.line}" if other.line else "above"
                 raise UsageError(
-                    f"{entry.text} already has an entry, {where}",
+                    f"{entry.text!r} has an entry already, {where}",
                     place=place,
                     hint="Delete one of the two",
                 )
@@ -230,7 +243,7 @@ def _day(table: dict[str, object], place: str) -> date | None:
     if isinstance(value, date) and not isinstance(value, datetime):
         return value
     if isinstance(value, str):
-        return parse_day(value, place=place)
+        return parse_day(value, place=f"{place}, 'until'")
     raise UsageError(
         f"'until' is {value!s}, which is not a date", place=place, hint="Write until = 2027-01-31"
     )
@@ -263,16 +276,21 @@ def _share(table: dict[str, object], place: str) -> float | None:
             place=place,
             hint='Write worse_by = "8%"',
         )
-    return parse_share(value, place=place)
+    return parse_share(value, place=f"{place}, 'worse_by'", example='worse_by = "8%"')
 
 
-def parse_share(written: str, *, place: str) -> float:
+def parse_share(written: str, *, place: str, example: str = "8%") -> float:
     """Read how much worse something may be: ``8%``.
+
+    Args:
+        written: The share.
+        place: Where it was written, for messages.
+        example: How it can be written there.
 
     Raises:
         UsageError: if it is no finite share of 0 or more.
     """
-    hint = "Write how much worse than the baseline the case may be, e.g. 8%"
+    hint = f"Write how much worse than the baseline the case may be, e.g. {example}"
     if not written.strip().endswith("%"):
         raise UsageError(f"{written!r} is not a percentage", place=place, hint=hint)
     # Rounded, so that 82 % is the number that 82 percent are everywhere else.

@@ -58,7 +58,9 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be read: {error.strerror}", place=place, hint=HOW_TO_NAME
+            f"{spec!r} can't be read. The system says: {error.strerror!r}",
+            place=place,
+            hint=HOW_TO_NAME,
         ) from error
     if is_folder:
         return _in_folder(path, place)
@@ -82,7 +84,7 @@ def _in_folder(folder: Path, place: str) -> Found:
     others = [entry.name for entry in folder.iterdir() if not entry.name.startswith(".")]
     if not newest.paths and others and not list_runs(folder):
         raise UsageError(
-            f"{folder} contains {others[0]}, but no run",
+            f"the folder {str(folder)!r} contains {others[0]!r}, but no run",
             place=place,
             hint="Name the folder that contains the stored runs. To start without any, name an "
             "empty folder",
@@ -96,10 +98,12 @@ def _newest(folder: Path, place: str) -> Found:
     runs = list_runs(folder)
     for run in runs:
         if run.state == "unreadable" and run.path.name == DOCUMENT and not paths:
+            older = next((other.run_id for other in runs if other.state == "finished"), "")
+            instead = f". To compare with an older run, write --ort-baseline={folder / older}"
             raise UsageError(
-                f"the newest run, {run.path}, can't be read: {run.problem}",
+                f"the newest run, {str(run.path)!r}, can't be read: {run.problem}",
                 place=place,
-                hint="Move that file away, or name the intended run",
+                hint=f"{run.remedy}{instead if older else ''}",
             )
         if run.state != "finished":
             continue
@@ -109,8 +113,8 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in {folder} can be the baseline, since a comparison failed in each of "
-            f"them. The newest is {passed_over[0]}",
+            f"no run in the folder {str(folder)!r} can be the baseline, since a comparison failed "
+            f"in each of them. The newest is {passed_over[0]}",
             place=place,
             hint="To compare with the newest all the same, write "
             f"--ort-baseline={folder / passed_over[0]}. To make a new baseline, run once "

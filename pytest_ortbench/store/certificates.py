@@ -59,11 +59,12 @@ def keep_certificate(certificate: Certificate, folder: Path | None = None) -> Pa
     try:
         replace_file(path, content + b"\n")
     except OSError as error:
-        raise DocumentError(
-            f"the file can't be written: {error.strerror or error}",
-            place=str(path),
-            hint="Make the folder of this file writable",
-        ) from error
+        reason = f"the file can't be written. The system says: {error.strerror or str(error)!r}"
+        hint = f"Give your user the right to write to the folder {str(path.parent)!r}"
+        if isinstance(error, NotADirectoryError | FileExistsError):
+            reason = "the file can't be written, since a part of its path is a file, not a folder"
+            hint = "Move that file away"
+        raise DocumentError(reason, place=str(path), hint=hint) from error
     return path
 
 

@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import (
     UsageError,
     did_you_mean,
     nearest,
+    why_unreadable,
 )
 from pytest_ortbench.core.run import LATEST, Run
 from pytest_ortbench.schema.document import (
@@ -78,6 +79,7 @@ class StoredRun:
         expected: Number of cases in the plan.
         plan: Fingerprint of the plan.
         problem: Why it can't be read; empty otherwise.
+        remedy: What helps then; empty otherwise.
         gate_failed: Whether it failed against a baseline.
         settled: Whether all that is made of its document was written, or left out on purpose.
     """
@@ -90,6 +92,7 @@ class StoredRun:
     expected: int = 0
     plan: str = ""
     problem: str = ""
+    remedy: str = ""
     gate_failed: bool = False
     settled: bool = True
 
@@ -196,7 +199,8 @@ def resolve_run(spec: str, root: Path) -> Path:
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be the name of a run: {error.strerror}", hint=HOW_TO_NAME
+            f"{spec!r} can't be the name of a run. The system says: {error.strerror!r}",
+            hint=HOW_TO_NAME,
         ) from error
     if document is not None:
         return document
@@ -273,7 +277,7 @@ def _latest(root: Path) -> Loaded:
                 skipped.append(f"{error.place} was skipped: {error.message}")
     if skipped:
         raise UsageError(
-            f"no finished run in the folder {str(root)!r} can be read: {skipped[0]}", hint=_MEASURE
+            f"no finished run in the folder {str(root)!r} can be read. {skipped[0]}", hint=_MEASURE
         )
     about = f"{foreign}. " if foreign else ""
     if runs:
@@ -299,7 +303,9 @@ def _stored(run_id: str, path: Path) -> StoredRun:
         head = _head(path)
     except DocumentError as error:
         state = "foreign" if isinstance(error, ForeignDocumentError) else "unreadable"
-        return StoredRun(run_id=run_id, path=path, state=state, problem=error.message)
+        return StoredRun(
+            run_id=run_id, path=path, state=state, problem=error.message, remedy=error.hint
+        )
     is_finished = path.name == DOCUMENT and head.finished_at is not None
     return StoredRun(
         run_id=run_id,
@@ -322,8 +328,7 @@ def _bytes_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DocumentError(
-            f"the document can't be read: {error.strerror or error}",
-            place=str(path),
-            hint="Make the file readable, or name another run",
-        ) from error
+        what, hint = why_unreadable(error)
+        if isinstance(error, IsADirectoryError):
+            hint = f"Name the {DOCUMENT} in it"
+        raise DocumentError(f"the path {what}", place=str(path), hint=hint) from error

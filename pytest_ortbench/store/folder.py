@@ -84,9 +84,9 @@ class RunFolder:
         path = root / run.run_id
         if path.parent != root or run.run_id in ("", ".", ".."):
             raise DocumentError(
-                f"{run.run_id!r}, the id of the run, can't be the name of a folder",
+                f"run_id is {run.run_id!r}, but must be the name of a folder",
                 place=str(root),
-                hint="The stored run was changed by hand. Measure again",
+                hint="The stored run was changed by hand. Copy the original again",
             )
         if path.exists():
             raise DocumentError(
@@ -223,14 +223,16 @@ def check_writable(root: Path) -> None:
         (folder for folder in folders if os.access(folder, os.F_OK) or _is_link(folder)), root
     )
     if not os.access(nearest, os.F_OK) and _is_link(nearest):
-        leads = f"{nearest} is a link to {nearest.readlink()}, which does not exist"
+        leads = f"{str(nearest)!r} is a link to {str(nearest.readlink())!r}, which does not exist"
         raise DocumentError(leads, place=str(root), hint=_ELSEWHERE)
     if not nearest.is_dir():
-        raise DocumentError(f"{nearest} is a file, not a folder", place=str(root), hint=_ELSEWHERE)
+        raise DocumentError(
+            f"{str(nearest)!r} is a file, not a folder", place=str(root), hint=_ELSEWHERE
+        )
     try:
         Path(tempfile.mkdtemp(prefix=".ortbench-", dir=nearest)).rmdir()
     except OSError as error:
-        raise _refused(root, f"{nearest} can't be written to", error, _ELSEWHERE) from error
+        raise _refused(root, f"{str(nearest)!r} can't be written to", error, _ELSEWHERE) from error
 
 
 def _is_link(path: Path) -> bool:

@@ -43,7 +43,7 @@ def refuse_to_replace(path: Path, read: Iterable[Path], place: str) -> None:
         UsageError: with option, path and reason.
     """
     if is_read(path, read):
-        reason = "this run reads the file, and would write over it"
+        reason = "it is one of the files that this command reads, and would be overwritten"
         raise _refused(path, reason, place, "Name another file")
 
 

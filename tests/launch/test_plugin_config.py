@@ -59,7 +59,7 @@ def test_a_known_provider_keeps_its_alias_and_name(tmp_path: Path) -> None:
         ("[plugins.acme]\nlibrary = ''\n", "library is ''"),
         ("[plugins.acme]\noptions = 'speed'\n", "options is 'speed', not a list"),
         ("plugins = 3\n", "plugins is 3, not a table"),
-        ("[plugins\n", "the file can't be read"),
+        ("[plugins\n", "not valid TOML"),
     ],
 )
 def test_a_wrong_table_is_told_with_its_place(tmp_path: Path, text: str, message: str) -> None:

@@ -46,8 +46,8 @@ def test_long_objects_are_spread_over_lines():
 def test_nonfinite_numbers_are_found_with_their_place():
     value = {"cases": ({"wall_s": math.nan}, {"energy": [1, 2.0, -math.inf]})}
     assert list(find_nonfinite(value)) == [
-        "$.cases[0].wall_s = nan",
-        "$.cases[1].energy[2] = -inf",
+        "$.cases[0].wall_s is NaN",
+        "$.cases[1].energy[2] is infinite",
     ]
 
 

@@ -305,10 +305,9 @@ def test_every_fault_is_named_and_the_first_stands_in_the_message() -> None:
     with pytest.raises(NonsenseError) as caught:
         decode_run(_changed(changes), "run.json")
     assert [fault.path for fault in caught.value.faults] == [_said(path) for path in changes]
-    assert caught.value.message == (
-        f"the document contradicts itself: {_said(f'{_SAMPLES}.sum_ns')} is -1, and must lie "
-        "between 0 and 2^53 (and 2 more such values)"
-    )
+    assert _said(f"{_SAMPLES}.sum_ns") in caught.value.message
+    assert "3" in caught.value.hint
+    assert "ortbench schema run.json" in caught.value.hint
 
 
 def test_wrong_types_are_all_named_before_the_sense_is_looked_at() -> None:

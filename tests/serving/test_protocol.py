@@ -298,6 +298,23 @@ def test_what_breaks_a_rule_is_refused_at_its_place(
 
 
 @pytest.mark.parametrize(
+    ("datatype", "data"),
+    [
+        ("FP32", [1, 2, 1e39, 4]),
+        ("FP32", [1, 2, 10**400, 4]),
+        ("BF16", [[1, 2], [3.4e38, 4]]),
+        ("INT8", [1, 2, 128, 4]),
+        ("INT32", [1, 2, 4.0, 4]),
+        ("BYTES", ["a", "b", "\ud800", "d"]),
+        ("BOOL", [True, False, 1, True]),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_with_its_index(datatype: str, data: list[Any]) -> None:
+    with pytest.raises(ProtocolError, match=r"^inputs\[0\]\.data: element 2\b"):
+        decode_request(changed(datatype=datatype, data=data))
+
+
+@pytest.mark.parametrize(
     ("data", "numbers"),
     [
         pytest.param(b"\x09\0\0\0a", [0, 9, 1], id="a length beyond the end"),

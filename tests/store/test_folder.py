@@ -152,14 +152,14 @@ def test_a_folder_that_takes_no_file_is_told_before_anything_is_measured(tmp_pat
         raise PermissionError(13, "Permission denied", str(dir))
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    with pytest.raises(DocumentError, match=f"{tmp_path} .*Permission denied"):
+    with pytest.raises(DocumentError, match=f"'{tmp_path}' .*Permission denied"):
         RunFolder.create(tmp_path / "results", EMPTY)
 
 
 def test_a_run_that_no_document_can_hold_is_told_before_anything_is_measured(tmp_path):
     # Else each result would be refused one by one, and the document at the end.
     machine = dataclasses.replace(RUN.machine, volatile={"slots": 4})
-    with pytest.raises(DocumentError, match=f"{RUN.run_id}: .*str.*int"):
+    with pytest.raises(DocumentError, match=rf"{RUN.run_id}: .*\$\.machine\.volatile\.slots is 4"):
         RunFolder.create(tmp_path, dataclasses.replace(EMPTY, machine=machine))
 
 
@@ -219,7 +219,7 @@ def test_a_folder_that_vanishes_does_not_cost_the_document(tmp_path):
 
 def test_a_result_that_can_not_be_written_is_refused_and_costs_nothing_else(tmp_path):
     folder = RunFolder.create(tmp_path, EMPTY)
-    with pytest.raises(DocumentError, match=r"\$\.wall_s = nan"):
+    with pytest.raises(DocumentError, match=r"\$\.wall_s is NaN"):
         folder.append(dataclasses.replace(CRASHED, wall_s=math.nan))
     folder.append(MEASURED)
     assert load(folder.path / "journal.jsonl").cases == (MEASURED,)
