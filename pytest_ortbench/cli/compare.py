@@ -30,7 +30,7 @@ from pytest_ortbench.cli.terminal import (
     write,
 )
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.units import parse_duration
+from pytest_ortbench.core.units import counted, parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
 from pytest_ortbench.fleet.procurement.entrants import called_as_priced
 from pytest_ortbench.fleet.procurement.machines import (
@@ -231,7 +231,13 @@ def command(
         facts, terms = called_as_priced(facts, terms)
         costs = procure(facts, terms)
         axis = axis or "machine"
-    view = build_view(facts, axis=axis or "", metric=metric, baseline=baseline)
+    view = build_view(
+        facts,
+        axis=axis or "",
+        metric=metric,
+        baseline=baseline,
+        one_is_enough=costs is not None,
+    )
     if costs is not None:
         view = with_costs(view, costs, all_columns=form != "table")
     if form == "pdf" and costs is not None and output is not None:
@@ -242,8 +248,8 @@ def command(
         (say(text.rstrip("\n"), styled=styled) if form == "table" else write(text))
     else:
         save(text, output)
-        tell((*view.aside, *view.answer))
-        say(f"{output}: {len(facts)} runs")
+        tell(view.answer)
+        say(f"{output}: {counted(len(facts), 'run')}")
     if plots is not None:
         _draw(view, costs, plots)
     return ExitCode.FINE

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
@@ -52,6 +56,36 @@ def test_the_ending_decides_on_other_files_too(compare, tmp_path) -> None:
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
     assert compare("--output=c.csv").code == 0
     assert (tmp_path / "c.csv").read_text().startswith("table,side")
+
+
+ONE = "[machines.desk]\nprice = 1000\n"
+
+
+@pytest.mark.parametrize("form", ["table", "md", "html", "csv", "pdf"])
+def test_one_machine_alone_has_a_bill_and_is_no_winner(tool, store, tmp_path, form) -> None:
+    run = store(of("desk", 1.0))
+    (tmp_path / "machines.toml").write_text(ONE)
+    asked = ("--machines=machines.toml", "--rate=5/s", "--p99=10s")
+    ended = tool("compare", run, *asked, f"--format={form}", f"--output=out.{form}")
+    assert ended.code == 0, ended.err
+    data = (tmp_path / f"out.{form}").read_bytes()
+    if form == "pdf":
+        assert pages(data) == 1
+        return
+    text = data.decode()
+    assert "desk" in text
+    assert not re.search(r"cheapest|fastest|geometric mean|baseline", text)
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert {row["machine"] for row in rows} == {"desk"}
+        assert {row["rank"] for row in rows} <= {"", "best"}
+        assert all(row["machines_needed"] for row in rows)
+
+
+def test_one_machine_without_prices_is_still_nothing_to_compare(tool, store) -> None:
+    ended = tool("compare", store(of("desk", 1.0)), "--by=machine")
+    assert ended.code == 2
+    assert ended.error.place == "compare"
 
 
 def test_report_says_which_command_makes_it(tool) -> None:

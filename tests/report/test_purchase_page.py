@@ -90,7 +90,7 @@ def test_without_a_rival_the_page_says_so_and_names_no_winner() -> None:
     page = decision(SHOWN["alone"](), view().runs)
     assert page.title == "What m0 costs"
     assert page.bills[0].sureness is Sureness.ALONE
-    assert page.bills[0].answer.startswith("M0 with cpu, ")
+    assert page.bills[0].answer.startswith("m0: ")
     runs, terms = two("m0", m1=case(None, reason="UNJUDGED"))
     page = decision(procure(runs, terms), runs)
     assert page.title == "Only m0 could be priced"

@@ -58,12 +58,14 @@ class ParallelPoint:
         threads: Threads that compute, in all of them.
         rate_per_s: Items a second of all together.
         service_s: Equally likely durations of one call while all ran, in seconds, ascending.
+        latency_s: Median of the processes' median latencies, as the run tells it.
     """
 
     processes: int
     threads: int
     rate_per_s: float
     service_s: tuple[float, ...]
+    latency_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

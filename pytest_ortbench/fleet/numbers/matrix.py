@@ -31,6 +31,8 @@ MARGINS: dict[str, float] = {
 
 #: Why a cell is empty although nothing failed.
 ABSENT = "not measured there"
+#: The same of a machine that did that work with another precision, provider or setting.
+OTHERWISE = "measured in another way there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,15 @@ def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
     rows: dict[tuple[object, ...], dict[str, Placed]] = {}
     for placed_case in layout.placed:
         rows.setdefault(placed_case.row, {})[placed_case.side] = placed_case
+    sides_of: dict[tuple[object, ...], dict[str, None]] = {}
+    for placed_case in layout.placed if layout.axis == "machine" else ():
+        sides_of.setdefault(placed_case.case.workload, {})[placed_case.side] = None
+
+    def cells_of(members: Mapping[str, Placed]) -> dict[str, Cell]:
+        others = sides_of.get(next(iter(members.values())).case.workload, {})
+        own = {side: _cell(placed_case, metric) for side, placed_case in members.items()}
+        return {side: Cell(reason=OTHERWISE) for side in others} | own
+
     return _matrix(
         layout,
         metric,
@@ -146,7 +157,7 @@ def by_case(layout: Layout, metric: str, *, baseline: int = 0) -> Matrix:
                 baseline,
                 next(iter(members.values())).case.model,
                 layout.labels[key],
-                {side: _cell(placed_case, metric) for side, placed_case in members.items()},
+                cells_of(members),
             )
             for key, members in rows.items()
         ],

@@ -265,8 +265,13 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
 def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
     for key in table:
         if key not in keys:
+            limits = key[:1] == "p" and key[1:].isdecimal() and keys.intersection(PERCENTS)
             raise UsageError(
-                f"the key {key!r} is not known", place=place, hint=did_you_mean(key, keys)
+                f"the key {key!r} is not known",
+                place=place,
+                hint=f"A limit is one of {', '.join(PERCENTS)}"
+                if limits
+                else did_you_mean(key, keys),
             )
 
 

@@ -62,10 +62,8 @@ def _in_processes(case: CaseFacts, point: ParallelPoint) -> CaseFacts:
         longer = math.fsum(point.service_s) / len(point.service_s) / mean.value
         quantities["latency_mean"] = _grown(mean, longer)
     median = case.quantities.get("latency_p50")
-    if point.service_s and median is not None and median.value > 0:
-        quantities["latency_p50"] = _grown(
-            median, point.service_s[len(point.service_s) // 2] / median.value
-        )
+    if median is not None and median.value > 0:
+        quantities["latency_p50"] = _grown(median, point.latency_s / median.value)
     return replace(
         case,
         quantities=quantities,

@@ -53,8 +53,7 @@ def answer_of(
     name = best.economics.machine.name
     if award.kind is Sureness.ALONE:
         words = offer_words(best, tender, terms, describe)
-        is_asked_alone = len(terms.machines) == 1 and not left_out
-        start = f"{name} " if is_asked_alone else f"only {name} could be priced: "
+        start = f"{name} " if is_of_one(tender, terms) else f"only {name} could be priced: "
         text = f"{start}{words}{left_out}"
         return Told(text, about=head, lead=True)
     if award.kind is Sureness.OPEN:
@@ -79,6 +78,11 @@ def answer_of(
     figure = figure_of(best.economics, tender.deciding)
     sure = "at both bounds " if figure is not None and figure.is_open else ""
     return Told(f"{word} {sure}", name, f"{text}{left_out}", about=head, lead=True)
+
+
+def is_of_one(tender: Tender, terms: Terms) -> bool:
+    """Whether one machine alone was asked about, so that it has no rival that was left out."""
+    return len(terms.machines) == 1 and not tender.left_out
 
 
 def offer_words(

@@ -25,9 +25,11 @@ from pytest_ortbench.fleet.procurement.remarks import (
     unstable_machines,
 )
 from pytest_ortbench.fleet.procurement.sentences import (
+    amounts,
     answer_of,
     assumptions,
     bare_count,
+    is_of_one,
     left_out_texts,
     money,
     shown_mark,
@@ -290,6 +292,8 @@ def _answer(tender: Tender, award: Award, terms: Terms) -> str:
         return f"Not decided between {names}{tie_words(award, tender)}."
     if award.kind is Sureness.OPEN:
         return f"Not decided between {names}, of which only bounds are known."
+    if award.kind is Sureness.ALONE and is_of_one(tender, terms):
+        return f"{names}: {amounts(award.priced[0].economics, tender.deciding, terms)}."
     return _without_head(answer_of(tender, terms, describe=serving_words))
 
 

@@ -23,10 +23,23 @@ ROWS = 200
 
 def render_comparison_markdown(view: ComparisonView) -> str:
     """Write the answer first, then the sides, the tables, and what to mind."""
-    main = view.over_all
     parts = [
         [f"## {markdown(view.title)}"],
-        [f"- {markdown(sentence)}" for sentence in (*view.answer, *view.aside)],
+        [f"- {markdown(sentence)}" for sentence in view.answer],
+        *([] if view.is_of_one else _overview(view)),
+        *(part for block in view.blocks for part in _block(block)),
+        *(part for section in view.sections for part in _section(section)),
+        *(_block(view.by_yardstick) if view.by_yardstick else []),
+        [f"- No number: {markdown(text)}" for text in view.holes],
+        [f"- {markdown(text)}" for text in view.unsaid_warnings],
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _overview(view: ComparisonView) -> list[list[str]]:
+    """The sides over all cases, and what that comes to."""
+    main = view.over_all
+    return [
         _table(
             [
                 view.axis,
@@ -54,19 +67,14 @@ def render_comparison_markdown(view: ComparisonView) -> str:
                 + (f" Every side: {view.shared}." if view.shared else "")
             )
         ],
-        *(part for block in view.blocks for part in _block(block)),
-        *(part for section in view.sections for part in _section(section)),
-        *(_block(view.by_yardstick) if view.by_yardstick else []),
-        [f"- No number: {markdown(text)}" for text in view.holes],
-        [f"- {markdown(text)}" for text in view.warnings],
+        [f"- {markdown(sentence)}" for sentence in view.aside],
     ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def _block(block: Insert) -> list[list[str]]:
     return [
         [f"### {markdown(block.heading)}"],
-        _table(block.headings, block.rows, right=block.right),
+        _table(block.headings, block.rows, right=block.right) if block.rows else [],
         [f"- {markdown(text)}" for text in block.sentences],
     ]
 

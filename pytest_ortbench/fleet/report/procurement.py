@@ -36,6 +36,7 @@ from pytest_ortbench.fleet.procurement.sentences import (
     span,
     target,
 )
+from pytest_ortbench.fleet.report.measured import measured_texts
 from pytest_ortbench.fleet.report.purchase_cards import purchase_cards
 from pytest_ortbench.fleet.report.view import HOLE, ComparisonView, Insert
 from pytest_ortbench.report.csv import csv_lines
@@ -55,6 +56,7 @@ class Procurement:
         answer: The sentences that say what to buy.
         warnings: What they assume.
         same_machines: Which names of machines stand for one and the same, by their documents.
+        measured: What the models and the machines are, and how they were measured.
     """
 
     terms: Terms
@@ -62,6 +64,7 @@ class Procurement:
     answer: tuple[Told, ...]
     warnings: tuple[str, ...]
     same_machines: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
     @property
     def priced(self) -> tuple[str, ...]:
@@ -117,6 +120,7 @@ def procure(runs: Sequence[RunFacts], terms: Terms) -> Procurement:
             )
         ),
         same_machines=tuple(map(one_line, same)),
+        measured=tuple(map(one_line, measured_texts(tendered, runs))),
     )
 
 
@@ -135,7 +139,7 @@ def with_costs(
         title=one_line(shown.title),
         # What is fastest for each workload stands in the tables; the question is another one.
         answer=shown.answer,
-        aside=(_apart(view),),
+        aside=() if view.is_of_one else (_apart(view),),
         warnings=tuple(dict.fromkeys((*shown.warnings, *view.warnings))),
         blocks=(*view.blocks, *blocks(shown, all_columns=all_columns)),
         cards=purchase_cards(shown.tenders, shown.terms),
@@ -295,6 +299,8 @@ def blocks(shown: Procurement, *, all_columns: bool = True) -> list[Insert]:
     if len(shown.tenders) > WORKLOADS:
         rest = f"{len(shown.tenders) - WORKLOADS} further workloads are in the CSV."
         made[-1] = replace(made[-1], sentences=(*made[-1].sentences, rest))
+    if shown.measured:
+        made.append(Insert(key="measured", heading="What was measured", sentences=shown.measured))
     return made
 
 
@@ -313,6 +319,11 @@ def _notes(tender: Tender, terms: Terms) -> list[str]:
         for offer in tender.offers
         if offer.economics.busy
     ]
+    if any(offer.economics.case.processes > 1 for offer in tender.offers):
+        sentences.append(
+            "p50: the median latency of a request while as many run at a time as the column says, "
+            "which is longer than that of one process alone among the cases"
+        )
     sentences += [*capacity_sources(tender, terms), *choices(tender)]
     sentences += to_settle(tender, terms)
     return [f"{text}." for text in sentences]

@@ -88,7 +88,7 @@ class _Layout:
 
     def __init__(self, page: Decision, zoom: float, foot: float, pictures: int) -> None:
         self._page = page
-        self._text, self._title = _TEXT * zoom, _TITLE * zoom
+        self._text, self._title, self._small = _TEXT * zoom, _TITLE * zoom, _SMALL * zoom
         self._why = _lines(page.why, self._text)
         self._asked = _lines(page.asked, self._text)
         self._bills = [
@@ -97,10 +97,12 @@ class _Layout:
         ]
         line = self._text * _LINE
         self._prices = [text for price in page.prices for text in _lines(f"• {price}", self._text)]
-        self._measured = [text for fact in page.measured for text in _lines(f"• {fact}", _SMALL)]
+        self._measured = [
+            text for fact in page.measured for text in _lines(f"• {fact}", self._small)
+        ]
         above = self._title * _LINE + (len(self._why) + len(self._asked)) * line
         headings = 3 if self._measured else 2
-        below = (len(self._prices) + headings) * line + len(self._measured) * _SMALL * _LINE
+        below = (len(self._prices) + headings) * line + len(self._measured) * self._small * _LINE
         room = foot - _MARGIN - above - below - sum(bill.height for bill in self._bills)
         least = sum(bill.least for bill in self._bills) + 4 * _GAP
         self._notes, self.is_whole = _fitting(page, room - least, self._text)
@@ -118,7 +120,7 @@ class _Layout:
         top = _write(axes, top, self._prices, size=self._text) + self._gap
         if self._measured:
             top = _write(axes, top, ["What was measured"], size=self._text, bold=True)
-            top = _write(axes, top, self._measured, size=_SMALL) + self._gap
+            top = _write(axes, top, self._measured, size=self._small) + self._gap
         top = _write(axes, top, ["What is not proven"], size=self._text, bold=True)
         _write(axes, top, self._notes, size=self._text)
 

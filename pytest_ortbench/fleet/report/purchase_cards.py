@@ -17,6 +17,7 @@ from pytest_ortbench.fleet.procurement.sentences import (
     amounts,
     answer_of,
     chance_words,
+    is_of_one,
     left_out_texts,
     money,
     not_yet,
@@ -82,6 +83,8 @@ def _lead(tender: Tender, award: Award, terms: Terms) -> Told:
     if award.best is not None:
         word = "probably " if award.kind is Sureness.PROBABLE else ""
         return Told(word, name, f": {cost}", about=head)
+    if award.kind is Sureness.ALONE and is_of_one(tender, terms):
+        return Told(f"{name}: {cost}", about=head)
     if award.kind is Sureness.ALONE:
         names = [entry.machine for entry in tender.left_out]
         out = f"; left out: {', '.join(dict.fromkeys(names))}" if names else ""

@@ -79,7 +79,10 @@ def render_comparison_table(
     console.print(plain(view.title), style="bold")
     if view.shared:
         console.print(plain(f"every side: {view.shared}"), style="dim")
-    console.print(_sides(view, encoding))
+    if not view.is_of_one:
+        console.print(_sides(view, encoding))
+    for aside in view.aside:
+        console.print(plain(aside), style="dim", soft_wrap=not wrap)
     for section in view.sections:
         console.print()
         console.print(plain(section.heading), style="bold")
@@ -95,7 +98,7 @@ def render_comparison_table(
     for block in (*view.blocks, *filter(None, [view.by_yardstick])):
         console.print()
         console.print(plain(block.heading), style="bold")
-        for columns in _bands(block, max(width, 60)):
+        for columns in _bands(block, max(width, 60)) if block.rows else ():
             console.print(_block(block, columns, encoding))
         for text in block.sentences:
             console.print(plain(text), style="dim", soft_wrap=not wrap)
@@ -105,10 +108,11 @@ def render_comparison_table(
         f"clear difference from the best, {HOLE} no number, (…) a number that must not be "
         "compared; a number without × has no baseline."
     )
-    for text in (view.counts, note, *(f"no number: {hole}" for hole in view.holes), *view.warnings):
+    ratios = () if view.is_of_one else (view.counts, note)
+    for text in (*ratios, *(f"no number: {hole}" for hole in view.holes), *view.unsaid_warnings):
         console.print(plain(text), soft_wrap=not wrap)
     console.print()
-    for text in (*view.aside, *view.answer):
+    for text in view.answer:
         console.print(plain(text), soft_wrap=not wrap)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join(lines) + "\n"

@@ -87,8 +87,7 @@ class ComparisonView:
         holes: Why cells are empty, each reason with its number of cells.
         runs: The runs that were compared.
         blocks: Further tables, between the overview and those of the comparison.
-        aside: What else to know, beside the answer: before it in a terminal, where the last line is
-            read first, and behind it elsewhere.
+        aside: What the overview says by the metric, where the answer is another one: what to buy.
         cards: The answer about a purchase, where it is about one: before all else on a page.
         by_yardstick: What of the differences is the machine's; ``None`` where no yardstick tells.
     """
@@ -107,6 +106,16 @@ class ComparisonView:
     aside: tuple[Told, ...] = ()
     cards: tuple[AnswerCard, ...] = ()
     by_yardstick: Insert | None = None
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether there is one side alone, so that nothing is compared."""
+        return len(self.main.sides) == 1
+
+    @property
+    def unsaid_warnings(self) -> tuple[str, ...]:
+        """The warnings that the answer does not say already."""
+        return tuple(text for text in self.warnings if text not in self.answer)
 
     @property
     def main(self) -> Matrix:
@@ -163,7 +172,12 @@ class ComparisonView:
 
 
 def build_view(
-    runs: Sequence[RunFacts], *, axis: str = "", metric: str = "latency_p50", baseline: str = ""
+    runs: Sequence[RunFacts],
+    *,
+    axis: str = "",
+    metric: str = "latency_p50",
+    baseline: str = "",
+    one_is_enough: bool = False,
 ) -> ComparisonView:
     """Compare runs in one metric.
 
@@ -172,6 +186,7 @@ def build_view(
         axis: A key of ``AXES``; empty chooses what differs.
         metric: Name of a metric.
         baseline: Label of the side that ratios refer to; empty takes the first.
+        one_is_enough: Whether there may be one side alone, as where a single machine is priced.
 
     Raises:
         UsageError: for an unknown axis, metric or baseline, or if there is nothing to compare.
@@ -181,7 +196,7 @@ def build_view(
     chosen = axis or choose_axis(runs)
     layout = lay_out_sides(runs, chosen)
     labels = [side.label for side in layout.sides]
-    if len(labels) < 2:
+    if len(labels) < (1 if one_is_enough else 2):
         others = [f"--by={name}" for name in AXES if len(lay_out_sides(runs, name).sides) > 1]
         instead = f", or compare by something else: {' or '.join(others)}" if others else ""
         raise UsageError(

@@ -20,6 +20,7 @@ def parallel(result: CaseResult, _summary: Summary) -> dict[str, tuple[ParallelP
                 threads=point.total_threads,
                 rate_per_s=point.rate,
                 service_s=service_times(samples[point.processes]),
+                latency_s=point.latency_s,
             )
             for point in process_scaling(result)
             if not point.reason

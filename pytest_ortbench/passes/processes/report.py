@@ -44,10 +44,17 @@ def _table(result: CaseResult, case: str) -> PassTable:
         title=title,
         headings=_HEADINGS,
         rows=tuple(_row(point) for point in measured),
-        remarks=tuple(
-            one_line(f"{point.processes} processes: {point.reason}")
-            for point in points
-            if point.reason
+        remarks=(
+            *(
+                ["1 process: measured again for this table, so it differs from the row of the case"]
+                if any(point.processes == 1 for point in measured)
+                else []
+            ),
+            *(
+                one_line(f"{point.processes} processes: {point.reason}")
+                for point in points
+                if point.reason
+            ),
         ),
     )
 

@@ -34,7 +34,11 @@ def only(*cases: CaseFacts, terms: Terms = TERMS) -> Tender:
 
 def test_more_processes_that_make_requests_late_are_passed_over() -> None:
     two = ParallelPoint(
-        processes=2, threads=2, rate_per_s=150, service_s=(0.004,) * 45 + (0.0499,) * 5
+        processes=2,
+        threads=2,
+        rate_per_s=150,
+        service_s=(0.004,) * 45 + (0.0499,) * 5,
+        latency_s=0.004,
     )
     (passed,) = passed_over(only(served("cpu", 0.01, 0.01, two)))
     assert passed.lead is Lead.THROUGHPUT

@@ -91,6 +91,10 @@ def test_a_rate_of_the_table_may_have_a_unit() -> None:
     [
         ("currency = ", "not valid TOML"),
         ("currency = 'EUR'", "the file has no entry of a machine"),
+        (
+            "p96 = '1s'\n[machines.a]\nprice = 3",
+            "'p96' is not known. A limit is one of p90, p95, p99",
+        ),
         ("[machines.a]\nprize = 3", "'prize' is not known. Did you mean 'price'?"),
         ("curency = 'EUR'\n[machines.a]\nprice = 3", "'curency' is not known"),
         ("[machines.a]\nprice = 'cheap'", "price is 'cheap', not a number from 0"),

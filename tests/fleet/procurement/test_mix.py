@@ -113,6 +113,7 @@ def test_processes_that_were_measured_of_all_models_count() -> None:
                 threads=count,
                 rate_per_s=count / seconds,
                 service_s=(seconds,) * 50,
+                latency_s=seconds,
             )
             for count in counts
         )

@@ -53,6 +53,7 @@ def point(processes: int, seconds: float, *, threads: int | None = None) -> Para
         threads=processes if threads is None else threads,
         rate_per_s=processes / seconds,
         service_s=(seconds,) * 50,
+        latency_s=seconds,
     )
 
 
@@ -211,6 +212,16 @@ def test_power_of_several_processes_grows_with_their_throughput() -> None:
     assert found.power is not None
     assert found.power.load_w.is_open
     assert found.power.load_w.high == pytest.approx(50 + 4 * (105 - 20))
+
+
+def test_the_median_of_a_way_is_that_which_the_run_tells() -> None:
+    several = replace(point(4, 0.0125), service_s=(0.01, 0.02, 0.03), latency_s=0.0125)
+    tender = only([run("wide", replace(served(0.01, cpus=4), parallel=(several,)))])
+    medians = {
+        variant.case.processes: variant.case.quantities["latency_p50"].value
+        for variant in tender.variants
+    }
+    assert medians == {1: pytest.approx(0.01), 4: pytest.approx(0.0125)}
 
 
 def test_bounds_are_written_as_bounds() -> None:

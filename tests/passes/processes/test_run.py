@@ -90,7 +90,9 @@ def test_a_number_that_does_not_fit_is_said_and_the_others_stay() -> None:
     [table] = process_tables(shown_run(make_run([result])))
     assert table.title.endswith("highest throughput 400 /s with 1 process")
     assert [row[0] for row in table.rows] == ["1"]
-    assert table.remarks == ("2 processes: out_of_memory: full",)
+    # That of one process is told to be no copy of the case's own row.
+    assert [remark.partition(":")[0] for remark in table.remarks] == ["1 process", "2 processes"]
+    assert table.remarks[1].endswith("out_of_memory: full")
 
 
 def test_a_process_that_fails_meanwhile_ends_the_others() -> None:
