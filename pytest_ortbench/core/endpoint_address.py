@@ -23,6 +23,7 @@ OPENAI = "openai"
 _LONGEST = 2000
 _SCHEMES = ("http", "https", "grpc")
 _V2 = re.compile(r"(?P<root>.*)/v2/models/(?P<model>[^/]+)(?P<version>/versions/[^/]+)?/infer")
+_SLASHED = re.compile(r"https?://.*/v2/models/(?P<model>(?!.*/versions/)[^/]+/.*[^/])/infer")
 _GRPC_SCHEME = "grpc"
 _GRPC = re.compile(r"/(?P<model>[^/]+)(?:/versions/(?P<version>[^/]+))?")
 _COMPLETIONS = re.compile(r"(?P<root>.*)/v1/completions")
@@ -106,6 +107,15 @@ def address_of(text: str) -> EndpointAddress | None:
         model=match["model"],
         version=match["version"] or "",
     )
+
+
+def slashed_name(text: str) -> str:
+    """Return the name of a model in an address of the Open Inference Protocol that has a slash.
+
+    Empty where there is none.
+    """
+    match = _SLASHED.fullmatch(text.strip())
+    return match["model"] if match else ""
 
 
 def holds_secrets(text: str) -> bool:

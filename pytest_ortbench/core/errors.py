@@ -136,6 +136,20 @@ def says(owner: str, text: str, longest: int = 300) -> str:
     return f"{owner} says: {mark}{line}{mark}"
 
 
+def why_no_python(error: OSError | SyntaxError | ValueError) -> tuple[str, str]:
+    """Return why a file is no Python, as it follows its name, and the next step.
+
+    Args:
+        error: What reading it, or compiling its content, raised.
+    """
+    if isinstance(error, OSError):
+        return why_unreadable(error)
+    if isinstance(error, SyntaxError) and error.lineno:
+        said = says(f"Python, of line {error.lineno},", error.msg)
+        return f"is not valid Python ({said})", "Correct the line"
+    return f"is not valid Python ({says('Python', str(error))})", "Correct the file"
+
+
 def cache_advice(error: OSError) -> str:
     """Return the next step where the folder of the user's cache does not take what is kept there.
 

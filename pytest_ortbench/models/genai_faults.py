@@ -33,7 +33,7 @@ _YES_OR_NO = frozenset({"do_sample", "early_stopping", "past_present_share_buffe
 _LARGEST = 2**31 - 1
 #: Where a value is cut that is shown.
 _LONGEST = 40
-_LEFT_OUT = "Correct the value in the file, or remove the key"
+_LEFT_OUT = "Correct the value in the file, or remove the key if the model has none"
 
 
 def config_faults(
@@ -63,7 +63,7 @@ def _fault(key: str, value: object, rule: str, remedy: str, *, stops: bool = Tru
     text = json.dumps(value)
     shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return ConfigFault(
-        told=f"{GENAI_CONFIG}: {key} is {shown}, {rule}", remedy=remedy, stops_genai=stops
+        told=f"{key} in {GENAI_CONFIG} is {shown}, {rule}", remedy=remedy, stops_genai=stops
     )
 
 
@@ -90,7 +90,7 @@ def _of_numbers(config: GenaiConfig) -> Iterator[ConfigFault]:
     for name, least in _NEEDED.items():
         if name not in model:
             yield ConfigFault(
-                told=f"{GENAI_CONFIG}: model.{name} is missing, but onnxruntime-genai needs it",
+                told=f"model.{name} is missing in {GENAI_CONFIG}, but onnxruntime-genai needs it",
                 remedy=f'Add "{name}" with a number to the section model',
             )
         else:
@@ -193,7 +193,7 @@ def _heads_and_size(tensor: CacheTensor) -> list[tuple[str, int]]:
 def _of_names(config: GenaiConfig) -> Iterator[ConfigFault]:
     if "type" not in config.model:
         yield ConfigFault(
-            told=f"{GENAI_CONFIG}: model.type is missing, but onnxruntime-genai needs it",
+            told=f"model.type is missing in {GENAI_CONFIG}, but onnxruntime-genai needs it",
             remedy='Add "type" to the section model, e.g. "type": "llama"',
         )
     named = {"model.type": config.model.get("type")}

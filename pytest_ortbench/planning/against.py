@@ -371,12 +371,13 @@ def _only(end: tuple[str, ...], claimed: list[Model], folder: str) -> Model:
     if len(exact) == 1 or len(claimed) == 1:
         return (exact or claimed)[0]
     file = "/".join((*end[:-1], f"{end[-1]}.onnx"))
-    both = " and ".join(model.name for model in claimed[:2])
+    first, second = claimed[:2]
     raise UsageError(
-        f"{folder}/{file} could be the other version of {both}: only one of the two can have it",
+        f"the file {folder}/{file} fits two models of this run by its name, {first.name!r} and "
+        f"{second.name!r}",
         place="--ort-against",
-        hint=f"Move the file to the path that its model has here: {folder}/{claimed[0].place} or "
-        f"{folder}/{claimed[1].place}",
+        hint=f"To compare it with {first.name!r}, move it to {folder}/{first.place}. To compare it "
+        f"with {second.name!r}, move it to {folder}/{second.place}",
     )
 
 

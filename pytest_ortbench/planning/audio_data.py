@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec, PreparationStep
 from pytest_ortbench.core.element_types import NUMPY_NAMES
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, says, why_unreadable
 from pytest_ortbench.planning.preparation import PLACE, Settings
 
 if TYPE_CHECKING:
@@ -141,11 +141,15 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
     try:
         with wave.open(str(path)) as stream:
             yield stream
-    except (OSError, EOFError, wave.Error) as error:
+    except OSError as error:
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(path)!r} {what}", place="--ort-inputs", hint=hint) from None
+    except (EOFError, wave.Error) as error:
+        said = f" that can be read ({says('Python', str(error))})" if str(error) else ""
         raise UsageError(
-            f"{str(path)!r} can't be read as a WAV file ({error})",
+            f"{str(path)!r} is not a WAV file{said}",
             place="--ort-inputs",
-            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path.name} -c:a pcm_s16le new.wav'",
+            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path} -c:a pcm_s16le new.wav'",
         ) from None
 
 

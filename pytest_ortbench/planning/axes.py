@@ -59,15 +59,16 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
         if character in _OPENING:
             open_brackets.append(_CLOSING[_OPENING.index(character)])
         elif character in _CLOSING:
-            if not open_brackets or open_brackets.pop() != character:
-                raise _unbalanced(text, place)
+            expected = open_brackets.pop() if open_brackets else ""
+            if expected != character:
+                raise _unbalanced(text, character, expected, place)
         elif character == "," and not open_brackets:
             rest = text[index + 1 :].lstrip()
             # A comma at the end or before another one is an empty item, whatever may start one.
             if starts_item is None or not rest or rest[0] == "," or starts_item(rest):
                 cuts.append(index)
     if open_brackets:
-        raise _unbalanced(text, place)
+        raise _unbalanced(text, "", open_brackets[-1], place)
     edges = [-1, *cuts, len(text)]
     items = [text[a + 1 : b].strip() for a, b in itertools.pairwise(edges)]
     if not all(item and item[0] != "," for item in items):
@@ -79,12 +80,24 @@ def _split_one(text: str, place: str, starts_item: Callable[[str], bool] | None)
     return items
 
 
-def _unbalanced(text: str, place: str) -> UsageError:
-    return UsageError(
-        f"the brackets in {text!r} do not match",
-        place=place,
-        hint="Write a closing bracket for each opening one",
-    )
+def _unbalanced(text: str, found: str, expected: str, place: str) -> UsageError:
+    """Return the error of a bracket that is missing, or of another kind than the one it closes.
+
+    Args:
+        text: What was written.
+        found: The closing bracket that stands there; empty at the end of the text.
+        expected: The closing bracket that should; empty where none is open.
+        place: Where, for messages.
+    """
+    opened = _OPENING[_CLOSING.index(expected)] if expected else ""
+    if not expected:
+        what, step = f"the bracket {found!r} closes nothing", "Remove it"
+    elif not found:
+        what, step = f"the bracket {opened!r} is not closed", f"Write {expected!r} behind it"
+    else:
+        what = f"the bracket {opened!r} is closed by {found!r}"
+        step = f"Write {expected!r} in place of {found!r}"
+    return UsageError(f"in {text!r} {what}", place=place, hint=step)
 
 
 #: What native code counts with has 31 bits.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line, says, why_unreadable
 
 PLACE = "--ort-dataset"
 #: Folders beside the file, or beside its folder, that the pictures may lie in.
@@ -59,8 +59,11 @@ def read_coco(path: Path) -> CocoFile:
     """
     try:
         read = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise _bad(path, f"can't be read as JSON ({error})") from None
+    except OSError as error:
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(path)!r} {what}", place=PLACE, hint=hint) from None
+    except (ValueError, RecursionError) as error:
+        raise _bad(path, f"is not JSON ({says('Python', first_line(error))})") from None
     lists = read if isinstance(read, dict) else {}
     for key in ("images", "annotations", "categories"):
         if not isinstance(lists.get(key), list):
@@ -123,7 +126,10 @@ def _image(entry: Mapping[str, Any]) -> CocoImage:
         size = int(entry["width"]), int(entry["height"])
         if min(size) < 1:
             raise ValueError(f"width {size[0]} and height {size[1]} are not a valid size")
-    return CocoImage(image_id=_number(entry["id"]), name=str(entry["file_name"]), size=size)
+    name = str(entry["file_name"])
+    if not name.strip():
+        raise ValueError(f"file_name is {name!r}, not the name of a file")
+    return CocoImage(image_id=_number(entry["id"]), name=name, size=size)
 
 
 def _category(entry: Mapping[str, Any]) -> tuple[int, str]:

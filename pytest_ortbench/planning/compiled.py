@@ -56,8 +56,8 @@ def _foreign(file: Model, provider: Provider) -> Failure | None:
     return case_failure(
         f"the file is compiled for {', '.join(others) or 'a provider of ONNX Runtime'}, so "
         f"{provider.label} can't run it",
-        (f"Use --ort-providers={owner}, or name" if owner else "Name")
-        + " the model that the file was compiled from",
+        (f"Use --ort-providers={owner}. To measure on {provider.label}, name" if owner else "Name")
+        + " the .onnx file that this file was compiled from",
         phase="session",
     )
 

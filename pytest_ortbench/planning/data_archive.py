@@ -15,6 +15,7 @@ from pytest_ortbench.core.case import FURTHER_SET, PreparationStep
 from pytest_ortbench.core.dataset import LABELLED, PLACEMENT, SHARED, TRUTH
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.free_memory import available
+from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
 from pytest_ortbench.planning.real_inputs import ABOUT
 from pytest_ortbench.worker.array_archive import write_arrays
@@ -153,8 +154,8 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
     if total > most:
         fitting = int(count * most / total)
         raise UsageError(
-            f"the {count} labelled examples would take {total / 2**30:.1f} GiB as arrays, but "
-            f"at most {most / 2**30:.1f} GiB ({fitting} examples) fit into memory here",
+            f"the {count} labelled examples would take {format_amount(total, 'B')} as arrays, but "
+            f"at most {format_amount(most, 'B')} ({fitting} examples) fit into memory here",
             place="--ort-labels",
             hint="Use fewer labelled examples. A thousand are usually enough",
         )

@@ -161,6 +161,6 @@ def check_openvino(device: str, place: str) -> None:
         raise UsageError(
             f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
             place=place,
-            hint="Write CPU, GPU or NPU, with a dot and a number for one of several (GPU.1), or "
-            "AUTO, AUTO:GPU,CPU, HETERO:GPU,CPU or MULTI:GPU,CPU",
+            hint="Write CPU, GPU or NPU, e.g. openvino:GPU, or openvino:GPU.1 for the second GPU. "
+            "For several devices, write AUTO, HETERO or MULTI, e.g. openvino:AUTO:GPU,CPU",
         )

@@ -55,8 +55,8 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
         raise UsageError(
             f"{named!r} can't be the encoder: {found}",
             place="encoder",
-            hint="Name the encoder that was exported with this decoder, or leave the key "
-            "'encoder' out",
+            hint="Name the encoder that was exported with this decoder. If it has none, leave the "
+            "key 'encoder' out",
         )
     return _noted(model, found)
 

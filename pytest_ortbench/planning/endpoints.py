@@ -13,6 +13,7 @@ from pytest_ortbench.core.endpoint_address import (
     EndpointAddress,
     address_of,
     holds_secrets,
+    slashed_name,
 )
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.extras import refuse_without
@@ -70,6 +71,13 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
             "ORTBENCH_ENDPOINT_AUTHORIZATION",
         )
     address = address_of(text)
+    slashed = slashed_name(text) if address is None else ""
+    if slashed:
+        raise UsageError(
+            f"the name of the model in {text!r}, {slashed!r}, contains a '/'",
+            place=place,
+            hint=f"Give the model a name without '/' at the service, and write {FORMS['v2']}",
+        )
     if address is None:
         raise UsageError(
             f"{text!r} is not the address of an endpoint",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import (
     GRAPH_OPT,
@@ -174,14 +175,15 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
     if not decoder.folder:
         return case_failure(
             f"{_PACKAGE} needs a genai_config.json that names the model file, and none was found",
-            "Name a folder with a genai_config.json, or use --ort-engines=session",
+            f"To measure with {_PACKAGE}, name a folder with a genai_config.json. To measure "
+            "without it, use --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return case_failure(
-            f"{_PACKAGE} can't be used with this model: {faults[0].told}{more}",
-            f"{faults[0].remedy}, or use --ort-engines=session",
+            f"{_PACKAGE} can't be used with this model, since {faults[0].told}{more}",
+            f"{faults[0].remedy}. To measure without {_PACKAGE}, use --ort-engines=session",
         )
     if asked.depth and batch > 1:
         return case_failure(
@@ -204,7 +206,8 @@ def provider_refusal(case: Case) -> Failure | None:
     if asked is not None and asked.engine == GENAI and case.provider.then:
         return case_failure(
             f"{_PACKAGE} runs on one provider and can't use the chain {case.provider.label}",
-            "Use --ort-engines=session, or name one provider",
+            "To measure the chain, use --ort-engines=session. To measure with "
+            f"{_PACKAGE}, name one provider, e.g. --ort-providers={case.provider.alias}",
         )
     if asked is None or not asked.depth or case.batch == 1 or case.provider.name != CPU:
         return None
@@ -270,23 +273,25 @@ def _without_own_options(case: Case) -> SessionConfig:
 def _framework_refusal(case: Case) -> Failure | None:
     """Return why a framework can't run what a model was exported from; ``None`` if it can."""
     source, kind = case.model.exported_from, engine_kind(case.provider.alias)
-    title = case.provider.name
+    alias = case.provider.alias
     if source is None and case.model.decoder is not None and kind is not None and kind.writer:
         return why_no_folder(case, kind)
     if source is None:
         return case_failure(
-            f"{title} runs the code that a model was exported from, but this is an ONNX file",
-            "Name the code in place of the ONNX file: pytest FILE.py:FUNCTION",
+            f"the provider {alias!r} runs the code that a model was exported from, but "
+            f"{Path(case.model.path).name!r} is an ONNX file",
+            "Name the code in place of the file: pytest FILE.py:FUNCTION. To measure the file, "
+            f"leave {alias} out of --ort-providers",
         )
     if not case.runtime.shares_files:
         return case_failure(
-            f"{title} reads the code that the model was exported from on the disk of this "
-            f"machine, but runtime {case.runtime.label!r} does not share files with this machine",
+            f"the provider {alias!r} reads the code that the model was exported from on the disk "
+            f"of this machine, but runtime {case.runtime.label!r} does not share files with it",
             "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current",
         )
     if source.library and kind is not None and source.library not in kind.libraries:
         return case_failure(
-            f"{title} does not run a model of {source.library}",
+            f"the provider {alias!r} does not run a model of {source.library}",
             f"Use --ort-providers={source.framework}",
         )
     if kind is None or kind.runs_models_of(source.framework):
@@ -294,6 +299,6 @@ def _framework_refusal(case: Case) -> Failure | None:
     owner = engine_kind(source.framework)
     theirs = source.framework if owner is None else owner.title
     return case_failure(
-        f"the model was exported from {theirs}, and {title} does not run models of {theirs}",
+        f"the model was exported from {theirs}, which the provider {alias!r} does not run",
         f"Use --ort-providers={source.framework}",
     )

@@ -54,10 +54,24 @@ def test_an_empty_item_is_refused(text: str, starts_item: Callable[[str], bool] 
         split_list(text, place=PLACE, starts_item=starts_item)
 
 
-@pytest.mark.parametrize("text", ["a[b", "a]b", "a[b)", "(a,b]"])
-def test_brackets_must_match(text: str) -> None:
-    with refused(UsageError, f"brackets in {text!r}", place=PLACE):
+@pytest.mark.parametrize(
+    ("text", "brackets"),
+    [
+        ("a[b", ("'['", "']'")),
+        ("a]b", ("']'", "")),
+        ("a[b)", ("'['", "']'")),
+        ("(a,b]", ("'('", "')'")),
+        ("(a[b)", ("'['", "']'")),
+    ],
+)
+def test_brackets_must_match(text: str, brackets: tuple[str, str]) -> None:
+    with pytest.raises(UsageError) as caught:
         split_list(text, place=PLACE)
+    assert caught.value.place == PLACE
+    assert repr(text) in caught.value.message
+    wrong, needed = brackets
+    assert wrong in caught.value.message
+    assert needed in caught.value.hint
 
 
 @given(st.lists(st.text(alphabet="ab[]c:=. ", min_size=1).filter(str.strip), min_size=1))

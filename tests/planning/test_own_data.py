@@ -387,7 +387,7 @@ class TestAudio:
     def test_what_is_no_wav_file_is_named(self, tmp_path: Path) -> None:
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")
-        with pytest.raises(UsageError, match=r"b\.wav' can't be read as a WAV file"):
+        with pytest.raises(UsageError, match=r"b\.wav' is not a WAV file"):
             prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
 
     def test_the_rate_itself_is_fed_to_labelled_sounds_too(self, tmp_path: Path) -> None:

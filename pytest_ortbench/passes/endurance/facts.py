@@ -16,6 +16,11 @@ FAULTS: dict[str, str] = {
 }
 #: Those that take a service that this run has started.
 ENDINGS = ("restart", "kill")
+#: Why a case is not kept under load, and the next step.
+NO_SERVICE = "this case sends no requests to a service"
+ADD_SERVICE = (
+    "To keep a service under load, name it: --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer"
+)
 #: Stands for a status where a request got none.
 NO_ANSWER = "none"
 

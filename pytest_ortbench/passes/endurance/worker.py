@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.engines.seam import Sender
-from pytest_ortbench.passes.endurance.facts import SteadyLoad
+from pytest_ortbench.passes.endurance.facts import ADD_SERVICE, NO_SERVICE, SteadyLoad
 from pytest_ortbench.passes.endurance.questions import KeepUnderLoad
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def keep_under_load(question: KeepUnderLoad, measured: MeasuredCase) -> SteadyLo
         reference=question.reference,
     )
     if sender is None:
-        raise case_error("this case sends no requests to a service", phase="endurance")
+        raise case_error(NO_SERVICE, ADD_SERVICE, phase="endurance")
     return steady_load(
         sender,
         rate_per_s=question.rate_per_s,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, why_unreadable
 from pytest_ortbench.core.generation import ENGINES, Decoder
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import OptionText, exists, read_one_path, read_path
@@ -76,9 +76,12 @@ def read_sources(written: OptionText) -> dict[str, str]:
         if not equals or exists(read_path(text, written)):
             name, folder = "", text
         path = Path(os.path.abspath(read_path(folder, written)))  # noqa: PTH100  # follows no link
-        if sources.setdefault(name.strip(), str(path)) != str(path):
+        name = name.strip()
+        earlier = sources.setdefault(name, str(path))
+        if earlier != str(path):
+            whose = f"model {name!r} has two folders" if name else "two folders are for all models"
             raise UsageError(
-                f"two folders are named for {name.strip() or 'all models'}",
+                f"{whose}: {earlier!r} and {str(path)!r}",
                 place=written.place,
                 hint="Keep one of them. For several models, give the option once for each: "
                 "--ort-source=MODEL=FOLDER",
@@ -166,11 +169,15 @@ def _encoded(text: Path, model: Path) -> tuple[int, ...]:
     tokenizer = own_tokenizer(model, place=_TEXT)
     try:
         content = text.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(text)!r} {what}", place=_TEXT, hint=hint) from error
+    except UnicodeDecodeError as error:
         raise UsageError(
-            f"{str(text)!r} can't be read as text in UTF-8: {error}",
+            f"{str(text)!r} is no text in UTF-8: its byte {error.start} is "
+            f"0x{error.object[error.start]:02x}",
             place=_TEXT,
-            hint="Name a text file that is saved as UTF-8",
+            hint="Save the file as UTF-8, or name another one",
         ) from error
     return tuple(tokenizer.encode(content).ids)
 

@@ -18,7 +18,13 @@ import psutil
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.cpus import allowance
 from pytest_ortbench.core.element_types import element_of
-from pytest_ortbench.core.errors import OrtbenchError, WorkerError, class_and_line
+from pytest_ortbench.core.errors import (
+    OrtbenchError,
+    WorkerError,
+    class_and_line,
+    first_line,
+    says,
+)
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.own_folder import OwnFolder
@@ -29,7 +35,13 @@ from pytest_ortbench.passes.served.facts import MOST_S, ServiceUse
 from pytest_ortbench.planning.endpoints import URL
 from pytest_ortbench.planning.served_apps import APP, REFERENCE
 from pytest_ortbench.schema.wire import from_plain
-from pytest_ortbench.serving.protocol import InferRequest, WireMessage, WireTensor, encode_request
+from pytest_ortbench.serving.protocol import (
+    InferRequest,
+    WireMessage,
+    WireTensor,
+    decode_error,
+    encode_request,
+)
 from pytest_ortbench.serving.tensor_values import DATATYPE_OF
 from pytest_ortbench.worker.inputs import make_feeds
 
@@ -38,7 +50,7 @@ _WARM_UP, _REQUESTS = 20, 500
 #: file is looked for, in seconds.
 _PROFILED, _MOST_BYTES, _LOOK_S = 100, 1 << 20, 0.05
 _TIMEOUT_S = 60.0
-_LOG = "The log of the service may say why"
+_LOG = "Look for the cause in the log of the service, and run again"
 #: Steps that a service may tell of a request, and characters of their names.
 _MOST_STEPS, _LONGEST_STEP = 20, 40
 
@@ -179,12 +191,24 @@ def message_of(case: Case, encoding: str) -> WireMessage:
 
 def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage) -> str:
     """Send one request, and return what the service tells of its steps."""
+    service = f"the service at {connection.host}:{connection.port}"
     try:
         connection.request("POST", path, message.body, message.headers)
         response = connection.getresponse()
-        response.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise case_error(f"the service gave no answer: {error}", _LOG, kind="error") from error
+        body = response.read()
+    except OSError as error:
+        said = says("the system", error.strerror or first_line(error))
+        raise case_error(f"{service} gave no answer ({said})", _LOG, kind="error") from error
+    except http.client.HTTPException as error:
+        raise case_error(
+            f"{service} gave no valid answer ({says('Python', class_and_line(error))})",
+            _LOG,
+            kind="error",
+        ) from error
     if response.status != 200:
-        raise case_error(f"the service answered with status {response.status}", _LOG, kind="error")
+        said = decode_error(body)
+        quoted = f" ({says('it', said)})" if said else ""
+        raise case_error(
+            f"{service} answered with status {response.status}{quoted}", _LOG, kind="error"
+        )
     return response.headers.get("Server-Timing", "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError, near_and_known
+from pytest_ortbench.core.errors import UsageError, near_and_known, why_no_python
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
@@ -72,8 +72,8 @@ def refuse_profile_of_nothing(
         raise UsageError(
             "this run has no Python code of yours to profile",
             place=place,
-            hint="Add the file with your pre- and postprocessing, e.g. --ort-stages=stages.py, or "
-            "your service, e.g. --ort-serve=app.py:app",
+            hint="To profile your pre- and postprocessing, add their file, e.g. "
+            "--ort-stages=stages.py. To profile your service, add e.g. --ort-serve=app.py:app",
         )
 
 
@@ -100,8 +100,8 @@ def parse_stage_files(texts: Iterable[str], *, base: Path, place: str) -> tuple[
             raise UsageError(
                 f"{other.path} and {file.path} are both for {cases}, but a case has only one",
                 place=place,
-                hint=f"Leave one of the files out, or write PATTERN@{name} to say which cases "
-                f"{name} is for",
+                hint=f"To keep one file, leave the other out. To use {name} for some cases, write "
+                f"e.g. detector*@{name}, a pattern of their ids",
             )
     return files
 
@@ -127,11 +127,20 @@ def check_cases(options: Any, cases: Sequence[Case]) -> None:
         UsageError: as :func:`refuse_unused_stages`.
     """
     if options.stages:
-        refuse_unused_stages(options.stages, cases, place=options.place_of("stages"))
+        place, runtimes = options.place_of("stages"), options.given.get("runtimes", "")
+        refuse_unused_stages(options.stages, cases, place=place, runtimes=runtimes)
 
 
-def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, place: str) -> None:
+def refuse_unused_stages(
+    files: Sequence[StageFile], cases: Sequence[Case], *, place: str, runtimes: str
+) -> None:
     """Refuse a file that goes with no case.
+
+    Args:
+        files: As they were read.
+        cases: Those of the run.
+        place: Where the files are named, for messages.
+        runtimes: As the user wrote them.
 
     Raises:
         UsageError: for the first that fits none, and for a case that two are named for.
@@ -164,7 +173,8 @@ def refuse_unused_stages(files: Sequence[StageFile], cases: Sequence[Case], *, p
         raise UsageError(
             "stages run only in the runtime 'current', the Python of pytest, and no case uses it",
             place=place,
-            hint="Add current to --ort-runtimes, or leave the option out",
+            hint=f"Write --ort-runtimes=current{runtimes and f',{runtimes}'}. To measure without "
+            f"stages, leave {place} out",
         )
 
 
@@ -186,16 +196,8 @@ def _read(text: str, base: Path, place: str) -> StageFile:
             tree = ast.parse(path.read_bytes(), str(path))
             compile(tree, str(path), "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        if isinstance(error, SyntaxError) and line:
-            raise UsageError(
-                f"{path}, line {line}, is not valid Python: {error.msg}",
-                place=place,
-                hint="Correct the file",
-            ) from error
-        raise UsageError(
-            f"{str(path)!r} can't be read as Python: {error}", place=place, hint="Correct the file"
-        ) from error
+        why, step = why_no_python(error)
+        raise UsageError(f"{str(path)!r} {why}", place=place, hint=step) from error
     if not _may_define(tree, _STAGES):
         raise UsageError(
             f"{path} defines neither preprocess(frame) nor postprocess(outputs)",

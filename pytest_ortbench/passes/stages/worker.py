@@ -197,7 +197,8 @@ class UserStages:
             if asked and made != asked:
                 raise stage_error(
                     f"{place}, has {name!r} as {made}, but the case has {asked}",
-                    "Return these sizes, or set other sizes with --ort-dims and --ort-batch-sizes",
+                    f"Return {asked}. To measure {made}, set the sizes with --ort-dims and "
+                    "--ort-batch-sizes",
                 )
 
     def sequential(self, count: int) -> FrameBlock:

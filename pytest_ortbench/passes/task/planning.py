@@ -9,13 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes, Dataset
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, why_no_python, why_unreadable
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
 _FORMS = (
-    "Name an .npz file with an array 'labels', a function (FILE.py:FUNCTION) or a file of boxes "
-    "(coco:FILE.json). For photos with labels in a .csv file: --ort-dataset=FOLDER "
+    "Name an .npz file with an array 'labels'. For data that a function returns, write "
+    "FILE.py:FUNCTION; for boxes coco:FILE.json; for photos their folder, with "
     "--ort-labels=FILE.csv"
 )
 _LABELS = "labels"
@@ -51,9 +51,11 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
     if suffix not in (".npz", ".py"):
-        kinds = f"a file that ends in {suffix}" if suffix else "a file without an ending"
+        ending = f"ends in {suffix}" if suffix else "has no ending"
         raise UsageError(
-            f"labelled data can't be read from {kinds}: {text!r}", place=place, hint=_FORMS
+            f"{text!r} {ending}, but labelled data is read from .npz, .py and .json files",
+            place=place,
+            hint=_FORMS,
         )
     if not path.is_file():
         raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
@@ -62,13 +64,14 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     elif not function:
         known = _functions(path, place)
         raise UsageError(
-            f"{text!r} does not say which function of the file gives the data",
+            f"{text!r} does not say which function of the file gives the data"
+            f"{'' if known else ', and the file has none'}",
             place=place,
             hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
             f"{', '.join(known)}"
             if known
-            else f"Define a function in {file} that returns batches and a metric, each batch a "
-            f"pair ({{input: array}}, labels), and write its name: {file}:FUNCTION",
+            else "Define one, e.g. def data(): return [({'x': array}, labels)], metric; and write "
+            f"{file}:data. The function metric(outputs, labels) returns the scores of a batch",
         )
     else:
         _check_function(path, function, place)
@@ -114,9 +117,12 @@ def _check_npz(path: Path, place: str) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name.removesuffix(".npy") for name in archive.namelist()]
-    except (zipfile.BadZipFile, OSError) as error:
+    except OSError as error:
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(path)!r} {what}", place=place, hint=hint) from None
+    except zipfile.BadZipFile:
         raise UsageError(
-            f"{str(path)!r} can't be read as an .npz file ({error})",
+            f"{str(path)!r} is not an .npz file, whatever its name ends in",
             place=place,
             hint="Write the file with numpy.savez",
         ) from None
@@ -145,13 +151,8 @@ def _functions(path: Path, place: str) -> list[str]:
     try:
         tree = ast.parse(path.read_bytes(), filename=str(path))
     except (SyntaxError, ValueError, OSError) as error:
-        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        said = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise UsageError(
-            f"{str(path)!r} can't be read as a Python file: {said}{line}",
-            place=place,
-            hint="Correct the file",
-        ) from None
+        why, step = why_no_python(error)
+        raise UsageError(f"{str(path)!r} {why}", place=place, hint=step) from None
     found: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, near_and_known
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.passes.together.declaration import PASS
@@ -16,7 +16,10 @@ from pytest_ortbench.passes.together.facts import WAYS
 from pytest_ortbench.planning.request import PlanRequest
 
 PLACE = "--ort-together"
-_BESIDE_ITSELF = "To run one model several times at once, use --ort-sessions or --ort-processes"
+_BESIDE_ITSELF = (
+    "To run one model several times at once, use --ort-sessions=2 (in one process) or "
+    "--ort-processes=2 (each in a process of its own)"
+)
 
 
 def is_called(model: Model, spec: str) -> bool:
@@ -119,7 +122,9 @@ def refuse_wrong_models(request: PlanRequest, models: Sequence[Model]) -> None:
             same = Path(earlier).absolute() == Path(spec).absolute()
             if same or any(is_called(own, earlier) and is_called(own, spec) for own in models):
                 raise UsageError(
-                    f"{earlier!r} and {spec!r} are the same model", place=PLACE, hint=_BESIDE_ITSELF
+                    f"{earlier!r} and {spec!r} are the same model",
+                    place=PLACE,
+                    hint=f"Name different models. {_BESIDE_ITSELF}",
                 )
     if len(specs) < 2:
         raise UsageError(
@@ -150,7 +155,8 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint="Add the model to --ort-models, or name the file of the model as an argument",
+                hint=f"{near_and_known(spec, (model.name for model in models))}. To measure "
+                "another model, name its file as an argument, e.g. pytest det.onnx",
             )
 
 

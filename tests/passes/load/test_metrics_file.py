@@ -314,9 +314,9 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (SCRAPE.replace(f'{OURS}_bucket{{le="+Inf"}} 1000\n', ""), "1000 requests"),
+        (SCRAPE.replace(f'{OURS}_bucket{{le="+Inf"}} 1000\n', ""), 'le="+Inf"'),
         (scrape({"0.1": 900} | {"+Inf": 999}).replace("_count{} 999", "_count{} 1000"), "999"),
-        (scrape({"0.1": 900, "0.2": 800, "+Inf": 1000}), 'le="+Inf"'),
+        (scrape({"0.1": 900, "0.2": 800, "+Inf": 1000}), "0.2 s"),
     ],
 )
 def test_buckets_that_can_t_be_are_told_with_the_query_for_all(read, content, told) -> None:
@@ -339,6 +339,42 @@ def test_what_names_no_file_is_refused(tmp_path: Path, text: str) -> None:
         resolved_load(text, base=tmp_path, place="--ort-load")
     assert error.value.place == "--ort-load"
     assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "behind", "proposed"),
+    [
+        # The limit that is proposed lies above what p99 is known to be above.
+        (scrape({"0.1": 500, "+Inf": 1000}), "", ":200ms"),
+        (
+            scrape({"0.1": 200, "+Inf": 200}, labels='model="net"'),
+            ":model=net",
+            ":model=net:p95",
+        ),
+        (SCRAPE, ":metric=other_seconds", f":metric={OURS}"),
+    ],
+)
+def test_the_load_that_is_proposed_can_be_typed(read, content, behind, proposed) -> None:
+    with pytest.raises(UsageError) as error:
+        read(content, behind)
+    assert error.value.hint.split()[-1] == f"from:m.prom{proposed}"
+    assert read(content, proposed).rate_per_s
+
+
+def test_buckets_without_their_count_are_no_metric_that_the_file_has(read) -> None:
+    content = "".join(line for line in SCRAPE.splitlines(True) if "_count" not in line)
+    for behind in ("", f":metric={OURS}"):
+        with pytest.raises(UsageError) as error:
+            read(content, behind)
+        assert f"{OURS}_count" in error.value.message
+        assert "metric=" not in error.value.hint
+
+
+def test_a_folder_is_told_from_a_file_that_is_missing(tmp_path: Path) -> None:
+    for text, is_folder in (("from:.", True), ("from:missing", False)):
+        with pytest.raises(UsageError) as error:
+            resolved_load(text, base=tmp_path, place="--ort-load")
+        assert error.value.message.endswith("folder") is is_folder
 
 
 def test_a_service_that_was_started_again_between_scrapes_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -23,6 +23,8 @@ class Options:
     """Options of a run, as far as loads look at them."""
 
     load: tuple[str, ...]
+    generate: str = "off"
+    given: dict[str, str] = field(default_factory=lambda: {"generate": "off"})
 
     def place_of(self, field: str) -> str:
         return f"--ort-{field}"
@@ -57,3 +59,10 @@ def test_limits_of_tokens_that_no_case_has_are_refused_once(
         refuse_unwritten_tokens(Options(("offline", TOKENS)), cases)
     assert error.value.place == "--ort-load"
     assert way_out in error.value.hint
+
+
+def test_only_options_that_were_given_are_to_be_left_out() -> None:
+    for given in ({}, {"generate": "auto"}):
+        with pytest.raises(UsageError) as error:
+            refuse_unwritten_tokens(Options((TOKENS,), generate="auto", given=given), [INFERENCE])
+        assert "--ort-" not in error.value.hint

@@ -14,7 +14,12 @@ from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.execution.means import Means
 from pytest_ortbench.execution.reference_file import path_of_reference
 from pytest_ortbench.launch.service_process import ServiceProcess
-from pytest_ortbench.passes.endurance.facts import Endurance, SteadyLoad
+from pytest_ortbench.passes.endurance.facts import (
+    ADD_SERVICE,
+    NO_SERVICE,
+    Endurance,
+    SteadyLoad,
+)
 from pytest_ortbench.passes.endurance.questions import KeepUnderLoad
 from pytest_ortbench.passes.endurance.run.faults import Faults
 from pytest_ortbench.planning.endpoints import URL
@@ -35,7 +40,7 @@ def measure(result: CaseResult, means: Means) -> Endurance:
     """
     case = result.case
     if not case.provider.is_endpoint:
-        return Endurance(reason="this case sends no requests to a service")
+        return Endurance(reason=f"{NO_SERVICE}. {ADD_SERVICE}")
     throughput = summarise(result, percentiles=False).quantities.get("throughput")
     capacity = None if throughput is None else throughput.value / case.batch
     rate = case.sampling.endurance_per_s or SHARE * (capacity or 0.0)

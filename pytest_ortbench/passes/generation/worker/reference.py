@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
@@ -113,8 +114,9 @@ def read_continuation(path: Path) -> Continuation:
             )
     except (OSError, ValueError, KeyError) as error:
         raise case_error(
-            f"{path}, with the tokens of the reference, can't be read: {error}",
-            "Run again",
+            f"{path}, which this run wrote with the tokens of the reference model, can't be read "
+            f"({says('numpy', first_line(error))})",
+            "Run again, so that the file is written anew",
             kind="error",
             phase="reference",
         ) from error

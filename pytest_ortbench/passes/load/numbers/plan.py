@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pytest_ortbench.core.units import format_amount, significant
 from pytest_ortbench.passes.load.facts import LoadSpec
+from pytest_ortbench.passes.load.numbers.spec import with_percent
 
 #: Shorter runs say little about a machine, whatever the percentile needs.
 LEAST_S = 10.0
@@ -132,15 +133,19 @@ def _refusal(
 ) -> str:
     count = f"{tests} tests of " if tests > 1 else ""
     needs = f"{spec.text} needs {count}{format_amount(each_s, 's')}"
-    longer = f"use --ort-timeout={math.ceil(1.2 * tests * each_s)}"
+    longer = f"Use --ort-timeout={math.ceil(1.2 * tests * each_s)}"
     if rate is None or tests * least_s > timeout_s:
         rules = "MLPerf's rules require" if least_s == OFFICIAL_S else "each test takes at least"
         return (
-            f"{needs} ({rules} {least_s:g} s), more than the timeout of {timeout_s:g} s: {longer}"
+            f"{needs} ({rules} {least_s:g} s), more than the timeout of {timeout_s:g} s. {longer}"
         )
     asked = queries_asked(spec.percent)
     why = f"{asked} queries for p{spec.percent:g} at {significant(rate)}/s"
     within = rate * timeout_s / tests
     percents = [p for p in _PROPOSED if p < spec.percent and queries_asked(p) <= within]
-    reach = f"ask for p{percents[0]:g}, which fits into that time, or " if percents else ""
-    return f"{needs} ({why}), more than the timeout of {timeout_s:g} s: {reach}{longer}"
+    lower = (
+        f". If that takes too long, use a lower percentile: {with_percent(spec, percents[0])}"
+        if percents
+        else ""
+    )
+    return f"{needs} ({why}), more than the timeout of {timeout_s:g} s. {longer}{lower}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -107,8 +107,21 @@ class ReportedRequests:
     buckets: tuple[tuple[float, int], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NamedMetrics:
+    """A file of metrics as a user named it, for messages.
+
+    Attributes:
+        place: The option, and the file.
+        load: What was written, without a limit: ``from:m.prom:model=a``.
+    """
+
+    place: str
+    load: str
+
+
 def reported(
-    series: Sequence[CounterSeries], *, model: str, metric: str, place: str
+    series: Sequence[CounterSeries], *, model: str, metric: str, file: NamedMetrics
 ) -> ReportedRequests:
     """Return what a file says of the requests of one service.
 
@@ -116,15 +129,16 @@ def reported(
         series: All that the file holds.
         model: Name of the model, where the file has several; empty for the only one.
         metric: Where requests are counted; empty for the one known metric of the file.
-        place: Where the file was named, for messages.
+        file: Where it was named.
 
     Raises:
         UsageError: where the file does not tell it, or tells it of several services.
     """
+    place = file.place
     computed = [entry for entry in series if not entry.name]
     if computed and not metric:
         return _computed(computed, place)
-    name = metric or _known_metric(series, place)
+    name = metric or _known_metric(series, file)
     source = KNOWN.get(name) or _histogram(name)
     if name not in KNOWN and not name.endswith(_SECONDS):
         raise UsageError(
@@ -135,18 +149,25 @@ def reported(
         )
     counters = [entry for entry in series if entry.name in source.counters]
     if not counters:
+        _refuse_uncounted(series, [name], place)
         raise UsageError(
-            f"the file has no {source.counters[0]!r}", place=place, hint=_which_it_has(series)
+            f"the file has no metric {_shown(name)}", place=place, hint=_which_it_has(series, file)
         )
-    owner = _owner(counters, series, model, place)
+    owner = _owner(counters, series, model, file)
     start_s = _start(series, source, owner)
     counts = [_increase(entry, start_s, place) for entry in counters if _owner_of(entry) == owner]
     seconds = max(count.end_s for count in counts) - min(count.begin_s for count in counts)
     requests = round(sum(count.increase for count in counts))
-    if requests < LEAST_REQUESTS or seconds <= 0:
+    if seconds <= 0:
         raise UsageError(
-            f"{name} counts {requests} requests in {format_amount(max(seconds, 0.0), 's')}, but a "
-            f"rate needs at least {LEAST_REQUESTS}",
+            f"{name} counts {requests} requests in a time of 0 s, but a rate needs a time above 0",
+            place=place,
+            hint="Save metrics of some minutes",
+        )
+    if requests < LEAST_REQUESTS:
+        raise UsageError(
+            f"{name} counts {requests} requests in {format_amount(seconds, 's')}, but a rate needs "
+            f"at least {LEAST_REQUESTS} requests",
             place=place,
             hint="Save the metrics of a longer time",
         )
@@ -161,7 +182,7 @@ def reported(
     )
 
 
-def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> float:
+def latency_bound(found: ReportedRequests, percent: float, *, file: NamedMetrics) -> float:
     """Return the seconds that a percentile did not exceed: the upper bound of its bucket.
 
     Raises:
@@ -171,17 +192,17 @@ def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> flo
         raise UsageError(
             f"{found.metric or 'the number in the file'} has no durations of requests, from which "
             "a latency limit could be taken",
-            place=place,
-            hint="Write the limit after the file, e.g. from:metrics.txt:50ms",
+            place=file.place,
+            hint=f"Write a latency limit of your own, e.g. {file.load}:50ms",
         )
     if found.requests < samples_needed(percent):
         reachable = [p for p in _PROPOSED if samples_needed(p) <= found.requests]
         raise UsageError(
-            f"the file counts {found.requests} requests, but p{percent:g} needs at least "
-            f"{samples_needed(percent)}",
-            place=place,
-            hint="Save the metrics of a longer time, or write after the file another percentile "
-            f"(from:metrics.txt:p{reachable[0]:g}) or a limit of your own (from:metrics.txt:50ms)",
+            f"the file counts {found.requests} requests, but the p{percent:g} latency, from which "
+            f"the limit is taken, needs at least {samples_needed(percent)}",
+            place=file.place,
+            hint="Save the metrics of a longer time. If you have none, write a lower percentile: "
+            f"{file.load}:p{reachable[0]:g}",
         )
     rank = nearest_rank(percent, found.requests)
     bound_s = next(bound_s for bound_s, count in found.buckets if count >= rank)
@@ -189,9 +210,10 @@ def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> flo
         largest_s = max((bound for bound, _ in found.buckets[:-1]), default=0.0)
         raise UsageError(
             f"p{percent:g} of {found.metric} is above {format_amount(largest_s, 's')}, the bound "
-            "of its largest bucket, so its value is not known",
-            place=place,
-            hint="Write the limit after the file, e.g. from:metrics.txt:50ms",
+            "of its largest bucket, so no latency limit can be taken from it",
+            place=file.place,
+            hint="Write a latency limit of your own, e.g. "
+            f"{file.load}:{math.ceil(2000 * largest_s) or 50}ms",
         )
     return bound_s
 
@@ -199,24 +221,28 @@ def latency_bound(found: ReportedRequests, percent: float, *, place: str) -> flo
 def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
     """A rate that a query has computed, and whose name is lost therefore."""
     numbers = [value for entry in series for _, value in entry.points]
-    if len(numbers) != 1:
+    correct = "Correct the query, so that its answer is a number of requests a second above 0"
+    if not numbers:
         raise UsageError(
-            f"the file has {len(numbers)} numbers without a name, but a rate is one number",
+            "the answer has no value, but a rate is one number", place=place, hint=correct
+        )
+    if len(numbers) > 1:
+        raise UsageError(
+            f"the answer has {len(numbers)} values, but a rate is one number",
             place=place,
-            hint="Add them up in the query, e.g. sum(rate(NAME_count[1h])), or ask for the metric "
-            "itself over a time, e.g. NAME_count[1h]",
+            hint="Add them up in the query: sum(rate(NAME_count[1h])) with the name of your metric",
         )
     rate = numbers[0]
     if not (math.isfinite(rate) and rate > 0):
         raise UsageError(
             f"the file has the number {rate:g}, which can't be a rate of requests",
             place=place,
-            hint="Correct the query, so that its answer is a number of requests a second above 0",
+            hint=correct,
         )
     return ReportedRequests(metric="", rate_per_s=rate)
 
 
-def _known_metric(series: Sequence[CounterSeries], place: str) -> str:
+def _known_metric(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
     names = {entry.name for entry in series}
     present = [name for name, source in KNOWN.items() if names & set(source.counters)]
     if len(present) == 1:
@@ -224,23 +250,41 @@ def _known_metric(series: Sequence[CounterSeries], place: str) -> str:
     if present:
         raise UsageError(
             f"the file has several metrics that count requests: {', '.join(present)}",
-            place=place,
-            hint=f"Name one of them, e.g. from:metrics.txt:metric={present[0]}",
+            place=file.place,
+            hint=f"Name one of them, e.g. {file.load}:metric={present[0]}",
         )
+    _refuse_uncounted(series, KNOWN, file.place)
     raise UsageError(
         f"the file has none of the known metrics ({', '.join(KNOWN)})",
-        place=place,
-        hint=_which_it_has(series),
+        place=file.place,
+        hint=_which_it_has(series, file),
     )
 
 
-def _which_it_has(series: Sequence[CounterSeries]) -> str:
-    """Name the histograms of seconds of a file."""
-    names = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
-    times = sorted(name for name in names if name.endswith(_SECONDS))
+def _refuse_uncounted(series: Sequence[CounterSeries], metrics: Iterable[str], place: str) -> None:
+    """Refuse a histogram whose buckets are there without the count of its requests."""
+    names = {entry.name for entry in series}
+    for metric in metrics:
+        if f"{metric}_bucket" in names and f"{metric}_count" not in names:
+            raise UsageError(
+                f"the file has buckets of {_shown(metric)}, but not the count of its requests, "
+                f"{_shown(f'{metric}_count')}",
+                place=place,
+                hint="Save all that the service gives at /metrics",
+            )
+
+
+def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
+    """Name the histograms of seconds of a file that count requests."""
+    names = {entry.name for entry in series}
+    buckets = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
+    times = sorted(x for x in buckets if x.endswith(_SECONDS) and f"{x}_count" in names)
     if not times:
         return "Save the metrics of a service that has a histogram of the times of its requests"
-    return f"Name its histogram of request times: from:FILE:metric=NAME. It has {_several(times)}"
+    begun = file.load.partition(":metric=")[0]
+    if len(times) == 1:
+        return f"Write the one that the file has: {begun}:metric={times[0][:_LONGEST_SHOWN]}"
+    return f"Write the one for times of requests after {begun}:metric= ({_several(times)})"
 
 
 def _owner_of(entry: CounterSeries) -> frozenset[tuple[str, str]]:
@@ -254,9 +298,13 @@ def _model_of(owner: frozenset[tuple[str, str]]) -> str | None:
 
 
 def _owner(
-    counters: Sequence[CounterSeries], series: Sequence[CounterSeries], model: str, place: str
+    counters: Sequence[CounterSeries],
+    series: Sequence[CounterSeries],
+    model: str,
+    file: NamedMetrics,
 ) -> frozenset[tuple[str, str]]:
     """Return who counts the requests of the model: one service, or the file is refused."""
+    place = file.place
     owners = list(dict.fromkeys(map(_owner_of, counters)))
     # A service of one model tells its name apart.
     served = {entry.labels.get("model", "") for entry in series if entry.name == _MODEL_INFO}
@@ -280,7 +328,7 @@ def _owner(
         raise UsageError(
             f"the file has metrics of several models ({_several(names)}), but a load is of one",
             place=place,
-            hint="Name one of them after the file: from:metrics.txt:model=NAME",
+            hint=f"Write the name of one of them in place of NAME: {file.load}:model=NAME",
         )
     apart = sorted({label for owner in owners for label, _ in owner ^ owners[0]})
     raise UsageError(
@@ -327,7 +375,7 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
     values = [value for _, value in entry.points]
     if len(times) < len(values) or not values:
         raise UsageError(
-            f"the file has no times, so no rate can be computed from {_shown(entry.name)}",
+            f"the values of {_shown(entry.name)} have no timestamps, so no rate can be computed",
             place=place,
             hint="Ask the Prometheus server that watches the service for the last hour, and save "
             f"its answer: /api/v1/query?query={entry.name[:_LONGEST_SHOWN]}[1h]",
@@ -367,22 +415,39 @@ def _cumulative(
             bound_s = math.nan
         if math.isnan(bound_s) or bound_s < 0:
             raise UsageError(
-                f"a bucket of {name} has the bound {_shown(entry.labels.get('le', ''))}, which is "
-                "not a time",
+                f"a bucket of {name} has the bound {_shown(entry.labels.get('le', ''))}, but a "
+                "bound is a time of 0 s or more",
                 place=place,
-                hint="Save the metrics again",
+                hint="Save the file unchanged from the service. If the bound stands there, too, "
+                "correct the buckets of the service",
             )
         counts[bound_s] = counts.get(bound_s, 0) + round(_increase(entry, start_s, place).increase)
     ordered = tuple(sorted(counts.items()))
-    falls = any(later < earlier for (_, earlier), (_, later) in pairwise(ordered))
-    if falls or ordered[-1] != (math.inf, requests):
+    wrong = _wrong_buckets(ordered, requests)
+    if wrong:
         raise UsageError(
-            f'the buckets of {name} must grow up to le="+Inf" with {requests} requests, its count, '
-            f'but the largest is le="{ordered[-1][0]:g}" with {ordered[-1][1]}',
+            f"{name} {wrong}",
             place=place,
-            hint=f'Save what /api/v1/query?query={{__name__=~"{name}_(bucket|count)"}}[1h] answers',
+            hint="Ask Prometheus for buckets and count in one query, and save its answer: "
+            f'/api/v1/query?query={{__name__=~"{name}_(bucket|count)"}}[1h]',
         )
     return ordered
+
+
+def _wrong_buckets(ordered: Sequence[tuple[float, int]], requests: int) -> str:
+    """Return why buckets can't be those of so many requests; empty if they can."""
+    for (earlier_s, earlier), (later_s, later) in pairwise(ordered):
+        if later < earlier:
+            return (
+                f"has {later} requests up to {later_s:g} s, but {earlier} up to {earlier_s:g} s, "
+                "which can't be"
+            )
+    bound_s, last = ordered[-1]
+    if not math.isinf(bound_s):
+        return f'has no bucket for all {requests} requests: le="+Inf"'
+    if last != requests:
+        return f'has {last} requests in the bucket le="+Inf", but its count is {requests}'
+    return ""
 
 
 def _shown(text: str) -> str:

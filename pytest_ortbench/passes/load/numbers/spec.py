@@ -21,12 +21,14 @@ from pytest_ortbench.passes.load.facts import (
 FORMS: dict[str, str] = {
     "single-stream": "single-stream or single-stream:p90",
     "multi-stream": "multi-stream or multi-stream:p99",
-    "server": "server:RATE:LATENCY or server:RATE:LATENCY:p99, e.g. server:100:20ms for 100 "
-    "requests a second with a limit of 20 ms; for a "
-    "language model server:RATE:ttft=TIME:tpot=TIME",
+    "server": "e.g. server:100:20ms for 100 requests a second with a limit of 20 ms. For a "
+    "language model, write e.g. server:2:ttft=2s with a limit on the time to the first token",
     "offline": "offline",
-    "peak": "peak:pNN:LATENCY, e.g. peak:p99:20ms; for a language model peak:ttft=TIME:tpot=TIME",
+    "peak": "e.g. peak:p99:20ms with a limit of 20 ms. For a language model, write e.g. "
+    "peak:ttft=2s with a limit on the time to the first token",
 }
+#: What a part that is a time ends with; a rate may end with ``/s``.
+_LIKE_A_TIME = re.compile(r"[^/]*\d\s*[a-zµ]+", re.IGNORECASE)
 
 #: Percentiles of MLPerf's rules.
 _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline": 90.0}
@@ -34,6 +36,7 @@ _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline"
 _USUAL_OF_TOKENS = 90.0
 _LONGEST_S = 86400.0
 _FASTEST_PER_S = 1e6
+_PERCENT = re.compile(r"[pP](\d{1,2}(?:\.\d{1,3})?)")
 #: Where a load is from, behind it: ``@metrics.prom:0123456789abcdef``.
 _ORIGIN = re.compile(r"([A-Za-z0-9._+-]{1,60}):([0-9a-f]{16})(:rate)?")
 
@@ -63,12 +66,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         return _of_tokens(text, scenario, parts, limits, place)
     least, most = {"server": (2, 3), "peak": (2, 2), "offline": (0, 0)}.get(scenario, (0, 1))
     if not least <= len(parts) <= most:
-        few = "few" if len(parts) < least else "many"
-        raise UsageError(
-            f"{text!r} has too {few} parts between its colons",
-            place=place,
-            hint=f"Write {FORMS[scenario]}",
-        )
+        raise _wrong_count(text, parts, _lacking(scenario, parts), scenario, place)
     if scenario == "peak":
         return LoadSpec(
             text=text.strip(),
@@ -86,6 +84,36 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         rate_per_s=_rate(parts[0], text, place),
         latency_s=_latency(parts[1], text, place),
     )
+
+
+def _lacking(scenario: str, parts: list[str]) -> str:
+    """Return what a load has too few parts for; empty where it has enough of them."""
+    first = {"server": "rate", "peak": "percentile"}.get(scenario, "")
+    if not first or len(parts) > 1:
+        return ""
+    if not parts:
+        return f"{first} and no latency limit"
+    has_first = bool(_PERCENT.fullmatch(parts[0])) or not _LIKE_A_TIME.fullmatch(parts[0])
+    return "latency limit" if has_first else first
+
+
+def _wrong_count(
+    text: str, parts: list[str], lacking: str, scenario: str, place: str
+) -> UsageError:
+    """Return the error of a load with too few parts, or with too many."""
+    return UsageError(
+        f"{text!r} has no {lacking}" if lacking else f"{text!r} has a part too many, {parts[-1]!r}",
+        place=place,
+        hint=f"Write {FORMS[scenario]}",
+    )
+
+
+def with_percent(spec: LoadSpec, percent: float) -> str:
+    """Return how the same load is written for another percentile."""
+    scenario, *parts = spec.text.partition("@")[0].split(":")
+    others = [part for part in parts if not _PERCENT.fullmatch(part.strip())]
+    where = 0 if scenario == "peak" else len(others)
+    return ":".join((scenario, *others[:where], f"p{percent:g}", *others[where:]))
 
 
 def origin_text(origin: LoadOrigin) -> str:
@@ -127,8 +155,8 @@ def why_unfit(spec: LoadSpec, case: Case) -> str:
         return ""
     if case.generation is None:
         return (
-            "ttft and tpot are limits for requests to a language model, but this case times "
-            "single inferences"
+            "ttft and tpot are limits for requests to a language model, but single inferences are "
+            "timed here"
         )
     if case.generation.new_tokens < 2:
         return "a request writes one token, but the time per output token starts with the second"
@@ -155,27 +183,29 @@ def _of_tokens(
     least = {"server": 1, "peak": 0}.get(scenario)
     if least is None:
         raise UsageError(
-            f"{text!r} has a limit on tokens, which the scenario {scenario} does not take",
+            f"the scenario {scenario} takes no limit on tokens, but {text!r} has one",
             place=place,
-            hint=f"Write {FORMS['server']}",
+            hint=f"Write {':'.join((scenario, *parts))}. To test this limit at e.g. 2 requests a "
+            f"second, write {':'.join(('server:2', *limits))}",
         )
     if not least <= len(parts) <= least + 1:
-        few = "few" if len(parts) < least else "many"
-        raise UsageError(
-            f"{text!r} has too {few} parts between its colons",
-            place=place,
-            hint=f"Write {FORMS[scenario]}",
-        )
+        raise _wrong_count(text, parts, "" if parts else "rate", scenario, place)
     bounds: dict[str, float] = {}
     for limit in limits:
         name, _, amount = (part.strip() for part in limit.partition("="))
-        if name.lower() not in TOKEN_LIMITS or name.lower() in bounds:
-            is_known = name.lower() in TOKEN_LIMITS
+        if name.lower() not in TOKEN_LIMITS:
             raise UsageError(
-                f"{limit!r} in {text!r} {'is given twice' if is_known else 'is not a limit'}",
+                f"{limit!r} in {text!r} is not a limit",
                 place=place,
-                hint="Write ttft=2s for the time to the first token, tpot=200ms for the time per "
-                "output token, each once",
+                hint="Write ttft=2s for the time to the first token, or tpot=200ms for the time "
+                "per output token",
+            )
+        if name.lower() in bounds:
+            raise UsageError(
+                f"{name.lower()} is given twice in {text!r}",
+                place=place,
+                hint="Keep one of "
+                + " and ".join(x for x in limits if x.lower().startswith(f"{name.lower()}=")),
             )
         bounds[name.lower()] = _latency(amount, text, place)
     return LoadSpec(
@@ -189,7 +219,7 @@ def _of_tokens(
 
 
 def _percent(part: str, text: str, place: str) -> float:
-    match = re.fullmatch(r"[pP](\d{1,2}(?:\.\d{1,3})?)", part)
+    match = _PERCENT.fullmatch(part)
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
         raise UsageError(
@@ -203,7 +233,9 @@ def _percent(part: str, text: str, place: str) -> float:
 def _latency(part: str, text: str, place: str) -> float:
     if part[-1:].isdigit():
         raise UsageError(
-            f"the latency {part!r} in {text!r} has no unit", place=place, hint=f"Write {part}ms"
+            f"the latency {part!r} in {text!r} has no unit",
+            place=place,
+            hint=f"For seconds, write {part}s. For milliseconds, write {part}ms",
         )
     value = parse_amount(part, "s", place=place)
     if not 0.0 < value <= _LONGEST_S:

@@ -50,13 +50,35 @@ def refuse_unwritten_tokens(options: Any, cases: Sequence[Case]) -> None:
                 f"no case of this run can be tested with {text!r}: "
                 f"{why_unfit(spec, nearest or cases[0])}",
                 place=options.place_of("load"),
-                hint="For single inferences, write e.g. server:100:20ms. For requests of language "
-                "models, leave out --ort-inputs, --ort-dims and --ort-generate=off"
-                if nearest is None
-                else "Add 1 to --ort-batch-sizes"
-                if nearest.batch > 1
-                else "Have at least two tokens written: --ort-new-tokens=2",
+                hint=_way_out(options, cases, nearest),
             )
+
+
+def _way_out(options: Any, cases: Sequence[Case], nearest: Case | None) -> str:
+    """Return the next step where no case has a limit on tokens.
+
+    Args:
+        options: Of the run.
+        cases: Those of the run.
+        nearest: The first that is a request; ``None`` where all are single inferences.
+    """
+    if nearest is None:
+        without = [
+            options.place_of(name)
+            for name in ("inputs", "dims", "generate")
+            if name in options.given and (name != "generate" or options.generate == "off")
+        ]
+        single = "write e.g. server:100:20ms"
+        if not without:
+            return f"{single[0].upper()}{single[1:]}, a limit for single inferences"
+        return (
+            f"To test single inferences, {single}. To test requests of a language model, leave out "
+            f"{' and '.join(without)}"
+        )
+    if nearest.batch > 1:
+        kept = ",".join(map(str, sorted({1, *(case.batch for case in cases)})))
+        return f"Use --ort-batch-sizes=1. To keep the other cases, use --ort-batch-sizes={kept}"
+    return "Have at least two tokens written: --ort-new-tokens=2"
 
 
 def loads_take_s(case: Case, worker_s: float) -> float:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, first_line, says, why_unreadable
 from pytest_ortbench.core.extras import refuse_without
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import exists
@@ -20,6 +20,7 @@ from pytest_ortbench.core.units import significant
 from pytest_ortbench.passes.load.facts import LoadOrigin
 from pytest_ortbench.passes.load.numbers.reported import (
     CounterSeries,
+    NamedMetrics,
     ReportedRequests,
     bucket_names,
     latency_bound,
@@ -33,6 +34,13 @@ _FORM = (
     "Write e.g. from:metrics.txt, or from:metrics.txt:50ms:p99 with a latency limit of your own. "
     "If the file has several models or metrics, add :model=NAME or :metric=NAME"
 )
+#: What may stand behind the file, by the name of its field.
+_SETTINGS = {
+    "model": "model",
+    "metric": "metric",
+    "latency": "latency limit",
+    "percent": "percentile",
+}
 #: A scrape of thousands of series has a megabyte.
 _MOST_BYTES = 32 << 20
 #: When a service of ours was scraped.
@@ -75,8 +83,9 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
         if len(scrapes) > 1:
             _refuse_other_buckets(scrapes, paths, asked.metric, place)
         series = _joined(scrapes, where)
-    found = reported(series, model=asked.model, metric=asked.metric, place=where)
-    return _written(found, asked, paths, contents, where)
+    file = NamedMetrics(where, asked.without_limit)
+    found = reported(series, model=asked.model, metric=asked.metric, file=file)
+    return _written(found, asked, paths, contents, file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +98,12 @@ class _Asked:
     latency: str
     percent: str
 
+    @property
+    def without_limit(self) -> str:
+        """The load as it was written, but for a limit."""
+        named = {"model": self.model, "metric": self.metric}
+        return f"{FROM}{self.file}" + "".join(f":{x}={named[x]}" for x in named if named[x])
+
 
 def _asked(text: str, place: str) -> _Asked:
     file, *parts = (part.strip() for part in text.removeprefix(FROM).split(":"))
@@ -100,16 +115,27 @@ def _asked(text: str, place: str) -> _Asked:
             place=place,
             hint="Save the metrics, e.g. 'curl -o metrics.txt ADDRESS', and write from:metrics.txt",
         )
-    settings = {"model": "", "metric": "", "latency": "", "percent": ""}
+    settings = dict.fromkeys(_SETTINGS, "")
     for part in parts:
         name, is_named, value = part.partition("=")
         if not is_named:
             name, value = "percent" if part[:1] in ("p", "P") else "latency", part
-        if settings.get(name, value) or not value:
-            what = "repeats a setting" if settings.get(name) else "has no meaning there"
-            raise UsageError(f"{part!r} in {text!r} {what}", place=place, hint=_FORM)
+        if settings.get(name):
+            raise UsageError(
+                f"{part!r} in {text!r} is a second {_SETTINGS[name]}",
+                place=place,
+                hint=f"Keep one of them, e.g. {_without(text, part)}",
+            )
+        if name not in settings or not value:
+            raise UsageError(f"{part!r} in {text!r} has no meaning there", place=place, hint=_FORM)
         settings[name] = value
     return _Asked(file=file, **settings)
+
+
+def _without(text: str, part: str) -> str:
+    """Return a load without the last of its parts that is so written."""
+    before, _, after = text.rpartition(part)
+    return before.rstrip(" :") + after
 
 
 def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
@@ -118,6 +144,12 @@ def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
     if not exists(paths[0]) and file.count("+") == 1 and not file.startswith("+"):
         paths = [base / in_home(part) for part in file.split("+")]
     for path in paths:
+        if "\0" not in file and path.is_dir():
+            raise UsageError(
+                f"{str(path)!r} of {text!r} is a folder",
+                place=place,
+                hint="Name a file of metrics, e.g. from:metrics.txt",
+            )
         if "\0" in file or not path.is_file():
             raise UsageError(
                 f"the file {str(path)!r} of {text!r} does not exist",
@@ -132,16 +164,14 @@ def _content(path: Path, place: str) -> bytes:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise UsageError(
-            f"{str(path)!r} can't be read: {first_line(error)}",
-            place=place,
-            hint="Name a file that you may read",
-        ) from None
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(path)!r} {what}", place=place, hint=hint) from None
     if len(content) > _MOST_BYTES:
         raise UsageError(
             f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB, the most that is read",
             place=place,
-            hint="Save one metric only, or the metrics of a shorter time",
+            hint="Save one metric only, e.g. /api/v1/query?query=NAME_count[1h]. If that is still "
+            "too large, ask for a shorter time, e.g. [10m]",
         )
     return content
 
@@ -154,7 +184,7 @@ def _of_text(content: bytes, place: str) -> list[CounterSeries]:
     try:
         families = list(text_string_to_metric_families(content.decode("utf-8")))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _unreadable(error, "text", place) from None
+        raise _unreadable(error, "prometheus_client", place) from None
     samples = [sample for family in families for sample in family.samples]
     scraped_s = next((sample.value for sample in samples if sample.name == _SCRAPE_TIME), None)
     return [
@@ -258,7 +288,8 @@ def _of_answer(content: bytes, place: str) -> list[CounterSeries]:
         entries = msgspec.json.decode(answer.data.result, type=list[_Entry])
         return [_series(entry) for entry in entries]
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _unreadable(error, "JSON", place) from None
+        owner = "msgspec" if isinstance(error, msgspec.MsgspecError) else "Python"
+        raise _unreadable(error, owner, place) from None
 
 
 def _series(entry: _Entry) -> CounterSeries:
@@ -271,10 +302,13 @@ def _points(points: Iterable[tuple[float, str]]) -> tuple[tuple[float, float], .
     return tuple((time_s, float(value)) for time_s, value in points)
 
 
-def _unreadable(error: BaseException, kind: str, place: str) -> UsageError:
+def _unreadable(error: BaseException, owner: str, place: str) -> UsageError:
+    why = says(owner, first_line(error), 200)
+    if isinstance(error, UnicodeDecodeError):
+        why = f"its byte {error.start} is 0x{error.object[error.start]:02x}, so it is no text"
     return UsageError(
         "the file contains neither metrics in Prometheus' text format nor the JSON answer to a "
-        f"query (read as {kind}: {first_line(error)[:200]})",
+        f"query ({why})",
         place=place,
         hint="Save what the service gives at /metrics, or what Prometheus gives at /api/v1/query",
     )
@@ -285,16 +319,16 @@ def _written(
     asked: _Asked,
     paths: Sequence[Path],
     contents: Sequence[bytes],
-    place: str,
+    file: NamedMetrics,
 ) -> str:
     """Return the load that all of this comes to, with its origin."""
     percent = (asked.percent or _PERCENT).lower()
     latency = asked.latency
     rate = significant(found.rate_per_s, 4)
     # A percentile that can't be is refused before it is looked up.
-    spec = parse_load(f"server:{rate}:{latency or '1s'}:{percent}", place=place)
+    spec = parse_load(f"server:{rate}:{latency or '1s'}:{percent}", place=file.place)
     if not latency:
-        bound_s = Decimal(repr(latency_bound(found, spec.percent, place=place)))
+        bound_s = Decimal(repr(latency_bound(found, spec.percent, file=file)))
         latency = f"{format((bound_s * 1000).normalize(), 'f')}ms"
     digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in contents))
     origin = LoadOrigin(

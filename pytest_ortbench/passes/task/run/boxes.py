@@ -110,11 +110,10 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
         raise _unfit(
-            f"no box that the reference ({other.label}) detects overlaps a labelled box of its "
-            f"category ({_form_words(dataset, other)}; {told_by}), so nothing can be compared "
-            "with it",
-            "Check the numbers of the classes, the form of the boxes (coco:FILE.json:FORM), and "
-            "whether pictures are scaled as in training (--ort-preprocess)",
+            f"the boxes that the reference ({other.label}) detects match no labelled box: none "
+            f"overlaps one of the same category ({_form_words(dataset, other)}; {told_by})",
+            "First check the numbers of the classes, then the form of the boxes "
+            "(coco:FILE.json:FORM), then the scaling of the pictures (--ort-preprocess)",
         )
     return replace(
         scored,

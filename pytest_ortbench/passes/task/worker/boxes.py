@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.dataset import Boxes
+from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.passes.task.worker.box_forms import Triple, read_form, recognised
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.worker.user_code import call, load_file
@@ -30,9 +31,14 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _HINT = (
-    "Name the form of the outputs, e.g. --ort-dataset=coco:labels.json:yolov8, or a function that "
-    "takes them and returns (boxes, scores, labels) for each picture: "
+    f"Name the form of the outputs, one of {', '.join(DETECTION_FORMS)}: "
+    "--ort-dataset=coco:labels.json:yolov8. If none fits, name a function that takes the outputs "
+    "and returns (boxes, scores, labels) for each picture: "
     "--ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+)
+_TRIPLES = (
+    "Return one (boxes, scores, labels) for each picture. Boxes are an array [n, 4] with left, "
+    "top, right and bottom; scores and labels have n values"
 )
 
 
@@ -120,25 +126,33 @@ class BoxReader:
             self.shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in outputs)
         pictures = self._pictures(outputs)
         if len(pictures) != len(rows):
-            source = f"the function {self._asked.function}" if self._function else "a batch"
+            if self._function:
+                raise bad_data(
+                    f"{self._who} returned boxes for {len(pictures)} pictures, but the batch has "
+                    f"{len(rows)} (the outputs are {self.shapes})",
+                    "Return one (boxes, scores, labels) for each picture, with empty arrays for a "
+                    "picture without boxes",
+                )
             raise bad_data(
-                f"{source} gave boxes for {len(pictures)} pictures, but the model was given "
-                f"{len(rows)}: {self.shapes}",
+                f"the outputs, read as {self.form}, have boxes for {len(pictures)} pictures, but "
+                f"the batch has {len(rows)}: {self.shapes}",
                 _HINT,
             )
         for row, picture in zip(rows, pictures, strict=True):
             self._read[row] = _whole(*picture)
         return np.zeros(len(rows))
 
+    @property
+    def _who(self) -> str:
+        """The function of the user's, for messages."""
+        return f"the function {self._asked.function!r} in {Path(self._asked.adapter).name}"
+
     def _pictures(self, outputs: Mapping[str, object]) -> Sequence[Triple]:
         import numpy as np
 
         if self._function is not None:
             path = Path(self._asked.adapter)
-            return _own(
-                call(path, self._asked.function, self._function, dict(outputs)),
-                self._asked.function,
-            )
+            return _own(call(path, self._asked.function, self._function, dict(outputs)), self._who)
         arrays = {
             name: value
             for name, value in outputs.items()
@@ -152,7 +166,9 @@ class BoxReader:
                 )
         triples = read_form(self.form, arrays, self._table.classes)
         if triples is None:
-            raise bad_data(f"the outputs do not have the form {self.form}: {self.shapes}", _HINT)
+            raise bad_data(
+                f"the outputs do not have the form {self.form}, but are {self.shapes}", _HINT
+            )
         return triples
 
     def _placed(
@@ -178,34 +194,40 @@ def _whole(boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]) -> T
     return boxes[whole], scores[whole].astype(np.float64), labels[whole].astype(np.int64)
 
 
-def _own(given: Any, function: str) -> Sequence[Triple]:
+def _own(given: Any, who: str) -> Sequence[Triple]:
     """What a function of the user's gave, checked."""
     import numpy as np
 
-    rule = (
-        "Return one (boxes, scores, labels) per picture; boxes [n, 4] as left, top, right, bottom"
-    )
     if not isinstance(given, list | tuple):
-        raise bad_data(f"{function} returned {type(given).__name__}, not a list", rule)
+        raise bad_data(
+            f"{who} returned a value of type {type(given).__name__}, not a list", _TRIPLES
+        )
     triples: list[Triple] = []
     for number, item in enumerate(given):
+        picture = f"for picture {number} of the batch"
         if not isinstance(item, list | tuple) or len(item) != 3:
-            raise bad_data(
-                f"{function} did not return a triple for picture {number} of the batch", rule
-            )
+            raise bad_data(f"{who} returned no triple {picture}", _TRIPLES)
         try:
             boxes, scores, labels = (np.asarray(part, np.float64) for part in item)
         except (TypeError, ValueError) as error:
             raise bad_data(
-                f"{function} returned a value that is not a number: {error}", rule
+                f"{who} returned something {picture} that is no array of numbers "
+                f"({says('numpy', str(error))})",
+                _TRIPLES,
             ) from error
         boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
         scores, labels = scores.reshape(-1), labels.reshape(-1)
-        if boxes.ndim != 2 or boxes.shape[1] != 4 or not len(boxes) == len(scores) == len(labels):
+        if boxes.ndim != 2 or boxes.shape[1] != 4:
             raise bad_data(
-                f"{function} returned boxes {list(boxes.shape)}, {len(scores)} scores and "
-                f"{len(labels)} labels",
-                rule,
+                f"{who} returned boxes of shape {list(boxes.shape)} {picture}, but [n, 4] is "
+                "needed",
+                _TRIPLES,
+            )
+        if not len(boxes) == len(scores) == len(labels):
+            raise bad_data(
+                f"{who} returned {len(boxes)} boxes, {len(scores)} scores and {len(labels)} "
+                f"labels {picture}, but the counts must be equal",
+                _TRIPLES,
             )
         triples.append((boxes, scores, labels))
     return triples

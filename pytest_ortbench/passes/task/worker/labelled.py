@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH, Dataset
-from pytest_ortbench.core.errors import did_you_mean
+from pytest_ortbench.core.errors import did_you_mean, first_line, says, why_unreadable
 from pytest_ortbench.passes.task.worker.boxes import BoxReader, ImageTable
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.worker.user_code import call, load_file
@@ -37,7 +37,7 @@ LABELS = "labels"
 IGNORED = -100
 
 _ENTRY_POINT = (
-    "Write a function that returns batches and a metric of your own, and name it: "
+    "For other labels, name a function that returns batches and a metric of your own: "
     "--ort-dataset=FILE.py:FUNCTION"
 )
 #: What a function of the user's gives.
@@ -190,9 +190,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except OSError as error:
-        raise bad_data(
-            f"{path} can't be read: {error.strerror or error}", "Make the file readable"
-        ) from error
+        what, hint = why_unreadable(error)
+        raise bad_data(f"{path} {what}", hint) from error
     except (
         ValueError,
         EOFError,
@@ -203,8 +202,9 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         RuntimeError,  # it is encrypted, or compressed in a way that Python does not know
     ) as error:
         raise bad_data(
-            f"{path} can't be read as an .npz file: {error}",
-            "Write the file with numpy.savez, without pickle, and text as a '<U' array",
+            f"{path} can't be read as an .npz file ({says('numpy', first_line(error))})",
+            "Write the file with numpy.savez from arrays of numbers or of text, not of Python "
+            "objects",
         ) from error
 
 
@@ -275,7 +275,9 @@ def _call_entry_point(dataset: Dataset, batch: int) -> Labelled:
         )
     returned = call(path, dataset.function, function, *([batch] if _takes_one(function) else []))
     if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
-        raise bad_data(f"{dataset.label} returned {_kind(returned)}, not a pair", _FORM)
+        raise bad_data(
+            f"{dataset.label} returned {_kind(returned)}, not a pair of batches and a metric", _FORM
+        )
     batches, metric = returned
     if not isinstance(batches, Iterable):
         raise bad_data(
@@ -305,7 +307,10 @@ def _checked(batches: Iterable[object], label: str, path: Path) -> Iterator[Batc
         if item is None:
             return
         if not isinstance(item, tuple | list) or len(item) != 2 or not isinstance(item[0], Mapping):
-            raise bad_data(f"batch {number} of {label} is {_kind(item)}, not a pair", _FORM)
+            raise bad_data(
+                f"batch {number} of {label} is {_kind(item)}, not a pair of inputs and labels",
+                _FORM,
+            )
         yield Batch(feeds={str(name): value for name, value in item[0].items()}, labels=item[1])
         number += 1
 
@@ -313,7 +318,7 @@ def _checked(batches: Iterable[object], label: str, path: Path) -> Iterator[Batc
 def _kind(value: object) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    return type(value).__name__
+    return f"a value of type {type(value).__name__}"
 
 
 class LabelScores:
@@ -334,6 +339,7 @@ class LabelScores:
 
     def __init__(self, output: str) -> None:
         self._output = output
+        self._seen = 0
         self.name = ""
 
     def __call__(self, outputs: Mapping[str, object], labels: Any) -> NDArray[Any]:
@@ -356,11 +362,14 @@ class LabelScores:
             counted.reshape(rows),
             np.asarray(right).reshape(rows) & counted.reshape(rows),
         )
-        if not counted.any(axis=1).all():
+        has_label = counted.any(axis=1)
+        if not has_label.all():
             raise bad_data(
-                f"all labels of a sample are {IGNORED} (not counted), so it has no score",
+                f"all labels of sample {self._seen + int(has_label.argmin())} are {IGNORED} (not "
+                "counted), so it has no score",
                 "Leave the sample out",
             )
+        self._seen += len(wanted)
         shares: NDArray[Any] = right.sum(axis=1) / counted.sum(axis=1)
         return shares
 
@@ -388,9 +397,10 @@ class LabelScores:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
         raise bad_data(
-            f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output, neither "
-            f"as classes nor as values: {shapes}",
-            _ENTRY_POINT,
+            f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output of the "
+            f"model: {shapes}",
+            "Give whole numbers of the shape of an output without its last axis for classes, or "
+            f"integers or texts of the shape of an output for values. {_ENTRY_POINT}",
         )
 
 

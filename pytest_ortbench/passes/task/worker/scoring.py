@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
-from pytest_ortbench.core.errors import did_you_mean, first_line
+from pytest_ortbench.core.errors import did_you_mean, first_line, says
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 from pytest_ortbench.passes.task.worker.boxes import BoxReader
@@ -20,7 +20,7 @@ from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.passes.task.worker.labelled import Batch, Metric, digest_of, open_dataset
 from pytest_ortbench.worker.accuracy import fitting
 from pytest_ortbench.worker.array_archive import write_arrays
-from pytest_ortbench.worker.called import Session
+from pytest_ortbench.worker.called import Declared, Session
 from pytest_ortbench.worker.outputs import nonfinite_in
 from pytest_ortbench.worker.reference import reference_label, reference_session
 
@@ -236,12 +236,21 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
         return session.run(None, feeds)
     except Exception as error:
         # Native errors have no common base class.
-        fed = ", ".join(f"{name}: {array_words(value)}" for name, value in feeds.items())
+        fed = ", ".join(f"{name} {array_words(value)}" for name, value in feeds.items())
+        taken = ", ".join(
+            f"{info.name} {info.type} {list(shape) if (shape := _shape(info)) else ''}".rstrip()
+            for info in session.get_inputs()
+        )
         raise bad_data(
-            f"the model fails on the batch that begins with sample {first} of {dataset.label} "
-            f"({fed}): {first_line(error)}",
-            "Give arrays of the types and sizes that the model takes",
+            f"the model fails on the batch that begins with sample {first} of {dataset.label}, "
+            f"which is {fed} ({says('its runtime', first_line(error))})",
+            f"Give arrays as the model takes them: {taken}",
         ) from error
+
+
+def _shape(declared: Declared) -> Sequence[int | str | None] | None:
+    """The sizes of an input, where what runs the model tells them."""
+    return getattr(declared, "shape", None)
 
 
 def _note_finite(finite: dict[str, bool], feeds: Mapping[str, object]) -> None:
