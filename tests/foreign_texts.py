@@ -124,7 +124,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "passes/load/numbers/spec.py": (
         "what users write, what files of theirs are called",
-        frozenset({"_percent", "_with_origin"}),
+        frozenset({"_lacking", "_of_tokens", "_percent", "_with_origin", "with_percent"}),
     ),
     "passes/load/planning/metrics_file.py": (
         "what users write",
