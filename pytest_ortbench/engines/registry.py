@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.engines.engine_kind import EngineKind
 
 if TYPE_CHECKING:
@@ -56,10 +56,11 @@ def engine_kind(alias: str) -> EngineKind | None:
     for entry in entry_points(group=GROUP, name=alias):
         kind = _brought(entry)
         if isinstance(kind, str):
+            package = entry.dist.name if entry.dist is not None else ""
             raise UsageError(
                 kind,
-                place=f"the engine {alias!r}",
-                hint="Repair or remove the package that provides the engine",
+                place=f"the engine {alias!r} of the package {package!r}",
+                hint=f"Repair the package. To do without it, run: pip uninstall {package}",
             )
         return kind
     return None
@@ -70,11 +71,11 @@ def _brought(entry: EntryPoint) -> EngineKind | str:
     try:
         kind = entry.load()
     except Exception as error:  # noqa: BLE001 - whatever a package of others raises
-        return f"{entry.value} can't be imported: {error}"
+        return f"{entry.value!r} can't be imported. Python says: {first_line(error)!r}"
     if not isinstance(kind, EngineKind):
-        return f"{entry.value} is not an EngineKind"
+        return f"{entry.value!r} is not an EngineKind"
     if kind.alias != entry.name:
-        return f"{entry.value} has the alias {kind.alias!r}, but the entry point is {entry.name!r}"
+        return f"{entry.value!r} has the alias {kind.alias!r}, not that of its entry point"
     return kind
 
 

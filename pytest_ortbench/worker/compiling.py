@@ -73,9 +73,10 @@ def _require_proof(case: Case) -> None:
         doubt = f"it does not know {NO_COMPILE}"
     if doubt:
         raise case_error(
-            "nothing would prove that a session uses the compiled file, since ONNX Runtime "
-            f"{load()[0].__version__} can't be kept from compiling the model again ({doubt})",
-            "Use a newer ONNX Runtime (--ort-runtimes), or leave --ort-compiled out",
+            f"ONNX Runtime {load()[0].__version__} may compile the model again instead of using "
+            f"the compiled file: {doubt}",
+            "Use a newer ONNX Runtime with --ort-runtimes. To measure without a compiled file, "
+            "leave --ort-compiled out",
             phase="compile",
         )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_ortbench.core.element_types import NUMPY_NAMES, STAND_INS
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, why_unreadable
 from pytest_ortbench.core.failures import case_error
 
 
@@ -63,6 +64,12 @@ def numpy_name(element: str, *, name: str) -> str:
             hint="Measure a variant of the model whose inputs are float, float16 or integers",
         )
     return numpy_type
+
+
+def unreadable_input(path: Path, error: OSError) -> WorkerError:
+    """The failure of an input file that the file system does not give."""
+    what, hint = why_unreadable(error)
+    return input_error(f"the input file {path} {what}", hint)
 
 
 def input_error(message: str, hint: str = "") -> WorkerError:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, first_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.measurement import Placement, RuntimeInfo, Startup
 from pytest_ortbench.core.model import TensorInfo
@@ -240,7 +240,7 @@ class EngineCase(MeasuredCase):
             self._version = self._asked(self._engine.load, phase="import")
         except ImportError as error:
             raise case_error(
-                f"{self._kind.title} can't be imported: {error}",
+                f"{self._kind.title} can't be imported. Python says: {first_line(error)!r}",
                 self._kind.supply,
                 kind="unavailable",
                 phase="import",
@@ -331,17 +331,13 @@ def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
 
 
 def _kind_of(case: Case) -> EngineKind:
-    alias = case.provider.alias
-    reason = f"no package in the runtime {case.runtime.label!r} provides the engine {alias!r}"
+    alias, label = case.provider.alias, case.runtime.label
+    reason = f"the runtime {label!r} has no package that provides the engine {alias!r}"
+    hint = f"Add the package to the runtime: --ort-runtimes={label}+PACKAGE"
     try:
         kind = engine_kind(alias)
     except UsageError as error:
-        kind, reason = None, str(error)
+        kind, reason, hint = None, f"{error.place}: {error.message}", error.hint
     if kind is None:
-        raise case_error(
-            reason,
-            "Install the package that provides the engine in this runtime as well",
-            kind="unavailable",
-            phase="import",
-        )
+        raise case_error(reason, hint, kind="unavailable", phase="import")
     return kind

@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean
+from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean, first_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.engine_kind import EngineKind
 from pytest_ortbench.engines.entry import ENTRY_KEYS, LoadedSource
-from pytest_ortbench.engines.registry import framework_of_file, framework_of_model
+from pytest_ortbench.engines.registry import engine_kinds, framework_of_file, framework_of_model
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import call, class_of, load_file
 
@@ -82,7 +82,7 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
             f"{path.name}:{function} needs the arguments {', '.join(needed)}, but gets none",
             _FUNCTION,
         )
-    returned = _in_export(call, path, function, made)
+    returned = _in_export(call, path, f"{function}()", made)
     parts = returned if isinstance(returned, tuple) else (returned,)
     if not 1 <= len(parts) <= 3 or parts[0] is None:
         got = f"{len(parts)} values" if len(parts) > 1 else "nothing"
@@ -91,8 +91,9 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     kind = framework_of_model(model)
     if kind is None:
         raise export_error(
-            f"{path.name}:{function} returned a {class_of(model)}, no model of a known framework",
-            SHAPE,
+            f"{path.name}:{function} returned a {class_of(model)}, which is no model of a known "
+            "framework",
+            f"Return a model of one of these: {_frameworks()}",
         )
     _check_settings(path, function, {} if settings is None else settings, kind)
     loaded = LoadedSource(
@@ -104,18 +105,21 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
 def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
     if not isinstance(settings, Mapping):
         raise export_error(
-            f"the third value of {path.name}:{function} is a {type(settings).__name__}, not a "
-            "dictionary",
+            f"the third value that {path.name}:{function} returned is of type "
+            f"{class_of(settings)}, not a dictionary",
             SHAPE,
         )
     known = {**ENTRY_KEYS, **kind.entry_keys}
     for key in settings:
         if key not in known:
             raise export_error(
-                f"the third value of {path.name}:{function} has the key {key!r}, which is not a "
-                f"setting of {kind.title}",
+                f"the third value that {path.name}:{function} returned has the unknown key {key!r}",
                 did_you_mean(str(key), known),
             )
+
+
+def _frameworks() -> str:
+    return ", ".join(kind.title for kind in engine_kinds().values() if kind.exporter)
 
 
 def _needed_arguments(function: Callable[..., Any]) -> list[str]:
@@ -184,7 +188,10 @@ def _in_export(function: Callable[..., Any], *arguments: object) -> Any:
     except WorkerError as error:
         failure = replace(error.failure, phase="export")
         if isinstance(error.__cause__, ImportError):
-            hint = "Install the package, or name a runtime that has it: --ort-runtimes=PACKAGE"
+            hint = (
+                f"Install the package that has the module {error.__cause__.name!r}. To install it "
+                "in a runtime of its own, write --ort-runtimes=onnxruntime+PACKAGE"
+            )
             failure = replace(failure, kind="unavailable", hint=hint)
         raise WorkerError(failure) from error
 
@@ -205,7 +212,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except ImportError as error:
             packages = (*kind.distributions, *kind.exporter_distributions)
             raise case_error(
-                f"{text} can't be exported: {error}",
+                f"{text} can't be exported. Python says: {first_line(error)!r}",
                 f"Run: pip install {' '.join(packages)}" if packages else "",
                 kind="unavailable",
                 phase="export",
@@ -213,8 +220,8 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
             raise export_error(
-                f"{text} can't be exported by {kind.title}: {class_and_line(error)}",
-                f"Export {text} in a script of your own to see the whole error",
+                f"{text} can't be exported by {kind.title}. It says: {class_and_line(error)!r}",
+                f"Correct {text}. To see the whole error, export it in a script of your own",
             ) from error
 
     return called
@@ -237,10 +244,12 @@ def exported_by(
     for key in settings:
         if key not in kind.exporter_options:
             raise export_error(
-                f"the exporter of {kind.title} has no setting {key!r}",
+                f"the exporter of {kind.title} has no setting {key!r}"
+                if kind.exporter_options
+                else f"the exporter of {kind.title} takes no settings, but {key!r} is given",
                 did_you_mean(key, kind.exporter_options)
                 if kind.exporter_options
-                else "Leave out --ort-exporter",
+                else "Leave --ort-exporter out",
             )
     with_place = _with_place(loaded.path, loaded.function, kind)
     return with_place(import_named(kind.exporter), loaded, path, settings)

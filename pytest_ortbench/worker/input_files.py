@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import STAND_INS
+from pytest_ortbench.core.errors import first_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, from_codes, represented
 from pytest_ortbench.worker.element_types import (
@@ -15,11 +16,16 @@ from pytest_ortbench.worker.element_types import (
     input_error,
     numpy_name,
     parse_type,
+    unreadable_input,
 )
 from pytest_ortbench.worker.tensor_proto import read_tensor, read_tensors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+#: Origins of sizes that the user can set.
+_SETTABLE = frozenset({"batch", "dims", "default", "catalogue", "builder"})
 
 
 def read_input(spec: InputSpec) -> object:
@@ -62,15 +68,18 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         with path.open("rb") as stream:
             return _loaded(stream, path, member)
     except OSError as error:
+        raise unreadable_input(path, error) from error
+    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise input_error(
-            f"the input file {path} can't be read: {error.strerror or error}",
-            "Make the file readable",
+            f"the input file {path} is damaged, or neither .npy nor .npz. numpy says: "
+            f"{first_line(error)!r}",
+            "Write it again with numpy.save or numpy.savez",
         ) from error
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+    except (ValueError, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
-            f"the input file {path} can't be read: {error}",
-            hint="Write it with numpy.save or savez, without pickle, and text as a '<U' array",
+            f"the input file {path} can't be read. numpy says: {first_line(error)!r}",
+            "Write it with numpy.save or numpy.savez, without pickle and with text as a '<U' array",
         ) from error
 
 
@@ -125,9 +134,22 @@ def _fitting(
             hint=f"Write --ort-batch-sizes={array.shape[0]}, or keep fewer examples: "
             f"numpy.save(FILE, array[:{shape[0]}])"
             if differs_in_batch
-            else "Set --ort-batch-sizes and --ort-dims to the sizes in the file",
+            else _sizes_hint(spec, shape, array.shape),
         )
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _sizes_hint(spec: InputSpec, shape: tuple[int, ...], held: tuple[int, ...]) -> str:
+    """Return which sizes to set, if all that differ are of dimensions with a name, else a shape."""
+    wrong = [pair for pair in zip(shape, held, strict=False) if pair[0] != pair[1]]
+    names = {
+        size.size: "--ort-batch-sizes=" if size.origin == "batch" else f"--ort-dims={size.symbol}:"
+        for size in spec.resolved
+        if size.symbol and size.origin in _SETTABLE and shape.count(size.size) == 1
+    }
+    if len(shape) == len(held) and all(wanted in names for wanted, _ in wrong):
+        return f"Write {' '.join(f'{names[wanted]}{size}' for wanted, size in wrong)}"
+    return f"Store an array of the shape {list(shape)} there"
 
 
 def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) -> NDArray[Any]:
@@ -165,6 +187,7 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
-            hint="Scale the values, or set keep_io_types = true, so that inputs stay float",
+            hint="Scale the values. To keep float inputs, write keep_io_types = true in the table "
+            "of this precision, [tool.ortbench.precisions.NAME]",
         )
     return rounded

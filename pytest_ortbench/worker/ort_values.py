@@ -116,9 +116,11 @@ class StandInCalls:
         Raises:
             WorkerError: ``unsupported``.
         """
+        tensors = {**self._inputs, **self._outputs}
+        name = next(name for name, kind in tensors.items() if element_of(kind) in STAND_INS)
         raise case_error(
-            "--ort-calls=async works with numpy arrays only, and numpy does not have a type that "
-            "tensors of this model have",
+            f"--ort-calls=async works with numpy arrays only, but the model's {name!r} is a "
+            f"{tensors[name]}, which numpy lacks",
             hint="Use --ort-calls=sync",
         )
 
@@ -131,8 +133,9 @@ class StandInCalls:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
             raise case_error(
-                f"input {name!r} of type {kind!r} and output {self.foreign[0]!r}, whose type numpy "
-                "does not have, can't be used together in Python",
+                f"Python can't give input {name!r} to a session with output {self.foreign[0]!r}: "
+                f"the input is a {kind}, the output a {self._outputs[self.foreign[0]]}, which "
+                "numpy lacks",
                 "Export the model with inputs and outputs of float, float16 or integers",
             )
         if self.foreign and isinstance(value, np.ndarray):

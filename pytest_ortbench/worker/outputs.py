@@ -172,7 +172,8 @@ def _leaves(value: object, label: str) -> list[Leaf]:
             for leaf in _leaves(element, f"{label}[{number}]")
         ]
     raise case_error(
-        f"output {label!r} is a {type(value).__name__}, which can't be compared",
+        f"output {label!r} is of the Python class {type(value).__name__!r}, which can't be "
+        "compared",
         "Export the model with outputs that are tensors",
         phase="accuracy",
     )

@@ -211,15 +211,15 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
     if made is not None:
         return case_error(
             f"{case.provider.label} in ONNX Runtime {version} can't load the file that it "
-            f"compiled: {native}",
-            "Leave --ort-compiled out, or use another version of the provider (--ort-runtimes). "
-            f"To compile again, delete {Path(case.variant.path).parent}",
+            f"compiled. It says: {native!r}",
+            f"To compile it again, delete {Path(case.variant.path).parent}. If that fails too, use "
+            "another version of the provider (--ort-runtimes), or leave --ort-compiled out",
             phase="session",
         )
     told = ", ".join(part.text for part in case.model.compiled)
     return case_error(
         f"{case.provider.label} in ONNX Runtime {version} can't load the file, which was compiled "
-        f"for {told}: {native}",
+        f"for {told}. It says: {native!r}",
         "Compile the model again, or use the version that compiled it (--ort-runtimes)",
         phase="session",
     )

@@ -151,7 +151,7 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def _refused(name: str) -> WorkerError:
     return case_error(
-        f"{name!r} is not a path within the worker's own folder",
+        f"{name!r} lies outside the folder that the measuring process may use",
         REPORT_IT,
         kind="error",
         phase="files",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_ortbench.core.element_types import ELEMENT_NAMES, NUMPY_NAMES, STAND_INS
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.worker.element_bits import from_bits
-from pytest_ortbench.worker.element_types import input_error
+from pytest_ortbench.worker.element_types import input_error, unreadable_input
 from pytest_ortbench.worker.protobuf import Malformed, fields, varint
 
 if TYPE_CHECKING:
@@ -162,10 +162,7 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise input_error(
-            f"the input file {path} can't be read: {error.strerror or error}",
-            "Make the file readable",
-        ) from error
+        raise unreadable_input(path, error) from error
 
 
 def _no_tensor(path: Path, error: Exception) -> WorkerError:

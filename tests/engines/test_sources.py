@@ -248,7 +248,7 @@ def test_a_python_file_alone_is_asked_for_its_function(net: Path) -> None:
         ("four", "error", "4 values"),
         ("misspelt", "error", "'onxx'"),
         ("no_dictionary", "error", "int"),
-        ("raising", "error", "net.py:26: raising raised ValueError: the weights are gone"),
+        ("raising", "error", "net.py:26: raising() raised ValueError: the weights are gone"),
         ("lacking", "unavailable", "no_such_package"),
         ("buidl", "error", "'buidl'"),
         ("unknown", "error", " type Net,"),

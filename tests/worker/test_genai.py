@@ -255,19 +255,23 @@ def test_tokens_before_the_prompts_of_several_sequences_are_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "session",
+    ("session", "option"),
     [
-        SessionConfig(execution_mode="parallel"),
-        SessionConfig(graph_optimization_level="layout"),
-        SessionConfig(custom_ops=("a.so", "b.so")),
-        SessionConfig(custom_ops=("ops.py",)),
+        (SessionConfig(execution_mode="parallel"), "execution_mode"),
+        (SessionConfig(enable_mem_reuse=False), "enable_mem_reuse"),
+        (SessionConfig(arena_extend_strategy="kSameAsRequested"), "arena_extend_strategy"),
+        (SessionConfig(arena_initial_chunk_bytes=4096), "arena_initial_chunk_bytes"),
+        (SessionConfig(graph_optimization_level="layout"), "--ort-graph-opt"),
+        (SessionConfig(custom_ops=("a.so", "b.so")), "--ort-custom-ops"),
+        (SessionConfig(custom_ops=("ops.py",)), "--ort-custom-ops=ops.py"),
     ],
 )
-def test_session_options_that_genai_lacks_are_refused(session: SessionConfig) -> None:
+def test_session_options_that_genai_lacks_are_refused(session: SessionConfig, option: str) -> None:
     case = replace(generating(), session=session)
     with pytest.raises(WorkerError) as refused:
         refuse_unsupported(case)
     assert (refused.value.failure.kind, refused.value.failure.phase) == ("unsupported", "session")
+    assert option in refused.value.failure.hint
 
 
 def test_options_of_the_cpu_are_refused() -> None:

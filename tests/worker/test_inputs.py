@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.worker.inputs import SEQUENCE_LENGTH, make_feeds, scales, varies
@@ -338,6 +339,39 @@ class TestFiles:
         assert "[2, 4]" in caught.value.failure.message
         assert str(file) in caught.value.failure.message
         assert caught.value.failure.kind == "error"
+
+    @pytest.mark.parametrize(
+        ("sizes", "held", "told"),
+        [
+            ([("seq", 3, "default")], (2, 4), "--ort-dims=seq:4"),
+            (
+                [("n", 2, "batch"), ("seq", 3, "dims")],
+                (5, 7),
+                "--ort-batch-sizes=5 --ort-dims=seq:7",
+            ),
+            # What is fixed or computed can't be set, and a shape of other axes neither.
+            ([], (2, 4), "[2, 3]"),
+            ([("a+b", 3, "computed")], (2, 4), "[2, 3]"),
+            ([("seq", 3, "default")], (2, 3, 1), "[2, 3]"),
+        ],
+    )
+    def test_a_wrong_shape_tells_the_sizes_to_set(
+        self, sizes: list[tuple[str, int, str]], held: tuple[int, ...], told: str, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "x.npy"
+        np.save(file, np.zeros(held, np.float32))
+        named = tuple(SymbolSize(symbol=s, size=n, origin=o, how="") for s, n, o in sizes)
+        with pytest.raises(WorkerError) as caught:
+            one(replace(spec(path=file), resolved=named))
+        assert told in caught.value.failure.hint
+
+    def test_a_size_of_two_axes_is_not_told_as_one_to_set(self, tmp_path: Path) -> None:
+        file = tmp_path / "x.npy"
+        np.save(file, np.zeros((3, 4), np.float32))
+        named = (SymbolSize(symbol="seq", size=3, origin="dims", how=""),)
+        with pytest.raises(WorkerError) as caught:
+            one(replace(spec(shape=(3, 3), path=file), resolved=named))
+        assert "--ort-dims" not in caught.value.failure.hint
 
     def test_wrong_type_names_both(self, tmp_path: Path) -> None:
         file = tmp_path / "x.npy"

@@ -56,11 +56,11 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         return
     ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
-        "token by token with its cache, the model gives other logits than in one run over all "
-        f"tokens: their signal to noise ratio is {ratios} dB after {prompt} to {prompt + later} "
-        f"tokens, but must be at least {seen.least_db:g} dB",
-        "Check which attention mask, positions and cache the model expects, and whether its export "
-        "with a cache is right. To measure single inferences only, use --ort-generate=off",
+        "with its cache (token by token) the model gives other logits than without (all tokens at "
+        f"once). After {prompt} to {prompt + later} tokens they agree to {ratios} dB, but must "
+        f"agree to {seen.least_db:g} dB",
+        "Check the attention mask, the positions and the cache of the export. To measure single "
+        "inferences only, use --ort-generate=off",
         kind="error",
         phase="first",
     )

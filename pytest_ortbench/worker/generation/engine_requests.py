@@ -165,10 +165,11 @@ class EngineRequestCase(RequestCase, EngineCase):
             chosen = written[:, place : place + 1]
             if is_another(scores, choice.likeliest(scores)[:, None], chosen):
                 raise EngineRefusal(
-                    f"token {place + 1} that the engine writes after the prompt is not the "
-                    "likeliest one by its own scores, by which its quality is judged",
+                    f"{self._kind.title} wrote token {place + 1} after the prompt, although its "
+                    "own scores rate another one higher. So its quality can't be judged",
                     kind="error",
-                    hint="Leave this engine out, or report this to its makers",
+                    hint=f"Leave {self._kind.title} out for this model, and report this to its "
+                    "makers",
                 )
             scores = scorer.follow(chosen)
 

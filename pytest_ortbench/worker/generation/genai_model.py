@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, first_line
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.generation.requests import decoder_in
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 #: Name of the engine for people, and of what installs it.
 PACKAGE = "onnxruntime-genai"
-#: What to do where genai can't be told a setting.
-_OTHER_ENGINE = "Leave the option out, or measure with --ort-engines=session"
 #: What genai calls ONNX Runtime's providers; it hands on any other name as it is.
 _PROVIDERS = {
     "CUDAExecutionProvider": "cuda",
@@ -71,7 +69,7 @@ def load_genai() -> tuple[ModuleType, int]:
         import onnxruntime_genai as genai  # an extra
     except (ImportError, OSError) as error:
         raise _refused(
-            f"{PACKAGE} can't be imported: {error}",
+            f"{PACKAGE} can't be imported. Python says: {first_line(error)!r}",
             "Run: pip install 'pytest-ortbench[genai]'",
             kind="unavailable",
             phase="import",
@@ -115,7 +113,11 @@ class GenaiModel:
         refuse_unsupported(case)
         folder = Path(decoder_in(case).folder).resolve()
         if not (folder / "genai_config.json").is_file():
-            raise _refused(f"{folder} has no genai_config.json on the machine that measures")
+            raise _refused(
+                f"the folder {str(folder)!r} has no genai_config.json on the machine that measures",
+                "Copy the whole folder of the model there. To measure without it, use "
+                "--ort-engines=session",
+            )
         options = _session_options(case, threads)
         if profile is not None:
             options["enable_profiling"] = str(profile)
@@ -216,17 +218,17 @@ def refuse_unsupported(case: Case) -> None:
         raise _refused(
             f"{PACKAGE} takes no options of the CPU provider, but these are given: "
             f"{', '.join(provider.options)}",
-            _OTHER_ENGINE,
+            _without(", ".join(provider.options)),
         )
-    if session.sets_arena or session.enable_mem_reuse is not None:
-        raise _refused(
-            f"{PACKAGE} takes neither enable_mem_reuse nor options of the CPU's memory arena",
-            _OTHER_ENGINE,
-        )
-    if session.execution_mode != "sequential":
-        raise _refused(
-            f"{PACKAGE} does not take execution_mode={session.execution_mode}", _OTHER_ENGINE
-        )
+    foreign = {
+        "enable_mem_reuse": session.enable_mem_reuse,
+        "arena_extend_strategy": session.arena_extend_strategy or None,
+        "arena_initial_chunk_bytes": session.arena_initial_chunk_bytes,
+        "execution_mode": None if session.execution_mode == "sequential" else "parallel",
+    }
+    given = next((name for name, value in foreign.items() if value is not None), "")
+    if given:
+        raise _refused(f"{PACKAGE} does not take {given}={foreign[given]}", _without(given))
     if session.graph_optimization_level not in _LEVELS:
         raise _refused(
             f"{PACKAGE} has no graph optimisation level {session.graph_optimization_level!r}, "
@@ -234,9 +236,22 @@ def refuse_unsupported(case: Case) -> None:
             "Write one of these levels with --ort-graph-opt",
         )
     if session.python_operators:
-        raise _refused(f"{PACKAGE} takes no operators that are defined in Python", _OTHER_ENGINE)
+        (first, *_) = session.python_operators
+        raise _refused(
+            f"{PACKAGE} takes no operators that are defined in Python, but {first!r} is given",
+            _without(f"--ort-custom-ops={first}"),
+        )
     if len(session.custom_ops) > 1:
-        raise _refused(f"{PACKAGE} takes only one library of custom operators", _OTHER_ENGINE)
+        raise _refused(
+            f"{PACKAGE} takes only one library of custom operators, but these are given: "
+            f"{', '.join(session.custom_ops)}",
+            "Name one with --ort-custom-ops. To measure with all, use --ort-engines=session",
+        )
+
+
+def _without(option: str) -> str:
+    """Return what to do where genai can't be told a setting."""
+    return f"Leave {option} out. To measure with it, use --ort-engines=session"
 
 
 def _session_options(case: Case, threads: int) -> dict[str, object]:
@@ -287,8 +302,9 @@ def _relative(file: str, folder: Path) -> str:
         relative = os.path.relpath(path.parent.resolve() / path.name, folder)
     except ValueError as error:  # another drive of Windows
         raise _refused(
-            f"{PACKAGE} can't read a file on another drive: {error}",
-            "Put the model and the files of the run on one drive",
+            f"{PACKAGE} can't read {file!r}, since it lies on another drive than the folder "
+            f"{str(folder)!r}",
+            "Move the folder to the drive of that file",
         ) from error
     return relative.replace(os.sep, "/")
 
