@@ -126,7 +126,7 @@ class TestFlatten:
         assert [(leaf.label, leaf.values.tolist()) for leaf in leaves] == [("m['a']", [1.0, 2.0])]
 
     def test_anything_else_is_unsupported(self) -> None:
-        with pytest.raises(WorkerError, match="'x' .*'object'") as caught:
+        with pytest.raises(WorkerError, match=r"'x' .*'object'") as caught:
             flatten([object()], ["x"])
         assert caught.value.failure.kind == "unsupported"
 
