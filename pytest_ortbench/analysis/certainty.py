@@ -39,8 +39,6 @@ def certainty_of(answer: ModelAnswer) -> Certainty:
     if withheld is not None:
         return _NEEDS[withheld.needs]
     assert advice is not None  # of ranked cases one is recommended or withheld
-    if advice.rivals == 1 and answer.lacked is not None:
-        return Certainty.DOUBTFUL
     if advice.rivals == 1:
         return Certainty.SINGLE if answer.asked == 1 else Certainty.ALONE
     if advice.needs is not None:

@@ -10,11 +10,13 @@ from collections.abc import Collection, Sequence
 from itertools import combinations
 
 from pytest_ortbench.analysis.candidates import Candidate, are_even, are_tied, speed_metric
+from pytest_ortbench.analysis.judgements import flag_names
 from pytest_ortbench.analysis.next_step import NextStep
 from pytest_ortbench.analysis.ranked import workload_of
+from pytest_ortbench.analysis.steadiness import WARM_UP
 from pytest_ortbench.analysis.summary import Summary
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.flags import OF_OTHER_WORK
+from pytest_ortbench.core.flags import OF_OTHER_WORK, UNJUDGED
 from pytest_ortbench.core.outcome import CaseResult
 
 _AGAINST = "--ort-against"
@@ -23,6 +25,16 @@ _AGAINST = "--ort-against"
 def is_disturbed(summary: Summary) -> bool:
     """Whether other work on the machine is known to have changed the time of a case."""
     return any(flag.name in OF_OTHER_WORK for flag in summary.flags)
+
+
+def is_incomparable(summary: Summary) -> bool:
+    """Whether the time of a case is none to compare, however it is measured.
+
+    One that can't be judged yet may lack samples because other work slowed it down.
+    """
+    return bool(set(flag_names(summary.flags, "bars")) - {UNJUDGED}) or any(
+        judgement.is_bad and judgement.of != WARM_UP for judgement in summary.judgements
+    )
 
 
 def threads_in_turns(threads: int) -> dict[str, str]:
@@ -36,7 +48,7 @@ def turns_to_take(
     """Return a comparison in turns of two of the fastest cases, where other work hides which is.
 
     Args:
-        members: Cases that may be ranked, with their numbers.
+        members: Cases whose times are worth a comparison, with their numbers.
         chosen: Flags of the options that the user has set.
     """
     if {_AGAINST, "--ort-baseline"} & set(chosen):

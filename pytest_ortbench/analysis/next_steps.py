@@ -6,7 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from pytest_ortbench.analysis.candidates import speed_metric
-from pytest_ortbench.analysis.in_turns import is_disturbed, threads_in_turns, turns_to_take
+from pytest_ortbench.analysis.in_turns import (
+    is_disturbed,
+    is_incomparable,
+    threads_in_turns,
+    turns_to_take,
+)
 from pytest_ortbench.analysis.inaccuracy import ACCURACY
 from pytest_ortbench.analysis.judgements import is_barred
 from pytest_ortbench.analysis.next_step import NextStep
@@ -80,12 +85,13 @@ def next_steps(
     slow = [pair for pair in members if pair[0].case.key in too_slow]
     # More of a number that is barred all the same helps nobody.
     ranked = [pair for pair in members if not is_barred(pair[0], pair[1].judgements)]
+    sound = [pair for pair in members if not is_incomparable(pair[1])]
     steps = [
         *(_profile(slow, least_s=0.0) if is_profiled_again else ()),
         *(
             _enough_workers(ranked)
-            or turns_to_take(ranked, chosen)
-            or _idle(ranked)
+            or turns_to_take(sound, chosen)
+            or _idle(sound)
             or _time(members)
             or _workers(ranked, chosen)
         ),

@@ -13,6 +13,9 @@ SEVERITIES = ("bars", "blurs", "notes")
 #: The flag of a number whose samples are all of one process.
 ONE_WORKER = "ONE-WORKER"
 
+#: The flag of a case of which something could not be judged.
+UNJUDGED = "UNJUDGED"
+
 #: The flag of a number whose processes did not get their CPU time.
 CPU_SHARE = "CPU-SHARE"
 
@@ -42,7 +45,7 @@ _STANDARD: tuple[FlagKind, ...] = (
         "task allows.",
     ),
     flag_kind(
-        "UNJUDGED",
+        UNJUDGED,
         "bars",
         "accuracy, placement, warm-up, the labelled task or the export could not be judged for "
         "lack of evidence",

@@ -14,15 +14,16 @@ import pytest
 def test_accuracy(ortbench):
     """No output is below the floor of its precision, and none holds NaN or infinity."""
     wrong = [flag for flag in ortbench.result.flags if flag.name in ("INACCURATE", "NONFINITE")]
-    assert not wrong, "; ".join(f"{flag.name}: {flag.detail}" for flag in wrong)
-    task = ortbench.task_facts()
-    if task is not None and task.reason:
+    if wrong:
+        pytest.fail("; ".join(f"{flag.name}: {flag.detail}" for flag in wrong), pytrace=False)
+    if (task := ortbench.task_facts()) is not None and task.reason:
         pytest.fail(f"no task metric from {task.dataset}: {task.reason}", pytrace=False)
     judgements = ortbench.judgements()
     accuracy = judgements["accuracy"]
     if accuracy.is_unjudged:
         pytest.skip(f"could not be judged: {accuracy.reason}")
-    assert accuracy.is_good, accuracy.reason
+    if not accuracy.is_good:
+        pytest.fail(accuracy.reason, pytrace=False)
     labelled = judgements.get("task", accuracy)
     if labelled.is_unjudged:
         pytest.skip(f"could not be judged on labelled data: {labelled.reason}")

@@ -16,4 +16,5 @@ def test_export(ortbench):
     if judgement is None or judgement.is_unjudged:
         why = "it was not compared" if judgement is None else judgement.reason
         pytest.skip(f"could not be judged: {why}")
-    assert judgement.is_good, judgement.reason
+    if not judgement.is_good:
+        pytest.fail(judgement.reason, pytrace=False)

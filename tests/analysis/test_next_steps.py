@@ -138,6 +138,14 @@ def test_two_cases_that_load_blurs_are_compared_in_turns(
     assert "turns" not in _steps(first, second, chosen={*chosen, "--ort-against"})
 
 
+def test_a_case_that_is_not_judged_yet_is_compared_in_turns_and_a_wrong_one_is_not() -> None:
+    other = _starved("openvino:CPU", median_ns=3_900_000)
+    cold = replace(other, flags=(*other.flags, Flag(name="UNJUDGED")))
+    assert "turns" in _steps(_starved(), cold)
+    wrong = replace(other, flags=(*other.flags, Flag(name="INACCURATE")))
+    assert "turns" not in _steps(_starved(), wrong)
+
+
 def test_cases_that_differ_in_two_ways_or_that_nothing_disturbed_are_not_compared_in_turns() -> (
     None
 ):

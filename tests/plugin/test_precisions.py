@@ -218,6 +218,8 @@ def test_a_recipe_of_the_project_has_its_own_name_settings_and_floor(
     # Its latency stays, and is never ranked.
     assert heads["status"] == "measured"
     result.stdout.fnmatch_lines(["net:*heads/cpu/b1: INACCURATE*"])
+    # Nor is a line of the suite quoted, which the user did not write.
+    result.stdout.no_fnmatch_line("*suites*test_accuracy.py:*")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -31,6 +32,22 @@ def test_all_suites_ship() -> None:
     assert {path.name for path in SHIPPED.glob("test_*.py")} == {
         f"test_{name}.py" for name in NAMES
     }
+
+
+def test_what_a_suite_says_of_a_case_comes_without_a_traceback() -> None:
+    """An assertion with a message would print its own source, which no user wrote."""
+    told = [
+        f"{path.name}:{node.lineno}"
+        for path in SHIPPED.glob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Assert) and node.msg is not None)
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "pytest.fail"
+            and not any(word.arg == "pytrace" for word in node.keywords)
+        )
+    ]
+    assert told == []
 
 
 def test_the_folder_of_this_repository_runs_the_shipped_suites() -> None:
