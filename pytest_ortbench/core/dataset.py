@@ -16,7 +16,13 @@ OWN_DATA = "own-data"
 #: Folder beside the arrays that are fed, with those that are scored.
 LABELLED = "labelled"
 #: Forms of a detector's outputs that are read without a function of the user's.
-DETECTION_FORMS = ("torchvision", "tensorflow", "yolov8", "yolov5", "end-to-end")
+DETECTION_FORMS: dict[str, str] = {
+    "torchvision": "boxes [n, 4], scores [n] and labels [n]",
+    "tensorflow": "detection_boxes, detection_scores and detection_classes",
+    "yolov8": "one output [batch, 4 + classes, n]",
+    "yolov5": "one output [batch, n, 5 + classes]",
+    "end-to-end": "one output [batch, n, 6]",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,8 +145,8 @@ def why_no_python(error: OSError | SyntaxError | ValueError) -> tuple[str, str]:
     if isinstance(error, OSError):
         return why_unreadable(error)
     if isinstance(error, SyntaxError) and error.lineno:
-        said = says(f"Python, of line {error.lineno},", error.msg)
-        return f"is not valid Python ({said})", "Correct the line"
+        said = says("Python", error.msg)
+        return f"is not valid Python in line {error.lineno} ({said})", "Correct the line"
     return f"is not valid Python ({says('Python', str(error))})", "Correct the file"
 
 

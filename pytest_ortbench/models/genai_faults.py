@@ -80,7 +80,7 @@ def _of_nulls(section: Mapping[str, Any], key: str) -> Iterator[ConfigFault]:
     """Yield everything that is null: nothing of a model may be."""
     for name, value in section.items():
         if value is None:
-            yield _fault(f"{key}.{name}", None, "but null is not allowed there", _LEFT_OUT)
+            yield _fault(f"{key}.{name}", None, "which is not allowed there", _LEFT_OUT)
         elif isinstance(value, dict):
             yield from _of_nulls(value, f"{key}.{name}")
 

@@ -93,7 +93,7 @@ def _unbalanced(text: str, found: str, expected: str, place: str) -> UsageError:
     if not expected:
         what, step = f"the bracket {found!r} closes nothing", "Remove it"
     elif not found:
-        what, step = f"the bracket {opened!r} is not closed", f"Write {expected!r} behind it"
+        what, step = f"the bracket {opened!r} is not closed", f"Write the missing {expected!r}"
     else:
         what = f"the bracket {opened!r} is closed by {found!r}"
         step = f"Write {expected!r} in place of {found!r}"

@@ -142,7 +142,8 @@ def _read(file: Path, profiler: str) -> PythonProfile:
             PythonProfile, {"profiler": profiler, "rounds": _PROFILED, "reason": "", **found}
         )
     except (OSError, TypeError, ValueError, OrtbenchError) as error:
-        reason = f"what the service wrote down can't be read: {class_and_line(error)}"
+        said = says("Python", class_and_line(error))
+        reason = f"what the service wrote down can't be read ({said})"
         return PythonProfile(profiler=profiler, reason=reason)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_ortbench.analysis.samples import reduce_blocks
 from pytest_ortbench.analysis.stopping import StopRule
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, why_unreadable
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.python_profile import PythonProfile
 from pytest_ortbench.core.samples import Block, Samples
@@ -58,7 +58,7 @@ def measure(result: CaseResult, means: Means) -> Stages:
                 workers.append(_frames(worker, case, ready, until))
         profiles = _profiled(case, path, means, deadline)
     except OSError as error:
-        return Stages(file=path.name, reason=f"{path} can't be read: {error.strerror}", faulty=True)
+        return Stages(file=path.name, reason=f"{path} {why_unreadable(error)[0]}", faulty=True)
     except WorkerError as error:
         # As in the standard pass, fewer workers than asked for are said by a flag.
         if error.failure.kind != "timeout" or not workers:

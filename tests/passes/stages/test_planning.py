@@ -56,7 +56,7 @@ def test_a_file_that_is_named_for_a_case_goes_before_one_for_all() -> None:
     [
         ("none.py", "the file '{}/none.py'"),
         ("det@", "the file '{}'"),
-        ("bad.py", "'{}/bad.py' is not valid Python (Python, of line 2, says: "),
+        ("bad.py", "'{}/bad.py' is not valid Python in line 2 (Python says: "),
         ("null.py", "'{}/null.py' is not valid Python (Python says: "),
     ],
 )

@@ -126,7 +126,7 @@ def test_a_file_that_is_gone_meanwhile(case: Case) -> None:
     Path(case.stages).unlink()
     found = measured(case, Staged())
     assert found.faulty
-    assert found.reason == f"{case.stages} can't be read: No such file or directory"
+    assert found.reason == f"{case.stages} does not exist"
 
 
 class Slow(Staged):

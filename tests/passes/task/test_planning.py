@@ -65,7 +65,7 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
             "the function, e.g. data.py:first",
         ),
         ("data.py:secnd", "data.py has no function 'secnd'. Did you mean 'second'?"),
-        ("broken.py:f", "is not valid Python (Python, of line 2, says: 'invalid syntax')"),
+        ("broken.py:f", "is not valid Python in line 2 (Python says: 'invalid syntax')"),
     ],
 )
 def test_what_can_t_be_used_is_one_message(tmp_path: Path, text: str, says: str) -> None:

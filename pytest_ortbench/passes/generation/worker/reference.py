@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Provider
-from pytest_ortbench.core.errors import first_line, says
+from pytest_ortbench.core.errors import first_line, says, why_unreadable
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.passes.generation.questions import WriteContinuation
@@ -113,9 +113,13 @@ def read_continuation(path: Path) -> Continuation:
                 text_nats=tuple(float(nats) for nats in stored["text_nats"]),
             )
     except (OSError, ValueError, KeyError) as error:
+        why = (
+            why_unreadable(error)[0]
+            if isinstance(error, OSError)
+            else f"can't be read ({says('numpy', first_line(error))})"
+        )
         raise case_error(
-            f"{path}, which this run wrote with the tokens of the reference model, can't be read "
-            f"({says('numpy', first_line(error))})",
+            f"the file {path}, in which this run keeps the tokens of the reference model, {why}",
             "Run again, so that the file is written anew",
             kind="error",
             phase="reference",

@@ -444,7 +444,7 @@ def _wrong_buckets(ordered: Sequence[tuple[float, int]], requests: int) -> str:
             )
     bound_s, last = ordered[-1]
     if not math.isinf(bound_s):
-        return f'has no bucket for all {requests} requests: le="+Inf"'
+        return f'has no bucket le="+Inf", which would hold all {requests} requests'
     if last != requests:
         return f'has {last} requests in the bucket le="+Inf", but its count is {requests}'
     return ""

@@ -167,7 +167,9 @@ class BoxReader:
         triples = read_form(self.form, arrays, self._table.classes)
         if triples is None:
             raise bad_data(
-                f"the outputs do not have the form {self.form}, but are {self.shapes}", _HINT
+                f"the outputs are {self.shapes}, but those of the form {self.form} are "
+                f"{DETECTION_FORMS[self.form]}",
+                _HINT,
             )
         return triples
 

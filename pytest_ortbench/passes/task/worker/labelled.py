@@ -399,8 +399,8 @@ class LabelScores:
         raise bad_data(
             f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output of the "
             f"model: {shapes}",
-            "Give whole numbers of the shape of an output without its last axis for classes, or "
-            f"integers or texts of the shape of an output for values. {_ENTRY_POINT}",
+            "For classes, give integers of the shape of an output without its last axis. For "
+            f"values, give integers or texts of the shape of an output. {_ENTRY_POINT}",
         )
 
 
