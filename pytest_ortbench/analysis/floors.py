@@ -21,6 +21,20 @@ COLLAPSED_VALUES = 4
 
 
 def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
+    """Say which output misses its floor and how; empty if it does not.
+
+    Args:
+        output: Its figures.
+        type_name: Its type as the model declares it; empty if unknown.
+        floor: What it must keep.
+    """
+    text = shortfall(output, type_name, floor)
+    if not text:
+        return ""
+    return f"{output.name} {text}" if text == output.mismatch else f"{output.name}: {text}"
+
+
+def shortfall(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     """Say how one output misses its floor; empty if it does not.
 
     Agreement of whole values is compared with its floor only where even the upper end of its exact
@@ -34,12 +48,12 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     if is_within_a_step(output, type_name):
         return ""
     if output.adds_nonfinite:
-        return f"{output.name}: {output.nan_count} NaN, {output.inf_count} infinite"
+        return f"{output.nan_count} NaN, {output.inf_count} infinite"
     if output.sqnr_db is not None:
         if output.sqnr_db >= floor.sqnr_db:
-            return "" if output.slices is None else _slices_miss(output.name, output.slices, floor)
-        return _misfit(output) or (
-            f"{output.name}: SQNR {decimals_apart(output.sqnr_db, floor.sqnr_db)} dB, below the "
+            return "" if output.slices is None else _slices_miss(output.slices, floor)
+        return output.mismatch or (
+            f"SQNR {decimals_apart(output.sqnr_db, floor.sqnr_db)} dB, below the "
             f"minimum of {floor.sqnr_db:g} dB for {floor.of}"
         )
     if not output.finite or output.exact or output.agree is None or not output.rows:
@@ -47,15 +61,10 @@ def miss(output: OutputAccuracy, type_name: str, floor: Floor) -> str:
     _, at_most = proportion_interval(output.agree, output.rows, tail=0.05)
     if at_most >= floor.agreement:
         return ""
-    return _misfit(output) or (
-        f"{output.name}: {output.agree} of {output.rows} rows agree, "
+    return output.mismatch or (
+        f"{output.agree} of {output.rows} rows agree, "
         f"the minimum for {floor.of} is {100 * floor.agreement:.0f} %"
     )
-
-
-def _misfit(output: OutputAccuracy) -> str:
-    """Say how an output that misses its floor can't be compared at all; empty if it can."""
-    return f"{output.name} {output.mismatch}" if output.mismatch else ""
 
 
 def slices_floor_db(slices: SliceAccuracy, floor: Floor) -> float:
@@ -88,13 +97,13 @@ def slices_words(slices: SliceAccuracy) -> str:
     return f"{slices.count} channels between {slices.first} and {slices.last}{where}"
 
 
-def _slices_miss(name: str, slices: SliceAccuracy, floor: Floor) -> str:
+def _slices_miss(slices: SliceAccuracy, floor: Floor) -> str:
     least = slices_floor_db(slices, floor)
     if slices.sqnr_db >= least:
         return ""
     values = f" ({counted(slices.distinct or 0, 'distinct value')})" if is_collapsed(slices) else ""
     return (
-        f"{name}: {slices_words(slices)}, with values up to {significant(slices.largest, 2)} "
+        f"{slices_words(slices)}, with values up to {significant(slices.largest, 2)} "
         f"where the others reach {significant(slices.others_largest, 3)}, keep "
         f"{decimals_apart(slices.sqnr_db, least)} dB{values}, below the minimum of {least:g} dB "
         f"for such channels in {floor.of}"

@@ -44,6 +44,21 @@ class SliceAccuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FarthestValue:
+    """The value of an output that is farthest from that of its reference.
+
+    Attributes:
+        index: Where it stands in the output, by axis; empty in a scalar.
+        value: What came out.
+        reference: What the reference has there.
+    """
+
+    index: tuple[int, ...]
+    value: float
+    reference: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccuracy:
     """One output against its reference, over all samples.
 
@@ -73,6 +88,8 @@ class OutputAccuracy:
             ``None`` where there are none that differ, and in older documents.
         mismatch: How its type, shape or keys differ from those of the reference in the first sample
             where they do, so that no values were compared there; empty where they are the same.
+        farthest: The value of the largest absolute error; ``None`` where there is none, where
+            values are complex or text, and in older documents.
     """
 
     name: str
@@ -92,6 +109,7 @@ class OutputAccuracy:
     reference_nonfinite: int = 0
     slices: SliceAccuracy | None = None
     mismatch: str = ""
+    farthest: FarthestValue | None = None
 
     @property
     def adds_nonfinite(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -46,6 +47,16 @@ CAUSES: dict[str, str] = {
     "median": "one of the two sides has no median",
     "noise": "the noise in both runs is too large for the margin",
 }
+
+#: A whole revision of git, and the digits of it that people read.
+_REVISION = re.compile(r"\b[0-9a-f]{40}\b")
+_DIGITS = 12
+
+
+def short_side(side: str) -> str:
+    """Return the other side for people: a revision of git with as many digits as they read."""
+    return _REVISION.sub(lambda match: match[0][:_DIGITS], side)
+
 
 #: What stands for the other side of a case that has none: only its absolute limits are held.
 NO_BASELINE = "no baseline"
@@ -377,7 +388,8 @@ class GateResult:
     @property
     def against(self) -> str:
         """The other side for people: ``provider:torch (framework)``."""
-        return self.baseline + (role_note(self.baseline_role) if self.baseline_role else "")
+        side = short_side(self.baseline)
+        return side + (role_note(self.baseline_role) if self.baseline_role else "")
 
     @property
     def latency_verdict(self) -> str:

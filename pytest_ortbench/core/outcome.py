@@ -73,6 +73,7 @@ class Answers:
         random_ops: Operators that draw random numbers, so that no two answers are alike.
         retyped: Whether the precisions of the sides differ, and so may the width of their floats.
         plain: Whether both sides run an fp32 file on the CPU, in fp32.
+        drawn: Whether the values of an input that both sides were fed were drawn at random.
     """
 
     floor: Floor
@@ -85,6 +86,7 @@ class Answers:
     random_ops: tuple[str, ...] = ()
     retyped: bool = False
     plain: bool = False
+    drawn: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_ortbench.core.case import Case, Key
 from pytest_ortbench.core.errors import OrtbenchError
-from pytest_ortbench.core.gate import UNREACHED, GateFinding, GateResult
+from pytest_ortbench.core.gate import UNREACHED, GateFinding, GateResult, short_side
 from pytest_ortbench.core.judgement import unjudged
 from pytest_ortbench.core.patterned import refuse_unfitting
 from pytest_ortbench.gate.measuring.resolution import check_margins
@@ -248,7 +248,7 @@ class Gating:
             return ()
         owed = []
         if self._against is not None and self._against.has(key):
-            owed.append(f"the gate against {self._options.against}")
+            owed.append(f"the gate against {short_side(self._options.against)}")
         if self._stored is not None and self._stored.result(key) is not None:
             owed.append(f"the gate against {self._options.baseline}")
         limits = (f"'{limit.text}' ({self._rules_place})" for limit in self.limits_of(planned))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Key
 from pytest_ortbench.core.errors import OrtbenchError, WorkerError
-from pytest_ortbench.core.gate import GateFinding, GateResult, UnnamedModel
+from pytest_ortbench.core.gate import GateFinding, GateResult, UnnamedModel, short_side
 from pytest_ortbench.gate.measuring.identical import identical
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.gate.numbers.sentences import listed, unnamed_notes
@@ -86,6 +86,7 @@ class OtherSide:
             OrtbenchError: if there is no such side, or it leaves nothing to compare.
         """
         label = self._options.against
+        side = short_side(label)
         requests = list(requests)
         self.unnamed = self._against.look_for_lost(requests, self._bench.collection.suite_files)
         self.notes += unnamed_notes(self.unnamed)
@@ -104,11 +105,11 @@ class OtherSide:
                 new = [key[0] for key in pairing.added]
                 self.alone += new
                 self.notes.append(
-                    f"gate: new, not compared, since {label} does not have it: {listed(new)}"
+                    f"gate: new, not compared, since {side} does not have it: {listed(new)}"
                 )
             more = [key[0] for key in pairing.unasked if key not in planned]
             if more:
-                self.notes.append(f"gate: only on {label} and not requested now: {listed(more)}")
+                self.notes.append(f"gate: only on {side} and not requested now: {listed(more)}")
             if pairing.itself:
                 same = [key[0] for key in pairing.itself]
                 self.notes.append(f"gate: the baseline itself is not compared: {listed(same)}")
@@ -129,7 +130,8 @@ class OtherSide:
         """Return why no case has a counterpart, and what to do, where this side tells."""
         if self._against.side.kind != "git" or not self.alone:
             return ""
-        return f"{self._options.against} has none of these models; use --ort-baseline=latest"
+        side = short_side(self._options.against)
+        return f"{side} has none of these models; use --ort-baseline=latest"
 
     def has(self, key: Key) -> bool:
         """Whether a case has a counterpart."""

@@ -144,3 +144,8 @@ def csv_text(text: str) -> str:
 def markdown_row(cells: Iterable[str]) -> str:
     """Return a row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
+
+
+def cut(text: str, longest: int) -> str:
+    """Return a text with at most so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

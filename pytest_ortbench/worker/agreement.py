@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.accuracy import OutputAccuracy
+from pytest_ortbench.core.accuracy import FarthestValue, OutputAccuracy
 from pytest_ortbench.worker.outputs import Leaf, real_parts
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Difference:
         agree: Rows that agree; ``None`` where rows mean nothing.
         rows: Rows compared, likewise.
         mismatch: How types, shapes or keys differ, so that nothing could be compared by element.
+        farthest: The value of the largest difference; ``None`` without one, and of complex values.
     """
 
     exact: bool
@@ -71,6 +72,7 @@ class Difference:
     agree: int | None = None
     rows: int | None = None
     mismatch: str = ""
+    farthest: FarthestValue | None = None
 
     @property
     def reference_finite(self) -> bool:
@@ -173,6 +175,11 @@ def worst_figures(
         nonfinite=sum(sample.nonfinite for sample in measured),
         reference_nonfinite=sum(sample.reference_nonfinite for sample in measured),
         mismatch=next((sample.mismatch for sample in differences if sample.mismatch), ""),
+        farthest=max(
+            (sample.farthest for sample in kept if sample.farthest is not None),
+            key=lambda farthest: abs(farthest.value - farthest.reference),
+            default=None,
+        ),
     )
 
 
@@ -233,13 +240,18 @@ def _equality(expected: NDArray[Any], values: NDArray[Any]) -> Difference:
 
     agree = int(np.count_nonzero(expected == values))
     largest: float | None = None
+    farthest = None
     if expected.dtype.kind in "iu" and values.dtype.kind in "iu":
         largest = 0.0
         if agree < expected.size:
-            largest = float(np.abs(expected.astype("float64") - values.astype("float64")).max())
+            errors = np.abs(expected.astype("float64") - values.astype("float64"))
+            at = int(errors.argmax())
+            largest = float(errors.reshape(-1)[at])
+            farthest = _value_at(expected, values, at)
     return Difference(
         exact=agree == expected.size and expected.dtype == values.dtype,
         max_abs=largest,
+        farthest=farthest,
         agree=agree,
         rows=expected.size,
     )
@@ -249,10 +261,14 @@ def _float_difference(kind: str, expected: NDArray[Any], values: NDArray[Any]) -
     import numpy as np
 
     scale = _scale(expected)
-    sums = [
-        _part_difference(right, got, scale)
-        for right, got in zip(real_parts(expected), real_parts(values), strict=True)
-    ]
+    sums: list[Difference] = []
+    farthest, largest, start = -1, 0.0, 0
+    for right, got in zip(real_parts(expected), real_parts(values), strict=True):
+        part, at = _part_difference(right, got, scale)
+        sums.append(part)
+        if part.max_abs is not None and largest < part.max_abs < math.inf:
+            farthest, largest = start + at, part.max_abs
+        start += right.size
     rows = agree = None
     if kind == "class" and expected.size:
         rows = expected.size // expected.shape[-1]
@@ -274,6 +290,9 @@ def _float_difference(kind: str, expected: NDArray[Any], values: NDArray[Any]) -
         max_reference=max((part.max_reference for part in sums), default=0.0),
         agree=agree,
         rows=rows,
+        farthest=_value_at(expected, values, farthest)
+        if farthest >= 0 and expected.dtype.kind == "f"
+        else None,
     )
 
 
@@ -284,6 +303,16 @@ def nonfinite_values(values: NDArray[Any]) -> int:
     if values.dtype.kind not in "fc":
         return 0
     return int(values.size - np.count_nonzero(np.isfinite(values)))
+
+
+def _value_at(expected: NDArray[Any], values: NDArray[Any], at: int) -> FarthestValue:
+    """Both values at a place that is counted through an array of two equal shapes."""
+    import numpy as np
+
+    index = np.unravel_index(at, expected.shape)
+    return FarthestValue(
+        index=tuple(map(int, index)), value=float(values[index]), reference=float(expected[index])
+    )
 
 
 def _bits(values: NDArray[Any]) -> NDArray[Any]:
@@ -303,7 +332,10 @@ def _scale(expected: NDArray[Any]) -> float:
     return 1.0 if not largest or 1e-100 < largest < 1e100 else largest
 
 
-def _part_difference(expected: NDArray[Any], values: NDArray[Any], scale: float) -> Difference:
+def _part_difference(
+    expected: NDArray[Any], values: NDArray[Any], scale: float
+) -> tuple[Difference, int]:
+    """The sums of some values in a row, and where the largest difference is; -1 without one."""
     import numpy as np
 
     right = expected.astype("float64")
@@ -315,22 +347,26 @@ def _part_difference(expected: NDArray[Any], values: NDArray[Any], scale: float)
     nan = int(np.count_nonzero(np.isnan(got) & ~np.isnan(right)))
     inf = int(np.count_nonzero(np.isinf(got) & (got != right)))
     both = right_finite & got_finite
-    if not both.all():
+    places = None if both.all() else np.flatnonzero(both)
+    if places is not None:
         right, got = right[both], got[both]
     if not right.size:
-        return Difference(
+        empty = Difference(
             exact=False,
             nonfinite=nonfinite,
             reference_nonfinite=reference_nonfinite,
             nan=nan,
             inf=inf,
         )
+        return empty, -1
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         error = right - got
-        largest, largest_right = float(np.abs(error).max()), float(np.abs(right).max())
+        sizes = np.abs(error)
+        at = int(sizes.argmax())
+        largest, largest_right = float(sizes[at]), float(np.abs(right).max())
         if scale != 1.0:
             right, got, error = right / scale, got / scale, error / scale
-        return Difference(
+        sums = Difference(
             exact=False,
             nonfinite=nonfinite,
             reference_nonfinite=reference_nonfinite,
@@ -344,6 +380,7 @@ def _part_difference(expected: NDArray[Any], values: NDArray[Any], scale: float)
             max_abs=largest,
             max_reference=largest_right,
         )
+    return sums, at if places is None else int(places[at])
 
 
 def _agreeing_rows(expected: NDArray[Any], values: NDArray[Any]) -> int:

@@ -8,14 +8,21 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from pytest_ortbench.core.accuracy import Accuracy, OutputAccuracy
 from pytest_ortbench.core.gate import (
     Acceptance,
     ContrastVerdict,
     GateFinding,
     GateResult,
     MetricVerdict,
+    short_side,
 )
+from pytest_ortbench.core.judgement import bad
+from pytest_ortbench.core.outcome import Answers
+from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.core.run import Run
+from pytest_ortbench.gate.numbers.answers import AnswersJudged
+from pytest_ortbench.gate.numbers.sentences import answers_finding, latency_finding
 from pytest_ortbench.gate.numbers.undecided import undecided
 from pytest_ortbench.gate.report.lines import (
     count_lines,
@@ -181,7 +188,7 @@ def test_a_line_says_how_far_the_answers_are_apart() -> None:
         "same  ×1.071 [1.062, –]  8 launches  answers not judged: it says so": with_answers(
             "unjudged", None
         ),
-        "less accurate  answers -39.9 dB, allowed >= 60 dB  latency same  ×1.071 [1.062, –]  "
+        "answers differ  answers -39.9 dB, allowed >= 60 dB  latency same  ×1.071 [1.062, –]  "
         "8 launches": with_answers("less accurate", -39.9, verdict="less accurate", latency="same"),
     }
     for text, result in lines.items():
@@ -199,6 +206,61 @@ def test_identical_files_are_named_in_line_table_page_and_properties() -> None:
     assert rows(run) == [f"| {CASE} | old | same (identical files) | identical files |  |  |  |"]
     assert "same (identical files)" in html_without_figures(run)
     assert ("gate_identical", "true") in gate_properties(result)
+
+
+def test_a_row_names_everything_that_fails_and_why() -> None:
+    size = MetricVerdict(
+        metric="model_size", verdict="worse", baseline=2.0e6, contender=3.0e6, allowed="2 %"
+    )
+    answers = with_answers("less accurate", -39.9, verdict="less accurate", latency="slower")
+    result = replace(answers, metrics=(*answers.metrics, size)).with_findings(
+        GateFinding(about=about, text=f"{about} is worse")
+        for about in ("answers", "latency", "model_size")
+    )
+    (row,) = gate_rows(replace(make_run(), gate=(result,)))
+    assert row.cells[2] == "answers differ, slower, worse: model_size"
+    found = [next(word for word in ("-39.9", "1.071", "50.0 %") if word in t) for t in row.briefs]
+    assert found == ["-39.9", "1.071", "50.0 %"]
+
+
+def test_what_fails_without_a_finding_has_its_reason_in_the_row() -> None:
+    result = verdict("slower", failures=("it took longer",))
+    (row,) = gate_rows(replace(make_run(), gate=(result,)))
+    assert row.briefs == ("it took longer",)
+    (quiet,) = gate_rows(replace(make_run(), gate=(verdict("same"),)))
+    assert quiet.briefs == ()
+
+
+def test_a_wrong_side_that_is_known_is_called_less_accurate() -> None:
+    nan = OutputAccuracy(name="y", kind="float", finite=False, nan_count=2, nonfinite=2)
+    result = replace(
+        with_answers("less accurate", None, verdict="less accurate", latency="same"),
+        answers=Answers(
+            floor=Floor(sqnr_db=60.0, agreement=0.99, of="native"),
+            compared=Accuracy(samples=8, outputs=(nan,)),
+        ),
+    )
+    (row,) = gate_rows(replace(make_run(), gate=(result,)))
+    assert row.cells[2] == "less accurate"
+
+
+def test_a_revision_has_twelve_digits_for_people_and_all_in_the_document() -> None:
+    whole = "72b575b39ec7d08a271fb12f8d09c8ab25efc043"
+    result = replace(verdict("slower"), baseline=f"git:{whole}")
+    assert (result.baseline, result.against) == (f"git:{whole}", "git:72b575b39ec7")
+    assert short_side("model:old.onnx") == "model:old.onnx"
+    failing = result.with_findings([latency_finding(result)])
+    run = replace(make_run(), gate=(failing,))
+    for text in (summary(run), "".join(gate_lines(run))):
+        assert whole not in text
+        assert "git:72b575b39ec7" in text
+
+
+def test_a_floor_that_lets_everything_pass_is_not_offered() -> None:
+    for ratio, is_offered in ((45.0, True), (0.4, False), (-47.2, False)):
+        result = with_answers("less accurate", ratio, verdict="less accurate", latency="same")
+        answers = AnswersJudged(judgement=bad("gate", "y differs"))
+        assert ("sides_sqnr" in answers_finding(result, answers).text) is is_offered
 
 
 def test_properties_hold_the_numbers_of_the_answers() -> None:

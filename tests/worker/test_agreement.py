@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pytest_ortbench.analysis.inaccuracy import evidence_of
+from pytest_ortbench.core.accuracy import FarthestValue
 from pytest_ortbench.core.outcome import Accuracy, OutputAccuracy
 from pytest_ortbench.worker.agreement import difference, kind_of, worst_figures
 from pytest_ortbench.worker.outputs import Leaf
@@ -74,3 +75,65 @@ def test_whole_numbers_count_what_came_out_too() -> None:
     assert (output.agree, output.rows, output.sqnr_db) == (120, 240, None)
     assert output.mismatch
     assert _reasons(output) == f"boxes {output.mismatch}"
+
+
+# The value that is farthest from its reference.
+
+
+def _moved(values: NDArray[Any], *changes: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
+    moved = values.copy()
+    for index, value in changes:
+        moved[index] = value
+    return moved
+
+
+def test_the_farthest_value_is_told_with_its_place() -> None:
+    got = _moved(FORTY, ((3, 1), 1.5), ((39, 2), -2.0))
+    assert _summary((FORTY, got)).farthest == FarthestValue(
+        index=(39, 2), value=-2.0, reference=1.0
+    )
+
+
+def test_it_is_that_of_the_sample_in_which_it_is_farthest() -> None:
+    near, far = _moved(FORTY, ((0, 0), 1.25)), _moved(FORTY, ((1, 3), 3.0))
+    found = _summary((FORTY, near), (FORTY, far), (FORTY, FORTY)).farthest
+    assert found == FarthestValue(index=(1, 3), value=3.0, reference=1.0)
+
+
+def test_values_that_are_not_finite_are_passed_over() -> None:
+    right = _moved(FORTY, ((0, 0), np.nan))
+    got = _moved(FORTY, ((0, 0), np.nan), ((0, 1), np.inf), ((2, 2), 4.0))
+    found = _summary((right, got)).farthest
+    assert found == FarthestValue(index=(2, 2), value=4.0, reference=1.0)
+
+
+def test_it_is_found_in_any_part_of_a_long_output() -> None:
+    right = np.zeros(3_000_000, np.float32)
+    found = _summary((right, _moved(right, ((2_999_999,), 5.0), ((7,), 4.0)))).farthest
+    assert found == FarthestValue(index=(2_999_999,), value=5.0, reference=0.0)
+
+
+def test_whole_numbers_have_one_too() -> None:
+    right = np.arange(6).reshape(2, 3)
+    found = _summary((right, _moved(right, ((1, 0), 9)))).farthest
+    assert found == FarthestValue(index=(1, 0), value=9.0, reference=3.0)
+
+
+@pytest.mark.parametrize(
+    ("right", "got"),
+    [
+        (FORTY, FORTY),
+        (FORTY, None),
+        (FORTY, np.ones((2, 2), np.float32)),
+        (FORTY.astype(np.complex64), np.zeros((40, 4), np.complex64)),
+        (np.array(["a"], object), np.array(["b"], object)),
+    ],
+    ids=["exact", "absent", "shape", "complex", "text"],
+)
+def test_where_there_is_none_none_is_told(right: NDArray[Any], got: NDArray[Any] | None) -> None:
+    assert _summary((right, got)).farthest is None
+
+
+def test_a_scalar_has_no_index() -> None:
+    found = _summary((np.array(1.0, np.float32), np.array(2.0, np.float32))).farthest
+    assert found == FarthestValue(index=(), value=2.0, reference=1.0)

@@ -83,6 +83,7 @@ class Exchange:
             random_ops=self._random_ops,
             retyped=_precision(pair.baseline) != _precision(pair.contender),
             plain=is_plain(pair.baseline) and is_plain(pair.contender),
+            drawn=any(spec.is_drawn for spec in pair.baseline.inputs),
             **labels,
         )
 

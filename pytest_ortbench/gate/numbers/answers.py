@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_ortbench.analysis.floors import miss
+from pytest_ortbench.analysis.floors import miss, shortfall
 from pytest_ortbench.analysis.labels import judge_labels
 from pytest_ortbench.analysis.reference_spread import is_within_spread, self_difference
 from pytest_ortbench.core.accuracy import ReferenceSpread
@@ -22,7 +22,7 @@ from pytest_ortbench.core.judgement import Judgement, Outcome, bad, good, unjudg
 from pytest_ortbench.core.limits import Limit
 from pytest_ortbench.core.outcome import Accuracy, Answers, OutputAccuracy
 from pytest_ortbench.core.precision import Floor
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import digits_apart, format_amount
 
 SQNR, AGREEMENT = "sides_sqnr", "sides_agreement"
 
@@ -45,11 +45,14 @@ class AnswersJudged:
     Attributes:
         judgement: Good, bad or not judged, and why.
         excused: Whether a gate passes although they could not be judged.
+        side_is_known: Whether it is known that the contender is the wrong side: by labelled data,
+            or since it gives NaN or infinity where the baseline does not.
         metrics: The numbers, and what was allowed.
     """
 
     judgement: Judgement
     excused: bool = False
+    side_is_known: bool = False
     metrics: tuple[MetricVerdict, ...] = ()
 
     @property
@@ -87,8 +90,15 @@ def judge_answers(
     return AnswersJudged(
         judgement=judgement,
         excused=excused,
+        side_is_known=is_contender_wrong(answers),
         metrics=tuple(_metrics(answers, held, judgement)),
     )
+
+
+def is_contender_wrong(answers: Answers) -> bool:
+    """Whether it is known which of two sides that differ is wrong, and it is the contender."""
+    added = any(output.adds_nonfinite for output in answers.compared.outputs)
+    return added or judge_labels(answers).is_bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,10 +192,10 @@ def _other_values(answers: Answers, held: _Held) -> tuple[list[str], list[str]]:
     doubts: list[str] = []
     floor = Floor(sqnr_db=held.sqnr_db, agreement=held.agreement, of=held.of)
     for output in answers.compared.outputs:
-        missed = miss(output, answers.baseline_outputs.get(output.name, ""), floor)
+        missed = shortfall(output, answers.baseline_outputs.get(output.name, ""), floor)
         unknown = _is_no_number(output) or (not output.adds_nonfinite and _is_nonfinite(output))
         if missed and not unknown:
-            missed = f"the sides differ in {missed}"
+            missed = _difference(output, missed, floor)
             within = not held.by_user and _is_within_spread(answers, output)
             unclear = _doubts(answers, output, floor) if within else []
             doubts += unclear
@@ -199,6 +209,23 @@ def _other_values(answers: Answers, held: _Held) -> tuple[list[str], list[str]]:
                 f"{format_amount(held.classes.value, 'ratio')}"
             )
     return wrong, doubts
+
+
+def _difference(output: OutputAccuracy, missed: str, floor: Floor) -> str:
+    """How an output differs: the values that are farthest apart, and the floor that it misses."""
+    farthest = output.farthest
+    in_slices = output.sqnr_db is not None and output.sqnr_db >= floor.sqnr_db
+    if farthest is None or output.adds_nonfinite or output.mismatch or in_slices:
+        return f"{output.name} differs: {missed}"
+    sides = (farthest.value, farthest.reference)
+    digits = digits_apart(*sides, _with_digits, 3)
+    now, before = (_with_digits(value, digits) for value in sides)
+    place = f"{output.name}{list(farthest.index) if farthest.index else ''}"
+    return f"{place} is {now}, and {before} in the baseline, the largest difference ({missed})"
+
+
+def _with_digits(value: float, digits: int) -> str:
+    return f"{value:.{digits}g}"
 
 
 def _spreads(answers: Answers) -> Iterator[ReferenceSpread]:
@@ -293,18 +320,23 @@ def _metrics(answers: Answers, held: _Held, judgement: Judgement) -> Iterator[Me
 
 
 def _own_accuracies(answers: Answers) -> Iterator[str]:
-    """What each side keeps against its own reference, where there is one."""
+    """Whether each side computes its own file as its reference does, where that is known."""
     sides = {"contender": answers.contender_accuracy, "baseline": answers.baseline_accuracy}
-    known = [
+    known = {name: accuracy for name, accuracy in sides.items() if accuracy and accuracy.outputs}
+    inaccurate = [
         f"{name} {_worst(accuracy)}"
-        for name, accuracy in sides.items()
-        if accuracy and accuracy.outputs
+        for name, accuracy in known.items()
+        if not _keeps(accuracy, answers.floor)
     ]
-    exact = [accuracy is not None and _is_exact(accuracy) for accuracy in sides.values()]
-    if all(exact):
-        yield "each side computes its own file exactly, so the files differ"
-    elif known:
-        yield f"each compared with its own reference: {', '.join(known)}"
+    if inaccurate:
+        yield f"compared with the reference of its own file: {', '.join(inaccurate)}"
+    elif len(known) == len(sides):
+        yield "each side computes its own file correctly, so the files differ"
+
+
+def _keeps(accuracy: Accuracy, floor: Floor) -> bool:
+    """Whether all outputs of a side are those of its reference, within a floor."""
+    return all(output.finite and not miss(output, "", floor) for output in accuracy.outputs)
 
 
 def _worst(accuracy: Accuracy) -> str:
@@ -313,9 +345,4 @@ def _worst(accuracy: Accuracy) -> str:
         return f"{min(ratios):.1f} dB"
     if any(map(_is_nonfinite, accuracy.outputs)) or not all(o.finite for o in accuracy.outputs):
         return "NaN or infinity"
-    return "exact" if _is_exact(accuracy) else "not in dB"
-
-
-def _is_exact(accuracy: Accuracy) -> bool:
-    """Whether a side has outputs, and all of them are those of its reference."""
-    return bool(accuracy.outputs) and all(output.exact for output in accuracy.outputs)
+    return "not in dB"

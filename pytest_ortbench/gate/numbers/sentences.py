@@ -12,10 +12,18 @@ from pytest_ortbench.core.gate import (
     DefaultSizes,
     GateFinding,
     GateResult,
+    MetricVerdict,
     UnnamedModel,
+    short_side,
 )
-from pytest_ortbench.core.units import counted, format_amount, significant
-from pytest_ortbench.gate.numbers.answers import AGREEMENT, SQNR, AnswersJudged
+from pytest_ortbench.core.metrics import METRICS
+from pytest_ortbench.core.units import counted, format_amount
+from pytest_ortbench.gate.numbers.answers import (
+    AGREEMENT,
+    SQNR,
+    AnswersJudged,
+    is_contender_wrong,
+)
 from pytest_ortbench.gate.numbers.undecided import gated_metrics
 
 #: A floor that every answer keeps.
@@ -77,23 +85,19 @@ def _answers_failure(result: GateResult, judged: AnswersJudged) -> str:
     if judged.judgement.is_unjudged:
         return (
             f"the outputs could not be compared with {result.against}: {reason}. If they are "
-            f"allowed to differ, set {_allowing(result, _ANYTHING_DB)}"
+            f"allowed to differ, set {_allowing(result, _ANYTHING_DB)}, which lets everything pass "
+            "but NaN"
         )
-    return (
-        f"less accurate than {result.against}: fed the same inputs, the two sides give different "
-        f"outputs{_apart(result)}: {reason}. To allow as much of every later model, set "
-        f"{_allowing(result, _floor_below(result))}"
-    )
-
-
-def _apart(result: GateResult) -> str:
-    """How large the differences are beside the outputs, for whom decibels say nothing."""
-    ratio_db = _sides_db(result)
-    if ratio_db is None:
-        return ""
-    share = 10 ** (-ratio_db / 20)
-    size = f"{significant(share, 2)} times" if share >= 1 else f"{significant(100 * share, 2)} % of"
-    return f", which differ by {size} their size"
+    worse = f"less accurate than {result.against}"
+    lead = worse if judged.side_is_known else f"the answers differ from those of {result.against}"
+    drawn = result.answers is not None and result.answers.drawn
+    text = f"{lead}: on the same {'random ' if drawn else ''}inputs, {reason}"
+    if not judged.side_is_known:
+        text += ". Without labelled data (--ort-dataset) nobody can tell which of the two is right"
+    floor_db = _floor_below(result)
+    if floor_db > 0:
+        text += f". To allow as much of every later model, set {_allowing(result, floor_db)}"
+    return text
 
 
 def _allowing(result: GateResult, floor_db: int) -> str:
@@ -162,7 +166,55 @@ def verdict_word(result: GateResult) -> str:
         return f"{result.verdict} (identical files)"
     if result.verdict == "incomparable" and gated_metrics(result):
         return "latency incomparable"
+    if result.verdict == "less accurate" and not _is_contender_wrong(result):
+        return "answers differ"
     return result.verdict
+
+
+def _is_contender_wrong(result: GateResult) -> bool:
+    """Whether it is known that the contender's answers are the wrong ones."""
+    return result.answers is not None and is_contender_wrong(result.answers)
+
+
+def failing_words(result: GateResult) -> list[str]:
+    """Return the verdict in few words, and beside that on the answers a slowdown, too."""
+    also = result.latency == "slower" and result.verdict != "slower"
+    return [verdict_word(result), *(["slower"] if also else [])]
+
+
+def brief_failures(result: GateResult) -> list[str]:
+    """Say in a few words each why a case fails: what there is no room for elsewhere in a row."""
+    found = [finding for finding in result.findings if finding.fails and not finding.is_accepted]
+    briefs = [_brief(result, finding) for finding in found]
+    return briefs or list(result.failures)
+
+
+def _brief(result: GateResult, finding: GateFinding) -> str:
+    if finding.about == "latency" and result.contrasts:
+        contrast = result.contrasts[0]
+        return f"time ×{1 + contrast.effect:.3f}, margin {format_amount(contrast.margin, 'ratio')}"
+    if finding.about == "answers":
+        unknown = [one.reason for one in result.metrics if (one.metric, one.verdict) == _UNJUDGED]
+        return _answers(result).strip() if not unknown else f"answers not judged: {unknown[0]}"
+    for verdict in result.metrics:
+        if verdict.metric == finding.about and verdict.verdict == "worse" and not verdict.reason:
+            return f"{verdict.metric} {_change(verdict)}, may be {verdict.allowed}"
+    return finding.text
+
+
+#: Answers of two sides that could not be compared.
+_UNJUDGED = (SQNR, "unjudged")
+
+
+def _change(verdict: MetricVerdict) -> str:
+    """By which share a number changed; where it has none, the number."""
+    before, after = verdict.baseline, verdict.contender
+    unit = METRICS[verdict.metric].unit
+    if after is None:
+        return "unknown"
+    if not before or unit == "dB" or verdict.bound is not None:
+        return format_amount(after, unit)
+    return f"{100 * (after / before - 1):+.1f} %"
 
 
 def alike_text(result: GateResult) -> str:
@@ -222,7 +274,8 @@ def answers_text(result: GateResult) -> str:
     if ratio.verdict == "unjudged":
         return "not judged"
     if ratio.contender is not None:
-        return f"{ratio.contender:.1f} dB"
+        drawn = " on random inputs" if result.answers is not None and result.answers.drawn else ""
+        return f"{ratio.contender:.1f} dB{drawn}"
     if share is not None and share.contender is not None and share.contender < 1:
         return f"{100 * share.contender:.4g} % agree"
     return "exact"
@@ -283,7 +336,7 @@ def unnamed_notes(models: Iterable[UnnamedModel]) -> list[str]:
     for model in models:
         by_kind.setdefault((model.is_there, model.baseline), []).append(model.place)
     return [
-        f"gate: {baseline} has {counted(len(places), 'model')} that this run does not name"
-        f"{'' if is_there else ' (deleted from the working tree)'}: {listed(places)}"
+        f"gate: {short_side(baseline)} has {counted(len(places), 'model')} that this run does not "
+        f"name{'' if is_there else ' (deleted from the working tree)'}: {listed(places)}"
         for (is_there, baseline), places in sorted(by_kind.items())
     ]

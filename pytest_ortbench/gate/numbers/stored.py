@@ -34,6 +34,7 @@ from pytest_ortbench.core.gate import (
     GateResult,
     Hindrance,
     MetricVerdict,
+    short_side,
 )
 from pytest_ortbench.core.outcome import CaseResult, Flag
 from pytest_ortbench.core.quantity import Quantity
@@ -226,7 +227,7 @@ def vanished(case: Case, baseline: str, model: str, *, moved_to: str = "") -> Ga
         model: Name of its model, as the contender has it.
         moved_to: What its model is called now, if its content is there under another name.
     """
-    reason = f"{case.case_id} was removed: {baseline} contains it"
+    reason = f"{case.case_id} was removed: {short_side(baseline)} contains it"
     judged = replace(
         GateResult.undecided(case, baseline=baseline),
         cause="removed",

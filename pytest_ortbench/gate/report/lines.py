@@ -14,15 +14,16 @@ from pytest_ortbench.gate.numbers.acceptance import acceptance_text
 from pytest_ortbench.gate.numbers.sentences import (
     alike_text,
     answers_text,
+    brief_failures,
+    failing_words,
     interval_text,
     model_note,
     sizes_note,
     verdict_line,
-    verdict_word,
     worse_metrics,
 )
 from pytest_ortbench.gate.numbers.undecided import Undecided, undecided
-from pytest_ortbench.report.escape import encodable, lines, markdown, markdown_row, one_line
+from pytest_ortbench.report.escape import cut, encodable, lines, markdown, markdown_row, one_line
 from pytest_ortbench.report.legend import named
 
 
@@ -130,11 +131,16 @@ def gate_table_head() -> list[str]:
 def gate_row_markdown(row: GateRow) -> str:
     """Return a verdict as a row of a Markdown table; one that fails is bold.
 
-    What fails it, and what it warns of, is told beside the table.
+    What fails it is told in whole sentences beside the table, and what it warns of.
     """
     case, baseline, verdict, *numbers = map(markdown, row.cells)
     shown = f"**{verdict}**" if row.fails else verdict
-    return markdown_row([case, baseline, shown, *numbers, markdown("; ".join(row.remarks))])
+    why = "; ".join((*(cut(text, _LONGEST_REASON) for text in row.briefs), *row.remarks))
+    return markdown_row([case, baseline, shown, *numbers, markdown(why)])
+
+
+#: A reason in a cell of a table.
+_LONGEST_REASON = 120
 
 
 #: Columns of a table of verdicts.
@@ -149,6 +155,7 @@ class GateRow:
         cells: What stands under all headings but the last.
         reasons: What stands under the last one.
         remarks: The same without what fails it and what it warns of.
+        briefs: What fails it, in few words each.
         fails: Whether the case fails.
         is_accepted: Whether something is wrong with it that was accepted.
         is_open: Whether something of it could not be judged.
@@ -159,6 +166,7 @@ class GateRow:
     cells: tuple[str, ...]
     reasons: tuple[str, ...]
     remarks: tuple[str, ...]
+    briefs: tuple[str, ...]
     fails: bool
     is_accepted: bool
     is_open: bool
@@ -186,7 +194,8 @@ def _row(result: GateResult, case: str) -> GateRow:
     is_accepted = bool(result.accepted)
     only_accepted = is_accepted and not result.failures
     worse = worse_metrics(result)
-    verdict = ", worse: ".join(filter(None, (verdict_word(result), ", ".join(worse))))
+    words = ", ".join(failing_words(result))
+    verdict = ", worse: ".join(filter(None, (words, ", ".join(worse))))
     remarks = (
         *accepted_texts(result),
         alike_text(result),
@@ -205,6 +214,7 @@ def _row(result: GateResult, case: str) -> GateRow:
         ),
         reasons=tuple(filter(None, (*result.failures, *result.warnings, *remarks))),
         remarks=tuple(filter(None, remarks)),
+        briefs=tuple(brief_failures(result)) if result.failures else (),
         fails=bool(result.failures),
         is_accepted=is_accepted,
         is_open=bool(undecided(result)),

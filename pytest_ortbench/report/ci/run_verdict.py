@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,10 +12,6 @@ from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.gate.numbers.undecided import undecided
 from pytest_ortbench.gate.report.lines import gate_naming, runtimes_of
-
-#: A whole revision of git, and the digits of it that are shown.
-_REVISION = re.compile(r"\b[0-9a-f]{40}\b")
-_DIGITS = 12
 
 Outcome = Literal["failed", "nothing", "interrupted", "undecided", "passed", "partly", "measured"]
 
@@ -65,7 +60,7 @@ def verdict_of(run: Run, complaints: Sequence[Complaint]) -> RunVerdict:
         of = f"{len(open_ones)} of {counted(cases, 'case')}"
         return RunVerdict(outcome="undecided", headline=f"ONNX models not judged in full: {of}")
     if compared:
-        sides = ", ".join(dict.fromkeys(_short(result.against) for result in compared))
+        sides = ", ".join(dict.fromkeys(result.against for result in compared))
         accepted = sum(bool(result.accepted) for result in run.gate)
         end = f"; accepted: {counted(accepted, 'regression')}" if accepted else ""
         judged = {(result.case_id, result.runtime) for result in compared}
@@ -111,11 +106,6 @@ def gate_complaints(
         for texts, fails in ((result.failures, True), (result.warnings, strict))
         for text in texts
     ]
-
-
-def _short(side: str) -> str:
-    """The other side; a revision with as many digits as people read."""
-    return _REVISION.sub(lambda match: match[0][:_DIGITS], side)
 
 
 def _about(result: GateResult, text: str) -> str:

@@ -25,7 +25,7 @@ from pytest_ortbench.report.case_tables import case_tables
 from pytest_ortbench.report.ci.fitting import SummaryPart, fitted
 from pytest_ortbench.report.ci.run_verdict import Outcome, verdict_of
 from pytest_ortbench.report.entries import ShownRun
-from pytest_ortbench.report.escape import markdown
+from pytest_ortbench.report.escape import cut, markdown
 from pytest_ortbench.report.flag_notes import flag_notes
 from pytest_ortbench.report.markdown import case_rows, failure_lines, table_head
 from pytest_ortbench.report.precisions import precision_markdown
@@ -92,11 +92,6 @@ def unfinished_summary() -> str:
 
 def _start(outcome: Outcome, headline: str) -> str:
     return f"{MARKER}\n## {_MARKS[outcome]} {markdown(cut(headline, _LONGEST))}\n"
-
-
-def cut(text: str, longest: int) -> str:
-    """Return a text with at most so many characters."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _told(text: str) -> str:

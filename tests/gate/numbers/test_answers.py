@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.accuracy import ReferenceSpread, SpreadTrial
+from pytest_ortbench.core.accuracy import FarthestValue, ReferenceSpread, SpreadTrial
 from pytest_ortbench.core.outcome import Accuracy, Answers, OutputAccuracy
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.gate.numbers.answers import AnswersJudged, judge_answers
@@ -73,12 +73,42 @@ def test_answers_below_the_floor_are_less_accurate(ratio):
     assert "60" in number.allowed
 
 
-def test_the_accuracy_of_each_side_is_named():
-    own = Accuracy(samples=8, outputs=(output(sqnr_db=120.0),))
+def test_only_a_side_that_misses_its_own_reference_is_named():
+    own = Accuracy(samples=8, outputs=(output(sqnr_db=43.2),))
     exact = Accuracy(samples=8, outputs=(output(**EXACT),))
-    answers = sides(output(sqnr_db=1.0), contender_accuracy=own, baseline_accuracy=exact)
+    good = Accuracy(samples=8, outputs=(output(sqnr_db=119.6),))
+    answers = sides(output(sqnr_db=1.0), contender_accuracy=own, baseline_accuracy=good)
     reason = judged(answers).judgement.reason
-    assert re.search(r"contender 120\.0 dB.* baseline exact", reason)
+    assert "contender 43.2 dB" in reason
+    assert "119.6" not in reason
+    answers = dataclasses.replace(answers, contender_accuracy=exact)
+    assert "119.6" not in judged(answers).judgement.reason
+
+
+def test_the_values_that_are_farthest_apart_stand_in_the_reason():
+    farthest = FarthestValue(index=(0, 3), value=0.115, reference=0.00712)
+    reason = judged(sides(output(sqnr_db=-47.2, farthest=farthest))).judgement.reason
+    assert re.match(r"y\[0, 3\] is 0\.115, and 0\.00712 in the baseline.*-47\.2 dB.*60 dB", reason)
+    close = FarthestValue(index=(), value=1.000001, reference=1.000002)
+    reason = judged(sides(output(sqnr_db=1.0, farthest=close))).judgement.reason
+    assert reason.startswith("y is 1.000001, and 1.000002 ")
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_known"),
+    [
+        (sides(output(sqnr_db=-47.2)), False),
+        (sides(output(**EXACT), contender_outputs={"z": "tensor(float)"}), False),
+        (sides(output(finite=False, nonfinite=3, nan_count=3)), True),
+        (sides(output(sqnr_db=-47.2), task=counted(1000, 700, 900)), True),
+        (sides(output(sqnr_db=-47.2), task=counted(8, 8, 8)), False),
+    ],
+    ids=["decibels", "names", "nan", "labels", "few labels"],
+)
+def test_who_is_wrong_is_known_by_labels_or_nan_alone(answers: Answers, is_known: bool):
+    result = judged(answers)
+    assert result.judgement.is_bad
+    assert result.side_is_known is is_known
 
 
 @pytest.mark.parametrize(
