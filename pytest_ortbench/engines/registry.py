@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, class_and_line, says
 from pytest_ortbench.engines.engine_kind import EngineKind
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def _brought(entry: EntryPoint) -> EngineKind | str:
     try:
         kind = entry.load()
     except Exception as error:  # noqa: BLE001 - whatever a package of others raises
-        return f"{entry.value!r} can't be imported. Python says: {first_line(error)!r}"
+        return f"{entry.value!r} can't be imported. {says('Python', class_and_line(error))}"
     if not isinstance(kind, EngineKind):
-        return f"{entry.value!r} is not an EngineKind"
+        return f"{entry.value!r} does not describe an engine"
     if kind.alias != entry.name:
         return f"{entry.value!r} has the alias {kind.alias!r}, not that of its entry point"
     return kind

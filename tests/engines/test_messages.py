@@ -61,7 +61,8 @@ def test_a_lacking_operator_is_named_and_the_stack_is_not_quoted() -> None:
 
 def test_causes_are_joined_without_their_numbers() -> None:
     assert refusal_of(_NUMBERED) == (
-        "tract says: Evaluating node 3: in the kernel: sizes differ: 1 and 2"
+        "tract can't run the model. "
+        "It says: 'Evaluating node 3: in the kernel: sizes differ: 1 and 2'"
     )
 
 
@@ -79,12 +80,16 @@ Converted Failed!
         (
             _UNCONVERTED,
             0,
-            "MNN lacks the operator FusedMatMul, Foo; it says: These Op Not Support: "
-            "ONNX::FusedMatMul ONNX::Foo",
+            "MNN lacks the operators FusedMatMul, Foo. It says: 'These Op Not Support: "
+            "ONNX::FusedMatMul ONNX::Foo'",
         ),
         ("Start to Optimize\n", -11, "MNN's converter ended by signal 11"),
-        ("[13:31:16] :9: no such file\n", 1, "MNN says: no such file"),
-        ("", 1, "MNN says: nothing"),
+        (
+            "[13:31:16] :9: no such file\n",
+            1,
+            "MNN can't convert the model. It says: 'no such file'",
+        ),
+        ("", 1, "MNN can't convert the model. It says: 'nothing'"),
     ],
 )
 def test_mnn_says_why_it_converted_nothing(log: str, status: int, line: str) -> None:
@@ -107,19 +112,20 @@ Invoked with:
         (
             _NO_FOO,
             1,
-            "IREE can't compile the operator Foo; it says: failed to legalize operation "
-            "'torch.operator': <{name = \"onnx.Foo\"}>",
+            "IREE can't compile the operator Foo. It says: \"failed to legalize operation "
+            '\'torch.operator\': <{name = "onnx.Foo"}>"',
         ),
         (
             'a.mlir:3: error: loc(fused["a", "b"]): failed to legalize \'torch.aten.fft_rfft\'\n',
             1,
-            "IREE can't compile the operator torch.aten.fft_rfft; it says: failed to legalize "
-            "'torch.aten.fft_rfft'",
+            "IREE can't compile the operator torch.aten.fft_rfft. It says: \"failed to legalize "
+            "'torch.aten.fft_rfft'\"",
         ),
         (
             "OnnxImportError: Unhandled type in Sequence TypeProto\n",
             1,
-            "IREE says: OnnxImportError: Unhandled type in Sequence TypeProto",
+            "IREE can't compile the model. It says: 'OnnxImportError: Unhandled type in Sequence "
+            "TypeProto'",
         ),
         ("PLEASE submit a bug report\n", -6, "IREE's compiler ended by signal 6"),
         (
@@ -127,7 +133,7 @@ Invoked with:
             1,
             "IREE's compiler ended by signal 11",
         ),
-        ("", 1, "IREE says: nothing"),
+        ("", 1, "IREE can't compile the model. It says: 'nothing'"),
     ],
 )
 def test_iree_says_why_it_compiled_nothing(log: str, status: int, line: str) -> None:
@@ -138,7 +144,7 @@ def test_files_of_iree_are_left_out_of_its_messages() -> None:
     text = (
         "no allocation: c/runtime/src/iree/hal/allocator.c:19: INVALID_ARGUMENT;\n alignment 4096"
     )
-    assert iree.run_refusal(text) == ("IREE says: no allocation: INVALID_ARGUMENT; alignment 4096")
+    assert iree.said(text) == "It says: 'no allocation: INVALID_ARGUMENT; alignment 4096'"
 
 
 def test_iree_is_told_the_sizes_and_the_cpu_that_it_compiles_for() -> None:
@@ -176,7 +182,8 @@ def test_jax_names_the_operator_at_which_its_translation_stopped() -> None:
     with pytest.raises(TypeError) as caught:
         translate(_Node())
     assert jax.translation_refusal(caught.value) == (
-        "jaxonnxruntime says: TypeError: unexpected keyword argument 'a_max'"
+        "jaxonnxruntime can't translate the model. It says: \"TypeError: unexpected keyword "
+        "argument 'a_max'\""
     )
 
     def translate_graph() -> None:
@@ -186,8 +193,8 @@ def test_jax_names_the_operator_at_which_its_translation_stopped() -> None:
     with pytest.raises(TypeError) as caught:
         translate_graph()
     assert jax.translation_refusal(caught.value) == (
-        "jaxonnxruntime can't translate the operator Clip; it says: TypeError: unexpected "
-        "keyword argument 'a_max'"
+        "jaxonnxruntime can't translate the operator Clip. It says: \"TypeError: unexpected "
+        "keyword argument 'a_max'\""
     )
 
 
@@ -215,23 +222,27 @@ Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported values: bf16
         (
             _NO_DET,
             "unsupported",
-            "OpenVINO lacks the operator Det-17; it says: No conversion rule found for "
-            "operations: Det-17",
+            "OpenVINO lacks the operator Det-17. It says: 'No conversion rule found for "
+            "operations: Det-17'",
         ),
         (
             _NO_GPU,
             "unavailable",
-            'OpenVINO says: Cannot load library "/lib/libopenvino_intel_gpu_plugin.so": '
-            "libOpenCL.so.1: cannot open",
+            "OpenVINO can't use the device. It says: 'Cannot load library "
+            '"/lib/libopenvino_intel_gpu_plugin.so": libOpenCL.so.1: cannot open\'',
         ),
         (
             _NO_HINT,
             "unsupported",
-            "OpenVINO says: Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported "
-            "values: bf16, f16, f32",
+            "OpenVINO can't run the model. It says: 'Wrong value f8 for property key "
+            "INFERENCE_PRECISION_HINT. Supported values: bf16, f16, f32'",
         ),
-        ("Exception from a.cpp:1:\n", "unsupported", "OpenVINO says: Exception from a.cpp:1:"),
-        ("", "unsupported", "OpenVINO says: nothing"),
+        (
+            "Exception from a.cpp:1:\n",
+            "unsupported",
+            "OpenVINO can't run the model. It says: 'Exception from a.cpp:1:'",
+        ),
+        ("", "unsupported", "OpenVINO can't run the model. It says: 'nothing'"),
     ],
 )
 def test_openvino_tells_the_cause_and_not_where(text: str, kind: str, line: str) -> None:
@@ -271,12 +282,16 @@ fold_constants ...
         (
             _CRASHED,
             -11,
-            "ncnn's converter pnnx ended by signal 11; it said last: ort Run failed Non-zero "
-            "status code returned while running Gather node. Name:'embeddings/Gather.6'",
+            "ncnn's converter pnnx ended by signal 11. It says: \"ort Run failed Non-zero "
+            "status code returned while running Gather node. Name:'embeddings/Gather.6'\"",
         ),
         ("fold_constants ...\n", -11, "ncnn's converter pnnx ended by signal 11"),
-        ("parameter conflict\n", 255, "ncnn's converter pnnx says: parameter conflict"),
-        ("", 1, "ncnn's converter pnnx says: nothing"),
+        (
+            "parameter conflict\n",
+            255,
+            "ncnn's converter pnnx failed. It says: 'parameter conflict'",
+        ),
+        ("", 1, "ncnn's converter pnnx failed. It says: 'nothing'"),
     ],
 )
 def test_ncnn_says_why_its_converter_wrote_nothing(log: str, status: int, line: str) -> None:

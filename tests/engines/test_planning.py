@@ -129,7 +129,7 @@ def test_a_refusal_names_the_option_that_was_set(changes: dict[str, Any], told: 
     ("target", "reason"),
     [
         ("no_such_package:ENGINE", "No module named"),
-        ("json:dumps", "EngineKind"),
+        ("json:dumps", "json:dumps"),
         ("pytest_ortbench.engines.tract.declaration:ENGINE", "'tract'"),
     ],
 )

@@ -123,7 +123,7 @@ def test_an_operator_that_an_exporter_lacks_is_named_with_its_opset(
 ) -> None:
     refusal = exporter_refusal(raised(message, cause), exporter, 18, Path("net.py"))
     assert refusal.kind == "unsupported"
-    assert {operator, "18"} <= {word.rstrip(":") for word in str(refusal).split()}
+    assert {operator, "18"} <= {word.rstrip(":.") for word in str(refusal).split()}
     other = "torchscript" if exporter == "dynamo" else "dynamo"
     assert f"--ort-exporter={other}" in refusal.hint
     assert "\n" not in str(refusal) + refusal.hint

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import class_and_line
+from pytest_ortbench.core.errors import class_and_line, says
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
@@ -93,8 +93,14 @@ class Jax(Engine):
         try:
             return self._jax.devices(self.task.device or None)[0]
         except RuntimeError as error:
-            line = " ".join(str(error).split())[:300]
-            raise EngineRefusal(f"JAX says: {line}", kind="unavailable") from error
+            line = says("It", " ".join(str(error).split()))
+            raise EngineRefusal(
+                f"JAX has no device {self.task.device!r}. {line}"
+                if self.task.device
+                else f"JAX has no device. {line}",
+                kind="unavailable",
+                hint="Name another device, e.g. --ort-providers=jax:cpu",
+            ) from error
 
     def _keep_in(self, folder: Path) -> None:
         settings = {
@@ -127,11 +133,11 @@ def translation_refusal(error: BaseException) -> str:
     Args:
         error: What jaxonnxruntime or JAX raised.
     """
-    message = class_and_line(error)[:300]
+    said = says("It", class_and_line(error))
     operator = _operator_of(error)
     if not operator:
-        return f"jaxonnxruntime says: {message}"
-    return f"jaxonnxruntime can't translate the operator {operator}; it says: {message}"
+        return f"jaxonnxruntime can't translate the model. {said}"
+    return f"jaxonnxruntime can't translate the operator {operator}. {said}"
 
 
 def _operator_of(error: BaseException) -> str:

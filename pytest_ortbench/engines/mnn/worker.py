@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
@@ -152,8 +153,9 @@ def conversion_refusal(log: str, status: int) -> str:
     for line in lines:
         lacking = _LACKING.match(line)
         if lacking is not None:
-            operators = ", ".join(name.removeprefix("ONNX::") for name in lacking[1].split())
-            return f"MNN lacks the operator {operators}; it says: {line}"
+            names = [name.removeprefix("ONNX::") for name in lacking[1].split()]
+            word = "operator" if len(names) == 1 else "operators"
+            return f"MNN lacks the {word} {', '.join(names)}. {says('It', line)}"
     if status < 0:
         return f"MNN's converter ended by signal {-status}"
-    return f"MNN says: {lines[-1] if lines else 'nothing'}"
+    return f"MNN can't convert the model. {says('It', lines[-1] if lines else '')}"

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.seam import (
     Engine,
@@ -83,7 +84,11 @@ class Ncnn(Engine):
         require_types(replace(self.task, inputs=()), "ncnn", _OUTPUTS)
         empty = next((item for item in self.task.inputs if 0 in (item.shape or ())), None)
         if empty is not None:
-            raise EngineRefusal(f"ncnn takes no empty inputs, and {empty.name!r} is empty")
+            raise EngineRefusal(
+                f"the input {empty.name!r} is empty, which ncnn can't run",
+                hint="If the model leaves the size open, set it above 0 with --ort-dims. If not, "
+                "leave ncnn out for this model",
+            )
         place = self._place()
         if not (place / _NETWORK).is_file():
             self._convert(place)
@@ -103,7 +108,9 @@ class Ncnn(Engine):
         kinds = operators_of(network.read_text(encoding="utf-8"))
         refuse_lacking(kind for kind in kinds if self._ncnn.layer_to_index(kind) < 0)
         if net.load_param(str(network)) or net.load_model(str(self._folder / _WEIGHTS)):
-            raise EngineRefusal("ncnn can't load what its converter, pnnx, made of the ONNX file")
+            raise EngineRefusal(
+                "ncnn can't load the network that its converter pnnx made from the ONNX file"
+            )
         return self._inference(net)
 
     def in_force(self) -> dict[str, str]:
@@ -129,8 +136,8 @@ class Ncnn(Engine):
             if blob in fed
         ]
         reading = [
-            (blob, shape, batches.get(blob, _NO_BATCH))
-            for blob, shape in ((f"out{place}", shape) for place, shape in enumerate(shapes))
+            (item.name, f"out{place}", shape, batches.get(f"out{place}", _NO_BATCH))
+            for place, (item, shape) in enumerate(zip(self.task.outputs, shapes, strict=False))
         ]
         axes = {item.name: len(item.shape or ()) for item in self.task.inputs}
         refuse_axes({name: axes[name] - (batch != _NO_BATCH) for name, _, _, batch in feeding})
@@ -143,10 +150,14 @@ class Ncnn(Engine):
                 # Only a copy has the steps between channels that ncnn computes with.
                 extractor.input(blob, mat(values, batch_index=batch).clone())
             outputs = []
-            for blob, shape, batch in reading:
+            for name, blob, shape, batch in reading:
                 status, value = extractor.extract(blob)
                 if status:
-                    raise EngineRefusal(f"ncnn gave no {blob} (status {status})", kind="error")
+                    raise EngineRefusal(
+                        f"ncnn failed to compute the output {name!r}, with its status {status}",
+                        kind="error",
+                        hint="Leave ncnn out for this model",
+                    )
                 outputs.append(value.numpy(batch_index=batch).reshape(shape))
             return outputs
 
@@ -159,9 +170,10 @@ class Ncnn(Engine):
                 [sys.executable, "-c", _JOIN, str(self.task.path.absolute()), str(file)], folder
             )
             if joined.returncode:
-                last = (joined.stdout.strip() or "nothing").splitlines()[-1][:200]
+                last = (joined.stdout.strip() or "nothing").splitlines()[-1]
                 raise EngineRefusal(
-                    f"ncnn's converter takes one file of up to 2 GB, and there is none: {last}"
+                    "the model can't be written as one file of up to 2 GB, which ncnn's converter "
+                    f"pnnx needs. {says('Python', last)}"
                 )
             arguments = converter_arguments(self.task)
             done = _run([str(self._converter), file.name, *arguments], folder)
@@ -224,7 +236,11 @@ def refuse_lacking(operators: Iterable[str]) -> None:
     """
     lacking = list(dict.fromkeys(operators))
     if lacking:
-        raise EngineRefusal(f"ncnn lacks the operator {', '.join(lacking)}, a name of pnnx")
+        word = "operator" if len(lacking) == 1 else "operators"
+        named = "it" if len(lacking) == 1 else "them"
+        raise EngineRefusal(
+            f"ncnn lacks the {word} {', '.join(lacking)}, as its converter pnnx calls {named}"
+        )
 
 
 def refuse_axes(axes: Mapping[str, int]) -> None:
@@ -257,7 +273,11 @@ def shapes_of_outputs(sizes: str, outputs: Sequence[EngineTensor]) -> list[tuple
     shapes = [match[1] if match else "" for match in map(_SHAPE.search, lines)]
     for place, output in enumerate(outputs):
         if not shapes[place : place + 1] or not shapes[place]:
-            raise EngineRefusal(f"ncnn's converter gave no sizes of the output {output.name!r}")
+            raise EngineRefusal(
+                f"ncnn's converter pnnx can't tell the sizes of the output {output.name!r}, which "
+                "ncnn needs",
+                hint="Export the model with fixed sizes. For this file, leave ncnn out",
+            )
     return [tuple(map(int, shape.rstrip(",").split(","))) for shape in shapes]
 
 
@@ -281,6 +301,6 @@ def pnnx_refusal(log: str, status: int) -> str:
     lines = [line.strip() for line in _COLOUR.sub("", log).splitlines() if line.strip()]
     if status < 0:
         failed = [line[:200] for line in lines if line.startswith(_FAILED)]
-        said = f"; it said last: {failed[-1]}" if failed else ""
+        said = f". {says('It', failed[-1])}" if failed else ""
         return f"ncnn's converter pnnx ended by signal {-status}{said}"
-    return f"ncnn's converter pnnx says: {lines[-1][:200] if lines else 'nothing'}"
+    return f"ncnn's converter pnnx failed. {says('It', lines[-1] if lines else '')}"

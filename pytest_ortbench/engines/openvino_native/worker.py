@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
@@ -150,7 +151,13 @@ def refusal_from(text: str) -> EngineRefusal:
     lacking = _LACKING.search(text)
     if lacking is not None:
         return EngineRefusal(
-            f"OpenVINO lacks the operator {lacking[1].strip()}; it says: {causes[-1]}"
+            f"OpenVINO lacks the operator {lacking[1].strip()}. {says('It', causes[-1])}"
         )
-    kind = "unavailable" if _NO_DEVICE.search(text) else "unsupported"
-    return EngineRefusal(f"OpenVINO says: {causes[-1][:300]}", kind=kind)
+    if _NO_DEVICE.search(text):
+        return EngineRefusal(
+            f"OpenVINO can't use the device. {says('It', causes[-1])}",
+            kind="unavailable",
+            hint="Install the driver of the device, or measure on the CPU: "
+            "--ort-providers=openvino-native:CPU",
+        )
+    return EngineRefusal(f"OpenVINO can't run the model. {says('It', causes[-1])}")

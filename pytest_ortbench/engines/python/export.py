@@ -11,8 +11,9 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import class_of
 
 _SHAPE = (
-    "Return a model of a framework, or three values: a callable, its example inputs and the ONNX "
-    "file that computes the same, e.g. return run, {'x': array}, {'onnx': 'net.onnx'}"
+    "Return a model of a framework, e.g. a torch.nn.Module. If its ONNX file exists already, "
+    "return a function, its example inputs and that file: "
+    "return run, {'x': array}, {'onnx': 'net.onnx'}"
 )
 
 
@@ -34,7 +35,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     if onnx is None:
         raise EngineRefusal(
             f"the function returned a callable of type {type(loaded.model).__qualname__}, which "
-            "no framework can export, and did not name an ONNX file that does the same",
+            "no framework can export",
             kind="error",
             hint=_SHAPE,
         )

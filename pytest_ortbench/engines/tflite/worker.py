@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
 
@@ -44,11 +44,14 @@ class TensorFlowLite(Engine):
             interpreter = self._interpreter(source.path)
             names = signature_names(interpreter)
             inputs = [
-                (item.name, _index(interpreter.get_input_details(), names, item.name))
+                (
+                    item.name,
+                    _index(interpreter.get_input_details(), names, item.name, self.task.path),
+                )
                 for item in self.task.inputs
             ]
             outputs = [
-                _index(interpreter.get_output_details(), names, item.name)
+                _index(interpreter.get_output_details(), names, item.name, self.task.path)
                 for item in self.task.outputs
             ]
             self._resize(interpreter, dict(inputs))
@@ -119,13 +122,16 @@ def signature_names(interpreter: Any) -> dict[str, str]:
     return names if len(names) == len(set(names.values())) == len(details) else {}
 
 
-def _index(details: Sequence[Mapping[str, Any]], names: Mapping[str, str], wanted: str) -> int:
+def _index(
+    details: Sequence[Mapping[str, Any]], names: Mapping[str, str], wanted: str, exported: Path
+) -> int:
     for detail in details:
         if wanted in (names.get(detail["name"]), detail["name"]):
             return int(detail["index"])
     raise EngineRefusal(
-        f"the TensorFlow Lite file does not contain the tensor {wanted!r} of the export",
-        hint="The file has changed since the export. Delete the exported ONNX file and run again",
+        f"the TensorFlow Lite file has changed since its export: it no longer contains the tensor "
+        f"{wanted!r}",
+        hint=f"Delete the old export {exported}, and run again",
     )
 
 
@@ -135,4 +141,4 @@ def _threads_now() -> int | None:
 
 
 def _told(error: BaseException) -> str:
-    return f"TensorFlow Lite: {first_line(error)}"
+    return f"TensorFlow Lite can't load the file. {says('It', first_line(error))}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import near_and_known
+from pytest_ortbench.core.errors import near_and_known, says
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.program import Program, program_of
@@ -336,14 +336,14 @@ def exporter_refusal(error: Exception, exporter: str, opset: int, source: Path) 
     line = next((line for cause in reversed(causes) if (line := _line(cause, source))), 0)
     where = f"{EXPORTERS[exporter]} at opset {opset}"
     message = (
-        f"{where} can't express the operator {operator}: {reason}"
+        f"{where} can't express the operator {operator}. {says('It', reason)}"
         if operator
-        else f"{where} could not export the model: {type(root).__name__}: {reason}"
+        else f"{where} could not export the model. {says('It', f'{type(root).__name__}: {reason}')}"
     )
     other = next(word for word in EXPORTERS if word != exporter)
     hints = (
-        f"The exporter's advice: {_plain(advice)}" if advice else "",
-        f"The other exporter may support it: --ort-exporter={other}",
+        f"Try the other exporter: --ort-exporter={other}",
+        says(f"{EXPORTERS[exporter]} also", _plain(advice)) if advice else "",
     )
     return EngineRefusal(
         message + (f" ({source.name}:{line})" if line else ""),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.engines.seam import (
     Engine,
     EngineRefusal,
@@ -106,5 +107,5 @@ def refusal_of(text: str) -> str:
     quoted = ": ".join(line for line in lines if line)
     operator = _LACKING.search(quoted)
     if operator is None:
-        return f"tract says: {quoted}"
-    return f"tract lacks the operator {operator[1]}; it says: {quoted}"
+        return f"tract can't run the model. {says('It', quoted)}"
+    return f"tract lacks the operator {operator[1]}. {says('It', quoted)}"

@@ -36,6 +36,18 @@ class AskedWriter(Protocol):
         """Return what sends the requests of a case as they arrive."""
 
 
+def only_text(lacking: str) -> EngineRefusal:
+    """Return the refusal of what the answer of a service does not hold: it is a text.
+
+    Args:
+        lacking: What is asked for of its tokens.
+    """
+    return EngineRefusal(
+        f"an endpoint of a language model gives text only, and no {lacking} of tokens",
+        hint="To measure the model file itself, leave --ort-endpoint out",
+    )
+
+
 class EndpointRequestCase(RequestCase, EngineCase):
     """A case whose requests a service carries out."""
 
@@ -49,7 +61,7 @@ class EndpointRequestCase(RequestCase, EngineCase):
             EngineRefusal: always.
         """
         del length
-        raise EngineRefusal("an endpoint of a language model gives text, but no scores of tokens")
+        raise only_text("scores")
 
     def outputs(self) -> Sequence[object]:
         """Return no outputs: an answer is a text."""

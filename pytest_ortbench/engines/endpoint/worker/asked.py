@@ -39,8 +39,8 @@ _TIMEOUT_S = 60.0
 _KINDS = {"refused": "unavailable", "timeout": "timeout"}
 #: Statuses of a service that is there, and does not answer now, or not for this model.
 _NOT_NOW = (404, 429, 503)
-_START_IT = "Start the service, or correct --ort-endpoint"
-_LOG = "The log of the service may say why"
+_START_IT = "If the service does not run, start it. If it runs elsewhere, correct --ort-endpoint"
+_LOG = "See the log of the service, which may say why"
 
 
 class AskedModel(Protocol):
@@ -126,9 +126,10 @@ class Endpoint(Engine):
         another = why_another_model(metadata, self.task)
         if another:
             raise EngineRefusal(
-                f"the model {address.model!r} at the endpoint is not the measured one: {another}",
+                f"{address.model!r} at the endpoint is not the model to measure: {another}",
                 kind="error",  # the service was asked for: nobody is to take it for left out
-                hint="Correct --ort-endpoint, or measure the model that the service runs",
+                hint="To measure another service, correct --ort-endpoint. To measure this one, "
+                "name the file of its model",
             )
 
     def sender(

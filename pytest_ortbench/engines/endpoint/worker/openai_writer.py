@@ -19,7 +19,12 @@ from pytest_ortbench.engines.endpoint.worker.openai_request import TokenRequest,
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
 from pytest_ortbench.engines.endpoint.worker.v2_model import some_of
 from pytest_ortbench.engines.seam import EngineRefusal, Inference
-from pytest_ortbench.worker.generation.requests import Prompts, generation_in, nothing
+from pytest_ortbench.worker.generation.endpoint_requests import only_text
+from pytest_ortbench.worker.generation.requests import (
+    Prompts,
+    generation_in,
+    nothing,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,8 +118,10 @@ class OpenAiEndpoint(Endpoint):
         names = _models(exchanged(list_of_models))
         if len(names) == 1:
             return names[0]
-        listed = f"several models: {some_of(names)}" if names else f"no models at {url}"
-        raise EngineRefusal(f"the endpoint lists {listed}", kind="unavailable", hint=_NAME_IT)
+        listed = f"several: {some_of(names)}" if names else f"none at {url}"
+        raise EngineRefusal(
+            f"no model is named, and the endpoint lists {listed}", kind="unavailable", hint=_NAME_IT
+        )
 
 
 class OpenAiRequests:
@@ -134,10 +141,7 @@ class OpenAiRequests:
         Raises:
             EngineRefusal: always.
         """
-        raise EngineRefusal(
-            f"a request to an endpoint takes no {ids.shape[1]} earlier tokens (--ort-depth)",
-            hint="Leave --ort-depth out",
-        )
+        raise _no_depth(ids.shape[1])
 
     def request(
         self, prompt: Ids, new_tokens: int, *, at_first: Callable[[], object] = nothing
@@ -173,7 +177,7 @@ class OpenAiRequests:
         Raises:
             EngineRefusal: always.
         """
-        raise EngineRefusal("an endpoint of a language model gives text, but no token numbers")
+        raise only_text("numbers")
 
 
 def _call(at_first: Callable[[], object]) -> None:
@@ -187,7 +191,7 @@ def _no_inference(feeds: Mapping[str, Any]) -> Sequence[Any]:
         EngineRefusal: always.
     """
     del feeds
-    raise EngineRefusal("an endpoint of a language model gives text, but no scores of tokens")
+    raise only_text("scores")
 
 
 def _require_plain(case: Case) -> None:
@@ -197,11 +201,21 @@ def _require_plain(case: Case) -> None:
         EngineRefusal: for several sequences at a time, and for tokens before the prompt.
     """
     asked = generation_in(case)
-    if case.batch > 1 or asked.depth:
+    if case.batch > 1:
         raise EngineRefusal(
-            "a request to an endpoint has one prompt, and no earlier tokens before the prompt",
-            hint="Leave out --ort-batch-sizes and --ort-depth",
+            f"a request to an endpoint has one prompt, but --ort-batch-sizes asks for {case.batch}",
+            hint="Leave --ort-batch-sizes out",
         )
+    if asked.depth:
+        raise _no_depth(asked.depth)
+
+
+def _no_depth(depth: int) -> EngineRefusal:
+    return EngineRefusal(
+        "a request to an endpoint can't have tokens before its prompt, but --ort-depth asks for "
+        f"{depth}",
+        hint="Leave --ort-depth out",
+    )
 
 
 def _models(reply: Reply) -> list[str]:

@@ -94,7 +94,9 @@ def datatype_of(tensor: EngineTensor) -> str:
     element = tensor.type.removeprefix("tensor(").removesuffix(")")
     if element not in DATATYPE_OF:
         raise EngineRefusal(
-            f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol lacks"
+            f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol can't "
+            "send",
+            hint="To measure this model, leave --ort-endpoint out",
         )
     return DATATYPE_OF[element]
 

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
@@ -93,7 +94,7 @@ class Iree(Engine):
         try:
             context.add_vm_module(module)
         except RuntimeError as error:
-            raise EngineRefusal(run_refusal(str(error))) from error
+            raise EngineRefusal(f"IREE can't load the model. {said(str(error))}") from error
         (name,) = (name for name in module.function_names if not _NOT_THE_MODEL.search(name))
         return self._inference(context.modules[module.name][name])
 
@@ -131,7 +132,9 @@ class Iree(Engine):
             except (IndexError, RuntimeError, ValueError) as error:
                 # What never answered can't be run; what fails later is a failure.
                 kind = "error" if self._has_answered else "unsupported"
-                raise EngineRefusal(run_refusal(str(error)), kind=kind) from error
+                raise EngineRefusal(
+                    f"IREE can't run the model. {said(str(error))}", kind=kind
+                ) from error
             self._has_answered = True
             return outputs
 
@@ -165,7 +168,11 @@ class Iree(Engine):
         try:
             self._device = self._runtime.get_device(self.driver)
         except (RuntimeError, ValueError) as error:
-            raise EngineRefusal(run_refusal(str(error)), kind="unavailable") from error
+            raise EngineRefusal(
+                f"IREE can't open a device with the driver {self.driver!r}. {said(str(error))}",
+                kind="unavailable",
+                hint="Name another driver, e.g. --ort-providers=iree:local-task",
+            ) from error
 
     def _compile(self, path: Path, backend: str) -> None:
         making = path.with_suffix(".making")
@@ -231,22 +238,21 @@ def compile_refusal(log: str, status: int) -> str:
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     quoted = next((text for text in errors if text), lines[-1] if lines else "nothing")
     operators = [match[1] or match[2] for match in _OPERATOR.finditer("\n".join(errors) or log)]
-    quoted = quoted[:200]
     if operators:
-        return f"IREE can't compile the operator {operators[0]}; it says: {quoted}"
+        return f"IREE can't compile the operator {operators[0]}. {says('It', quoted)}"
     crashed = _CRASHED.search(log)
     if status < 0 or crashed:
         return f"IREE's compiler ended by signal {crashed[1] if crashed else -status}"
-    return f"IREE says: {quoted}"
+    return f"IREE can't compile the model. {says('It', quoted)}"
 
 
-def run_refusal(text: str) -> str:
-    """Return a message of the runtime in one line, without the files of its own that it names.
+def said(text: str) -> str:
+    """Return a message of the runtime as its words, without the files of its own that it names.
 
     Args:
         text: The message.
     """
-    return f"IREE says: {re.sub(r'[^ ]+[.]c:[0-9]+: ', '', ' '.join(text.split()))[:300]}"
+    return says("It", re.sub(r"[^ ]+[.]c:[0-9]+: ", "", " ".join(text.split())))
 
 
 def _source_of(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
-from pytest_ortbench.engines.tensorflow.worker.files import first_sentence, imported
+from pytest_ortbench.engines.tensorflow.worker.files import imported, said
 
 #: The signature that is served where nobody names one.
 _DEFAULT = "serving_default"
@@ -69,7 +69,7 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
         return _renamed(loaded, _of_function(tensorflow, loaded, jit_compile))
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(
-            f"TensorFlow can't trace the model: {first_sentence(error)}",
+            f"TensorFlow can't trace the model. {said(error)}",
             hint="Call the model under tf.function in a script, and fix the error that it raises",
         ) from error
 
@@ -86,8 +86,9 @@ def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> S
         raise EngineRefusal(
             f"the SavedModel has no signature {name!r}. Its signatures are "
             f"{', '.join(sorted(signatures)) or 'none'}",
-            hint="Choose one in the function that you measure, e.g. net.py:build. End the function "
-            "with 'return tensorflow.saved_model.load(FOLDER), None, {\"signature\": NAME}'",
+            hint="To choose one, measure a function, e.g. net.py:build, that ends with 'return "
+            "tensorflow.saved_model.load(FOLDER), None, "
+            f'{{"signature": "{min(signatures, default="NAME")}"}}\'',
         )
     return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import class_and_line, first_line
+from pytest_ortbench.core.errors import class_and_line, first_line, says
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor, Inference
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.generated import GenerateEngine
@@ -56,16 +56,17 @@ class CausalModel(Eager):
             import transformers
         except ImportError as error:
             raise EngineRefusal(
-                f"transformers can't be imported: {first_line(error)}",
+                f"transformers can't be imported. {says('Python', first_line(error))}",
                 kind="unavailable",
-                hint="Run: pip install transformers",
+                hint="Run: pip install --upgrade transformers",
             ) from error
         self._library = str(transformers.__version__)
         numbers = [int(part) for part in self._library.split(".")[:2] if part.isdecimal()]
         if tuple(numbers) < _LEAST:
             least = ".".join(map(str, _LEAST))
             raise EngineRefusal(
-                f"transformers {self._library} is too old: requests need {least} or later",
+                f"transformers {self._library} is too old: to measure the writing of "
+                f"text, {least} or later is needed",
                 kind="unavailable",
                 hint=f"Run: pip install 'transformers>={least}'",
             )
@@ -78,10 +79,10 @@ class CausalModel(Eager):
         unused = [name for name in _UNUSED if name in self.task.options]
         if unused:
             raise EngineRefusal(
-                f"a language model of transformers does not take the option torch.{unused[0]}",
+                f"the option torch.{unused[0]} can't be used with a language model of transformers",
                 kind="error",
-                hint="Leave the option out. --ort-provider-option=torch.dtype=bfloat16 sets the "
-                "type of the weights",
+                hint="Leave the option out. For another type of the weights, write "
+                "--ort-provider-option=torch.dtype=bfloat16",
             )
         self._require_device()
         self.called = self._told(self._loaded).to(self.device).eval()
@@ -206,8 +207,9 @@ class CausalModel(Eager):
         kernel = str(getattr(config, "_attn_implementation", "") or "")
         if "/" in kernel:
             raise EngineRefusal(
-                f"config.json names the kernel {kernel!r}, downloaded code that is never run",
-                hint="Remove attn_implementation from config.json",
+                f"{self._folder.name}/config.json names the kernel {kernel!r}, which is code to "
+                "download. Such code is never run",
+                hint=f"Remove attn_implementation from {self._folder / 'config.json'}",
             )
         model, told = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -255,7 +257,8 @@ class CausalModel(Eager):
             raise
         except ImportError as error:
             raise EngineRefusal(
-                f"transformers needs a package that is not installed ({first_line(error)})",
+                f"transformers needs a package that can't be imported. "
+                f"{says('Python', first_line(error))}",
                 kind="unavailable",
                 hint=f"Run 'pip install {error.name or 'PACKAGE'}' where transformers is installed",
             ) from error
@@ -269,9 +272,11 @@ class CausalModel(Eager):
                     hint="Use a release of transformers that knows the architecture",
                 ) from error
             raise EngineRefusal(
-                f"transformers {self._library} can't load "
-                f"{self._folder.name}: {class_and_line(error)}",
+                f"transformers {self._library} can't load {self._folder.name}. "
+                f"{says('It', class_and_line(error))}",
                 kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
+                hint="Load the folder in a script with AutoModelForCausalLM.from_pretrained, and "
+                "fix the error that it raises",
             ) from error
 
 
@@ -292,7 +297,8 @@ def past_in(
         raise EngineRefusal(
             f"a layer of the cache has only {min(rows)} of the {past} earlier tokens, but "
             "transformers needs all of them",
-            hint="Measure requests (--ort-generate=only), or fewer earlier tokens (--ort-dims)",
+            hint=f"Set the length of the cache to at most {min(rows)} with --ort-dims. To measure "
+            "whole answers instead, write --ort-generate=only",
         )
     return past
 
@@ -321,18 +327,29 @@ def roles(
         elif item.name not in _PASSED:
             if ids:
                 raise EngineRefusal(
-                    f"the ONNX file has the input {item.name!r}, which models of transformers lack"
+                    f"the ONNX file has the input {item.name!r}, which language models of "
+                    "transformers do not have"
                 )
             ids = item.name
-    incomplete = [layer for layer, names in pasts.items() if len(names) != 2]
-    if incomplete or not ids:
+    if not ids:
+        raise EngineRefusal("the ONNX file has no input of tokens, such as input_ids")
+    incomplete = [names for names in pasts.values() if len(names) != 2]
+    if incomplete:
+        ((held, name),) = incomplete[0].items()
+        lacking = "values" if held == "keys" else "keys"
         raise EngineRefusal(
-            "the input names of the ONNX file do not say which are keys and which are values"
+            f"the ONNX file has the input {name!r}, the {held} of a layer's cache, but no input of "
+            f"its {lacking}",
+            hint="Export the model with input names such as past_key_values.0.key and "
+            "past_key_values.0.value",
         )
     fed = {layer: (names["keys"], names["values"]) for layer, names in pasts.items()}
     given = [layer_of(name) for name in outputs]
-    if given.count(None) != 1:
+    others = [name for name, part in zip(outputs, given, strict=True) if part is None]
+    if len(others) != 1:
+        found = f"the outputs {', '.join(map(repr, others))}" if others else "no output"
         raise EngineRefusal(
-            "the ONNX file has outputs beside logits and cache, which models of transformers lack"
+            f"the ONNX file has {found} beside the cache, but language models of transformers have "
+            "exactly one there, the logits"
         )
     return ids, fed, given

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, InnerValue
 from pytest_ortbench.engines.torch.worker.inner import values_of_modules
 from pytest_ortbench.engines.torch.worker.passing import arrays_of, passing_of
@@ -117,14 +117,14 @@ class Eager(Engine):
                 feeds[item.name] = numpy.zeros(item.shape or (), dtype=kind)
             except TypeError as error:
                 raise EngineRefusal(
-                    f"PyTorch does not support {item.type}, the type of {item.name!r}"
+                    f"PyTorch does not support {item.type}, the type of the input {item.name!r}"
                 ) from error
         with torch.inference_mode():
             return passing_of(self._built(), self.task.inputs, self.device)(feeds)
 
     def _built(self) -> Program:
         if self.program is None:
-            raise EngineRefusal("the model was not built", kind="error")
+            raise RuntimeError("the model was not built")
         return self.program
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -151,7 +151,7 @@ class Eager(Engine):
             torch.zeros(1, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise EngineRefusal(
-                f"PyTorch has no device {self.device!r} here: {first_line(error)}",
+                f"PyTorch has no device {self.device!r} here. {says('It', first_line(error))}",
                 kind="unavailable",
                 hint="Name another device, or install a build of PyTorch for this device",
             ) from error
@@ -177,8 +177,8 @@ class Eager(Engine):
 
 def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
     return EngineRefusal(
-        f"the model returns {count} tensors, but its file has {len(names)} outputs "
+        f"the model returns {count} tensors, but the exported file has {len(names)} outputs "
         f"({', '.join(names)})",
         kind="error",
-        hint="Return only tensors, each of them once",
+        hint="Return each tensor once, and nothing that is not a tensor",
     )

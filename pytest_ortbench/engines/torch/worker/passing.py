@@ -90,9 +90,11 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
     if len(program.names) == tensors and set(names) <= set(program.names):
         return [name if name in names else None for name in program.names]
     raise EngineRefusal(
-        f"the file has {len(names)} inputs, but the model is called with {tensors} tensors",
+        f"the exported file has {len(names)} inputs ({', '.join(names)}), but the example inputs "
+        f"are {tensors} tensors",
         kind="error",
-        hint="Name the inputs in the entry function: {'names': [...]}",
+        hint="Name each of these tensors: end the function that returns the model with 'return "
+        'model, inputs, {"names": ["x", "y"]}\'',
     )
 
 
