@@ -122,7 +122,7 @@ def class_and_line(error: BaseException) -> str:
 _FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
-def says(owner: str, text: str, longest: int = 300) -> str:
+def says(owner: str, text: str, longest: int = 400) -> str:
     """Return what somebody else's program said, as its words: ``pnnx says: 'no such layer'``.
 
     Args:

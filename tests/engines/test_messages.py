@@ -144,7 +144,7 @@ def test_files_of_iree_are_left_out_of_its_messages() -> None:
     text = (
         "no allocation: c/runtime/src/iree/hal/allocator.c:19: INVALID_ARGUMENT;\n alignment 4096"
     )
-    assert iree.said(text) == "It says: 'no allocation: INVALID_ARGUMENT; alignment 4096'"
+    assert iree.runtime_said(text) == "It says: 'no allocation: INVALID_ARGUMENT; alignment 4096'"
 
 
 def test_iree_is_told_the_sizes_and_the_cpu_that_it_compiles_for() -> None:

@@ -13,7 +13,7 @@ from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.registry import framework_of_file
 from pytest_ortbench.engines.seam import EngineTask
 from pytest_ortbench.engines.tensorflow.worker.conversion import name_dimensions
-from pytest_ortbench.engines.tensorflow.worker.files import said
+from pytest_ortbench.engines.tensorflow.worker.files import sentence_said
 from pytest_ortbench.engines.tflite.worker import TensorFlowLite
 from pytest_ortbench.models.sources import source_at
 from pytest_ortbench.worker.entry import exported_by, load_named
@@ -96,5 +96,5 @@ def test_open_dimensions_have_names_that_no_conversion_changes() -> None:
 
 def test_of_a_message_the_first_sentence_is_told() -> None:
     of_keras = TypeError("\n Unknown 'Net'. Full config: {'a': 1}\n")
-    assert said(of_keras).endswith("'Net'\"")
-    assert "ValueError" in said(ValueError())
+    assert sentence_said(of_keras).endswith("'Net'\"")
+    assert "ValueError" in sentence_said(ValueError())

@@ -11,7 +11,7 @@ from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.tensorflow.export import made
 from pytest_ortbench.engines.tensorflow.worker.conversion import write_converted
-from pytest_ortbench.engines.tensorflow.worker.files import imported, said
+from pytest_ortbench.engines.tensorflow.worker.files import imported, sentence_said
 
 #: Stands behind the first four bytes of a file.
 _MARK = b"TFL3"
@@ -53,7 +53,7 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
         )
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"tf2onnx {tf2onnx.__version__} can't convert the file. {said(error)}"
+            f"tf2onnx {tf2onnx.__version__} can't convert the file. {sentence_said(error)}"
         ) from error
     write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made({})

@@ -94,7 +94,7 @@ class Iree(Engine):
         try:
             context.add_vm_module(module)
         except RuntimeError as error:
-            raise EngineRefusal(f"IREE can't load the model. {said(str(error))}") from error
+            raise EngineRefusal(f"IREE can't load the model. {runtime_said(str(error))}") from error
         (name,) = (name for name in module.function_names if not _NOT_THE_MODEL.search(name))
         return self._inference(context.modules[module.name][name])
 
@@ -133,7 +133,7 @@ class Iree(Engine):
                 # What never answered can't be run; what fails later is a failure.
                 kind = "error" if self._has_answered else "unsupported"
                 raise EngineRefusal(
-                    f"IREE can't run the model. {said(str(error))}", kind=kind
+                    f"IREE can't run the model. {runtime_said(str(error))}", kind=kind
                 ) from error
             self._has_answered = True
             return outputs
@@ -169,7 +169,7 @@ class Iree(Engine):
             self._device = self._runtime.get_device(self.driver)
         except (RuntimeError, ValueError) as error:
             raise EngineRefusal(
-                f"IREE can't open a device with the driver {self.driver!r}. {said(str(error))}",
+                f"IREE can't open the driver {self.driver!r}. {runtime_said(str(error))}",
                 kind="unavailable",
                 hint="Name another driver, e.g. --ort-providers=iree:local-task",
             ) from error
@@ -246,7 +246,7 @@ def compile_refusal(log: str, status: int) -> str:
     return f"IREE can't compile the model. {says('It', quoted)}"
 
 
-def said(text: str) -> str:
+def runtime_said(text: str) -> str:
     """Return a message of the runtime as its words, without the files of its own that it names.
 
     Args:

@@ -37,7 +37,7 @@ def load_saved(path: Path) -> LoadedSource:
             return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
         except (OSError, ValueError, tensorflow.errors.OpError) as error:
             raise EngineRefusal(
-                f"TensorFlow can't load the folder as a SavedModel. {said(error)}",
+                f"TensorFlow can't load the folder as a SavedModel. {sentence_said(error)}",
                 hint="Save the model again with tensorflow.saved_model.save",
             ) from error
     import keras
@@ -46,7 +46,7 @@ def load_saved(path: Path) -> LoadedSource:
         model = keras.saving.load_model(path, safe_mode=True, compile=False)
     except (OSError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"Keras can't load the file. {said(error)}",
+            f"Keras can't load the file. {sentence_said(error)}",
             hint="Keras files are read in safe mode, without the classes of your project. For a "
             "model with Lambda layers or custom classes, measure a function that returns the "
             "model, e.g. net.py:build",
@@ -54,6 +54,6 @@ def load_saved(path: Path) -> LoadedSource:
     return LoadedSource(path=path, model=model)
 
 
-def said(error: BaseException) -> str:
+def sentence_said(error: BaseException) -> str:
     """Return the first sentence of an error as its words; Keras has a configuration follow."""
     return says("It", first_line(error).partition(". ")[0])

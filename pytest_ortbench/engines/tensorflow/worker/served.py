@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
-from pytest_ortbench.engines.tensorflow.worker.files import imported, said
+from pytest_ortbench.engines.tensorflow.worker.files import imported, sentence_said
 
 #: The signature that is served where nobody names one.
 _DEFAULT = "serving_default"
@@ -69,7 +69,7 @@ def traced(loaded: LoadedSource, *, jit_compile: bool = False) -> Served:
         return _renamed(loaded, _of_function(tensorflow, loaded, jit_compile))
     except (TypeError, ValueError, tensorflow.errors.OpError) as error:
         raise EngineRefusal(
-            f"TensorFlow can't trace the model. {said(error)}",
+            f"TensorFlow can't trace the model. {sentence_said(error)}",
             hint="Call the model under tf.function in a script, and fix the error that it raises",
         ) from error
 
