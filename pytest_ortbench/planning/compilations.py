@@ -112,7 +112,8 @@ class Compilations:
         if kept is None:
             raise case_error(
                 f"the compiled file in {folder} is not the one that the compiler reported",
-                "Run again. If this happens twice, please report it",
+                "Run again. If this happens twice, please open an issue in the repository of "
+                "pytest-ortbench, with this message",
                 kind="error",
                 phase="compile",
             )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pytest_ortbench.core.errors import OrtbenchError
+from pytest_ortbench.core.errors import REPORT_IT, OrtbenchError
 from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
 from pytest_ortbench.core.stop_signals import GAVE_UP_WAITING
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: Exit codes of runs that were stopped before their end; the first one is pytest's own.
 STOPPED = (2, GAVE_UP_WAITING)
-#: What an error that nobody foresaw is followed by.
-DEFECT = "This is a defect of pytest-ortbench; please report it"
 
 
 def finish(bench: Bench, judges: Judges, *, interrupted: bool) -> bool:
@@ -145,7 +143,7 @@ def _write(
             bench.errors.append(f"{output.what}: {hidden}. {HOW_TO_MEND}")
             return "failed"
         text = f"{output.what}: {type(error).__name__}: {said}".removesuffix(": ")
-        bench.errors.append(f"{text}. {DEFECT}")
+        bench.errors.append(f"{text}. {REPORT_IT}")
         return "failed"
     return "written"
 
@@ -303,7 +301,7 @@ def settle(bench: Bench, judges: Judges) -> bool:
     except OrtbenchError as error:
         return _fail(bench, f"gate: {error}")
     except Exception as error:  # noqa: BLE001 - a defect of ours must not cost what was measured
-        return _fail(bench, f"gate: {type(error).__name__}: {error}. {DEFECT}")
+        return _fail(bench, f"gate: {type(error).__name__}: {error}. {REPORT_IT}")
     problems = judges.asked_limits.problems()
     if judges.gating is not None:
         problems += [f"gate: {text}" for text in judges.gating.problems()]

@@ -39,14 +39,14 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     stable = sorted(version for version in released(name, place=place) if not version.is_prerelease)
     versions = [version for version in stable if first <= version <= last]
     if len(versions) < 2:
-        newest = stable[-2:]
+        newest = [f"{name}=={version}" for version in stable[-2:]]
         raise UsageError(
             f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
             "at least two are needed",
             place=place,
-            hint=f"Widen the range. The newest two releases are {name}=={newest[0]}..{newest[1]}"
-            if len(newest) == 2
-            else f"Name one release in place of the range, e.g. {name}=={first}",
+            hint=f"Widen the range. The newest releases are {' and '.join(newest)}"
+            if newest
+            else f"Name another package: no release of {name} is for this Python",
         )
     return [f"{name}=={version}" for version in versions]
 

@@ -16,6 +16,7 @@ from pytest_ortbench.core.errors import REPORT_IT, DocumentError, ForeignDocumen
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.core.secrets import masked
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.schema.json_schema import json_schema
 from pytest_ortbench.schema.layout import (
     Plain,
@@ -319,7 +320,9 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error):
             raise DocumentError(
-                f"the file is cut off after {len(data)} bytes", place=place, hint=_JOURNAL_HINT
+                f"the file is cut off after {counted(len(data), 'byte')}",
+                place=place,
+                hint=_JOURNAL_HINT,
             ) from error
         kind = _kind_of_error(data)
         fault = _fault_of_encoding(text)

@@ -108,8 +108,10 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         position = start + length
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"the length in front of element {len(texts)} is {counted(length, 'byte')}, but "
-                f"{max(len(data) - start, 0)} follow",
+                f"the data ends within the length in front of element {len(texts)}"
+                if start > len(data)
+                else f"the length in front of element {len(texts)} is {counted(length, 'byte')}, "
+                f"but {len(data) - start} follow",
                 place=place,
                 hint=_TEXTS_HINT,
             )

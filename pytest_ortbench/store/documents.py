@@ -283,7 +283,7 @@ def _latest(root: Path) -> Loaded:
     if runs:
         newest, problem = runs[0].run_id, runs[0].problem
         state = f"can't be read: {problem}" if problem else "is unfinished"
-        about = f"The newest run there, {newest}, {state}. "
+        about = f"The newest run there, {newest!r}, {state}. "
     raise UsageError(
         f"the folder {str(root)!r} contains no finished run", hint=f"{about}{_MEASURE}"
     )

@@ -35,7 +35,8 @@ def list_operators(question: ListOperators, state: WorkerState) -> RequiredOpera
         from onnxruntime.tools.reduced_build_config_parser import parse_config
     except ImportError as error:
         raise case_error(
-            f"ONNX Runtime {load()[0].__version__} can't list operators: {class_and_line(error)}",
+            f"ONNX Runtime {load()[0].__version__} can't list operators. Python says: "
+            f"{class_and_line(error)!r}",
             "Use ONNX Runtime 1.16 or newer, with the package flatbuffers",
             kind="unavailable",
             phase="import",

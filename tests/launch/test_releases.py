@@ -40,7 +40,7 @@ def test_what_is_no_range(text: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1..1.32.0"),
+        ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1 and onnxruntime==1.32.0"),
         ("onnxruntime==x..y", "Invalid version: 'x'"),
         ("onnxrutime==1.20..1.30", "ERROR: no such thing"),
     ],

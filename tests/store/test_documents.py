@@ -44,7 +44,7 @@ def test_runs_are_listed_newest_first_with_their_state(tmp_path):
         ("02", "unreadable", 0),
         ("01", "unfinished", 2),
     ]
-    assert "1 bytes" in list_runs(tmp_path)[3].problem
+    assert "1 byte" in list_runs(tmp_path)[3].problem
 
 
 def test_a_missing_results_folder_has_no_runs(tmp_path):
@@ -122,7 +122,7 @@ def test_without_a_finished_run_latest_says_what_there_is(tmp_path):
     with refused(UsageError, "finished run"):
         resolve_run("latest", tmp_path)
     run = stored(tmp_path, 3, finished=False)
-    with pytest.raises(UsageError, match=f"{run.run_id}, is unfinished"):
+    with pytest.raises(UsageError, match=f"{run.run_id}', is unfinished"):
         resolve_run("latest", tmp_path)
 
 

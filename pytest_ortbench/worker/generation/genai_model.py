@@ -176,7 +176,12 @@ class GenaiModel:
         except RuntimeError as error:
             if _UNKNOWN_KIND in str(error):
                 version = getattr(self._genai, "__version__", "")
-                raise _refused(f"{PACKAGE} {version}: {error}") from error
+                raise _refused(
+                    f"{PACKAGE} {version} does not know this kind of network. It says: "
+                    f"{first_line(error)!r}",
+                    "Install a newer onnxruntime-genai. To measure without it, use "
+                    "--ort-engines=session",
+                ) from error
             raise
 
     def _parameters(self, length: int, batch: int) -> Any:
