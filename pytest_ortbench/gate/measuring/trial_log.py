@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 import msgspec
 import platformdirs
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, first_line
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.numbers.self_test import Trial
 from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
@@ -20,7 +20,7 @@ T = TypeVar("T")
 L = TypeVar("L", bound="_Log[Any]")
 
 
-_ANOTHER = "Allow reading and writing the file, or name another one with --file"
+_ANOTHER = "Make the file readable and writable. To use another one, add --file=PATH"
 
 
 class _Log(Generic[T]):
@@ -69,8 +69,8 @@ class _Log(Generic[T]):
                 if number == len(lines):
                     continue
                 place = f"{self.path}, line {number}"
-                hint = "Remove the line or the file"
-                message = f"the line is not a result of a self-test: {error}"
+                hint = "Remove this line. The results of the other lines stay"
+                message = f"the line is not a result of a self-test ({first_line(error)})"
                 raise DocumentError(message, place=place, hint=hint) from error
         return tuple(trials)
 

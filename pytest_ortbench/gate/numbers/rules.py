@@ -50,7 +50,10 @@ RELATIVE = (
 _ITEM = re.compile(
     r"(?:(?P<pattern>[^@]*)@)?(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<rest>.*)"
 )
-_EXAMPLE = "Write e.g. latency:3%, peak_rss:2%+1MiB, placement:>=95%, or PATTERN@latency:5%"
+_EXAMPLE = (
+    "Write e.g. 'latency:3%' or 'peak_rss:2%+1MiB' for how much worse, 'placement:>=95%' for a "
+    "minimum, 'bert*@latency:5%' for some cases only"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,18 +148,18 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
     for rule in rules:
         if rule.metric in OF_UNITS and rule.allowance is not None:
             raise UsageError(
-                f"{rule.text!r} compares times, which vary between runs, so both sides must be "
-                "measured in one run",
+                f"{rule.text!r} compares times, which vary between runs",
                 place=place,
-                hint="Measure both sides in one run, e.g. with --ort-against=git:main, or set an "
-                f"absolute limit, {_as_limit(rule.metric)}",
+                hint="Measure both sides in one run, e.g. with --ort-against=git:main. To keep an "
+                f"absolute limit instead, write e.g. {_as_limit(rule.metric, place)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares outputs of two sides, but a stored run has no outputs",
                 place=place,
-                hint="Measure both sides in one run, e.g. with --ort-against=git:main, or limit "
-                "accuracy_sqnr instead",
+                hint="Measure both sides in one run, e.g. with --ort-against=git:main. To limit "
+                "the error against the model's reference instead, write e.g. "
+                f"{_typed('accuracy_sqnr:>=40 dB', place)}",
             )
 
 
@@ -209,9 +212,28 @@ def rules_for(case_id: str, rules: Sequence[Rule], case_ids: Collection[str] = (
     )
 
 
-def _as_limit(metric: str) -> str:
-    """How an absolute limit on a metric is written: at most, or at least."""
-    return f"{metric}:{'>=' if METRICS[metric].better == 'higher' else '<='}VALUE"
+#: An amount of each unit, for messages.
+_AMOUNTS = {
+    "s": "200 ms",
+    "bytes": "500 MiB",
+    "1/s": "100/s",
+    "W": "50 W",
+    "J": "10 mJ",
+    "ratio": "99 %",
+    "dB": "40 dB",
+}
+
+
+def _as_limit(metric: str, place: str) -> str:
+    """Return how an absolute limit on a metric is written: at most, or at least."""
+    described = {**METRICS, **SIDE_METRICS}[metric]
+    sign = ">=" if described.better == "higher" else "<="
+    return _typed(f"{metric}:{sign}{_AMOUNTS.get(described.unit, '1')}", place)
+
+
+def _typed(rule: str, place: str) -> str:
+    """Return a rule as it is typed where the user wrote one: a shell takes < and > as its own."""
+    return f"{place}='{rule}'" if place.startswith("-") else rule
 
 
 def _parse(text: str, place: str) -> Rule:
@@ -237,7 +259,8 @@ def _parse(text: str, place: str) -> Rule:
         raise UsageError(
             f"{metric!r} in {text!r} can't have a limit relative to the baseline",
             place=place,
-            hint=f"Limit the latency (latency:3%), or set an absolute limit, {_as_limit(metric)}",
+            hint=f"Write an absolute limit, e.g. {_as_limit(metric, place)}. To gate slowdowns, "
+            f"write {_typed('latency:3%', place)}",
         )
     return replace(rule, allowance=_allowance(metric, rest, text, place))
 
@@ -246,9 +269,9 @@ def _of_answers(metric: str, written: str, text: str, place: str) -> Limit:
     """A floor for the answers of the two sides; nothing else makes sense of them."""
     if written[0] != ">":
         raise UsageError(
-            f"{text!r} is not a minimum, the only limit that {metric} can have",
+            f"{text!r} is not a minimum, but {metric} can have a minimum only",
             place=place,
-            hint=f"Write e.g. {metric}:>={'40 dB' if metric == 'sides_sqnr' else '99 %'}",
+            hint=f"Write e.g. {_as_limit(metric, place)}",
         )
     return parse_limit(f"{metric} {written}", place=place, metrics=SIDE_METRICS)
 

@@ -95,10 +95,13 @@ class StoredTrial:
         if ratio is None:
             return
         numbers = (ratio.value, ratio.low, ratio.high, *ratio.ratios)
-        if not ratio.ratios or not all(0 < number < math.inf for number in numbers):
-            raise ValueError("a ratio is a number above 0")
+        if not ratio.ratios:
+            raise ValueError("'ratios' is empty")
+        for number in numbers:
+            if not 0 < number < math.inf:
+                raise ValueError(f"the ratio {number:g} is not above 0 and finite")
         if ratio.estimator not in SPREAD:
-            raise ValueError(f"{ratio.estimator!r} is none of {', '.join(SPREAD)}")
+            raise ValueError(f"'estimator' is {ratio.estimator!r}, none of {', '.join(SPREAD)}")
 
     @property
     def blurring(self) -> tuple[str, ...]:
