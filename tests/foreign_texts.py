@@ -154,7 +154,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "gate/numbers/acceptance.py": ("digests", frozenset({"Acceptances._state"})),
     "gate/numbers/rules.py": (
         "what users write",
-        frozenset({"_allowance", "_parse", "refuse_idle_sides"}),
+        frozenset({"_allowance", "_parse", "_typed", "refuse_idle_sides"}),
     ),
     "launch/launcher.py": (
         "names that the product declares for identification: ids, metrics, fields",

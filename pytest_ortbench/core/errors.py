@@ -132,8 +132,13 @@ def says(owner: str, text: str, longest: int = 400) -> str:
     """
     lines = text.strip().splitlines()
     line = lines[0].strip().rstrip(".")[:longest] if lines else "nothing"
-    mark = '"' if "'" in line else "'"
-    return f"{owner} says: {mark}{line}{mark}"
+    return f"{owner} says: {quoted(line)}"
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotes that it does not contain."""
+    mark = '"' if "'" in text else "'"
+    return f"{mark}{text}{mark}"
 
 
 def why_no_python(error: OSError | SyntaxError | ValueError) -> tuple[str, str]:

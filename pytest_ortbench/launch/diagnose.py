@@ -7,8 +7,11 @@ both meet here; nothing else decides what kind of failure something is.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
+from pathlib import PurePath
 
+from pytest_ortbench.core.errors import quoted
 from pytest_ortbench.core.namesakes import HOW_TO_MEND
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
@@ -21,9 +24,16 @@ from pytest_ortbench.launch.diagnose_providers import (
 )
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
-from pytest_ortbench.launch.native_text import abridged, error_code, on_one_line, readable
+from pytest_ortbench.launch.native_text import (
+    abridged,
+    error_code,
+    on_one_line,
+    readable,
+    said_by,
+)
 
 __all__ = [
+    "SMALLER_INPUTS",
     "Evidence",
     "diagnose",
     "graph_refused",
@@ -32,6 +42,12 @@ __all__ = [
     "missing_library",
     "out_of_memory",
 ]
+
+_RUNTIME = "ONNX Runtime"
+
+SMALLER_INPUTS = (
+    "Measure smaller inputs with --ort-batch-sizes or --ort-dims, or use a machine with more memory"
+)
 
 
 def diagnose(evidence: Evidence) -> Failure:
@@ -45,8 +61,29 @@ def diagnose(evidence: Evidence) -> Failure:
             return failure
     text = readable(refusal.text) or "no message"
     if not error_code(refusal.text):
-        return failure_of(evidence, "error", f"{refusal.error}: {text}")
-    return does_not_load(evidence, text) or failure_of(evidence, "error", text)
+        return failure_of(evidence, "error", f"{refusal.error}: {text}", _whose_fault(evidence))
+    return does_not_load(evidence, text) or failure_of(
+        evidence, "error", said_by(_RUNTIME, _LOADING.sub("", text)), _whose_fault(evidence)
+    )
+
+
+def _whose_fault(evidence: Evidence) -> str:
+    """Return how to find out whether a provider or the model file is at fault."""
+    provider, case = evidence.provider, evidence.case
+    if evidence.refusal.phase not in ("session", "first") or provider is None:
+        return ""
+    if provider.name != CPU:
+        return (
+            f"To see whether {provider.name} or the model is at fault, measure the model with "
+            "--ort-providers=cpu"
+        )
+    return _checking(case.model.path) if case is not None else ""
+
+
+def _checking(path: str) -> str:
+    """Return how to have a model file checked."""
+    check = f"import onnx; onnx.checker.check_model({path!r}, full_check=True)"
+    return f"To see what is wrong with the file, run: python -c {shlex.quote(check)}"
 
 
 def out_of_memory(text: str) -> str:
@@ -69,27 +106,36 @@ def _memory(evidence: Evidence) -> Failure | None:
     refusal = evidence.refusal
     if refusal.error != "MemoryError" and not out_of_memory(refusal.text):
         return None
+    text = readable(refusal.text)
     return failure_of(
         evidence,
         "out_of_memory",
-        readable(refusal.text) or "memory ran out",
-        "Use a smaller batch size or shape, or a machine with more memory",
+        f"memory ran out: {quoted(text.rstrip('.'))}" if text else "memory ran out",
+        SMALLER_INPUTS,
     )
 
 
 #: What numpy says of an array with too many axes, by version.
 _AXES = re.compile(
-    r"dimensions must be within \[0, \d+\]|maximum supported dimension for an ndarray"
+    r"dimensions must be within \[0, (\d+)\]"
+    r"|maximum supported dimension for an ndarray is (?:currently )?(\d+)"
 )
 
 
 def _axes(evidence: Evidence) -> Failure | None:
-    if evidence.refusal.error != "ValueError" or not _AXES.search(evidence.refusal.text):
+    match = _AXES.search(evidence.refusal.text)
+    if evidence.refusal.error != "ValueError" or match is None:
         return None
+    most = int(match[1] or match[2])
+    outputs = evidence.case.model.outputs if evidence.case is not None else ()
+    large = [info for info in outputs if len(info.shape or ()) > most]
+    what = (
+        f"the output {large[0].name!r} has {len(large[0].shape or ())}" if large else "one has more"
+    )
     return failure_of(
         evidence,
         "unsupported",
-        "an output has more axes than an array of numpy can have",
+        f"an array of numpy has at most {most} axes, but of the outputs {what}",
         "Export the model with fewer axes in its outputs",
     )
 
@@ -122,24 +168,29 @@ def _import(evidence: Evidence) -> Failure | None:
             evidence,
             "unavailable",
             text,
-            "Use ONNX Runtime 1.19 or newer, or numpy<2, e.g. "
-            "--ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
+            _OLD_NUMPY,
         )
     if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
         numpy = f"numpy {refusal.numpy}" if refusal.numpy else "the installed numpy"
         return failure_of(
             evidence,
             "unavailable",
-            f"ONNX Runtime can't be imported with {numpy}: {text or refusal.error}",
-            "Install a numpy that this ONNX Runtime was built for. Before version 1.19 this is "
-            "numpy<2, e.g. --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4",
+            f"ONNX Runtime can't be imported with {numpy}: {quoted(text or refusal.error)}",
+            _OLD_NUMPY,
         )
     return failure_of(
         evidence,
         "unavailable",
-        f"ONNX Runtime can't be imported: {text}",
-        "Install ONNX Runtime again, or use another version (--ort-runtimes)",
+        f"ONNX Runtime can't be imported: {quoted(text.rstrip('.'))}",
+        "Install ONNX Runtime again. To try another version, write e.g. "
+        "--ort-runtimes=onnxruntime==1.20.1",
     )
+
+
+_OLD_NUMPY = (
+    "ONNX Runtime before 1.19 needs numpy<2. Run: pip install 'numpy<2'. To leave this "
+    "environment as it is, write --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4"
+)
 
 
 def _options(evidence: Evidence) -> Failure | None:
@@ -178,16 +229,11 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
                 "Name the library that registers the operators: --ort-custom-ops=LIBRARY",
             )
         if "No such file" in text or "cannot find" in text.lower():
-            return failure_of(
-                evidence,
-                "error",
-                f"{libraries}, or a library that it needs, is missing: {readable(text)}",
-                "Install the library that the message names, or correct --ort-custom-ops",
-            )
+            return _missing_custom_ops(evidence)
         return failure_of(
             evidence,
             "error",
-            readable(text),
+            said_by(_RUNTIME, text),
             "Name a library that this ONNX Runtime can load: --ort-custom-ops=LIBRARY",
         )
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
@@ -199,12 +245,39 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     else:
         hint = f"Name the library that defines {domain}: --ort-custom-ops=LIBRARY"
     if domain == "ai.onnx.contrib":
-        hint += ". 'pip install onnxruntime-extensions' installs that library"
+        hint = (
+            "Run: pip install onnxruntime-extensions, and add --ort-custom-ops=LIBRARY with the "
+            "path that this prints: python -c 'import onnxruntime_extensions as e; "
+            "print(e.get_library_path())'"
+        )
     return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
         evidence,
         "unsupported",
         f"operator {operator} of domain {domain} is not registered in this runtime",
         hint,
+    )
+
+
+def _missing_custom_ops(evidence: Evidence) -> Failure:
+    """A library of custom operators that is not there, or needs one that is not there."""
+    text, named = evidence.refusal.text, evidence.custom_ops
+    needed = missing_library(text)
+    own = [path for path in named if PurePath(path).name == PurePath(needed).name]
+    if not needed or own:
+        return failure_of(
+            evidence,
+            "error",
+            f"the library {(own or named)[0]} does not exist"
+            if own or len(named) == 1
+            else said_by(_RUNTIME, text),
+            "Correct the path in --ort-custom-ops",
+        )
+    whose = [path for path in named if path in text] or named
+    return failure_of(
+        evidence,
+        "error",
+        f"{', '.join(whose)} needs the library {needed}, which is not installed here",
+        f"Install {needed}",
     )
 
 
@@ -249,9 +322,10 @@ def _operators(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unsupported",
-            f"no kernel for {operator} of operator set {opset} has the types of this model",
-            "Use another precision, another provider or a newer ONNX Runtime. ONNX Runtime says: "
-            f"{readable(text)}",
+            f"{_tried(evidence)} no implementation of {operator} of operator set {opset} for the "
+            "types of this model",
+            "If the operator set is old, convert the model with onnx.version_converter. If a type "
+            f"is rare, measure another precision. {said_by(_RUNTIME, text)}",
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:
@@ -264,8 +338,18 @@ def _operators(evidence: Evidence) -> Failure | None:
             "--ort-custom-ops=libops.so. If not, use a newer ONNX Runtime",
         )
     if error_code(text) == "NOT_IMPLEMENTED":
-        return failure_of(evidence, "unsupported", readable(text), "")
+        return failure_of(evidence, "unsupported", said_by(_RUNTIME, text), _whose_fault(evidence))
     return None
+
+
+def _tried(evidence: Evidence) -> str:
+    """Say which providers a session has, with their verb."""
+    provider = evidence.provider
+    if provider is None:
+        return "ONNX Runtime has"
+    if provider.name == CPU:
+        return f"{CPU} has"
+    return f"{' and '.join(link.name for link in provider.links)} and {CPU} have"
 
 
 #: What ONNX Runtime says of a graph that breaks a rule of ONNX, behind the file's path.
@@ -294,22 +378,23 @@ def _invalid(evidence: Evidence) -> Failure | None:
     return does_not_load(evidence, text) or failure_of(
         evidence,
         "error",
-        f"ONNX Runtime calls the model invalid: {text.rstrip('.')}",
-        "Export the model again. onnx.checker.check_model(FILE) may name the fault",
+        f"ONNX Runtime calls the model invalid: {quoted(text.rstrip('.'))}",
+        "Correct this where the model is made, and export it again",
     )
 
 
 def _files(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
     code = error_code(text)
+    said = said_by(_RUNTIME, text)
     if code == "NO_SUCHFILE" or "No graph was found" in text or code == "INVALID_PROTOBUF":
-        return failure_of(evidence, "error", readable(text), "Check that the file is an ONNX model")
+        return failure_of(evidence, "error", said, "Check that the file is an ONNX model")
     linked = re.search(r'escapes model directory\. External data path: "([^"]+)" resolved', text)
     if linked and not linked[1].startswith("/") and ".." not in linked[1].split("/"):
         return failure_of(
             evidence,
             "error",
-            readable(text),
+            said,
             f"{linked[1]} is a link to a file outside the model's folder, and ONNX Runtime does "
             "not follow such links. Replace the link by the file",
         )
@@ -317,7 +402,7 @@ def _files(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "error",
-            readable(text),
+            said,
             "Put the external data into the model's folder or a folder in it",
         )
     return None
@@ -334,13 +419,39 @@ def _shape(evidence: Evidence) -> Failure | None:
         return None
     fed = "; ".join(refusal.fed) or "nothing"
     declared = "; ".join(refusal.declared) or "unknown"
-    text = readable(refusal.text)
     return failure_of(
         evidence,
         "unsupported",
-        f"the model refuses these inputs: {text} (fed {fed}; declared {declared})",
-        "Set sizes that fit (--ort-dims, --ort-batch-sizes), or feed real inputs (--ort-inputs)",
+        f"the model refuses these inputs: {_refused(on_one_line(refusal.text))} (fed {fed}; "
+        f"declared {declared})",
+        f"Set sizes that fit with --ort-dims{_sizes(evidence)} or --ort-batch-sizes. To feed your "
+        "own data, add --ort-inputs=FILE.npz",
     )
+
+
+#: What ONNX Runtime says of one axis, and of the number of axes.
+_OF_AXIS = re.compile(
+    r"Got invalid dimensions for input: (\S+) for the following indices "
+    r"index: (\d+) Got: (\d+) Expected: (\d+)"
+)
+_OF_RANK = re.compile(r"Invalid rank for input: (\S+) Got: (\d+) Expected: (\d+)")
+
+
+def _refused(text: str) -> str:
+    """Say what a model refuses."""
+    axis, rank = _OF_AXIS.match(text), _OF_RANK.match(text)
+    if axis is not None:
+        return f"axis {axis[2]} of the input {axis[1]!r} is {axis[3]}, but must be {axis[4]}"
+    if rank is not None:
+        return f"the input {rank[1]!r} must have {rank[3]} axes, but has {rank[2]}"
+    return said_by(_RUNTIME, text)
+
+
+def _sizes(evidence: Evidence) -> str:
+    """Return an option's value with a dimension of the case's model; empty where none is known."""
+    inputs = evidence.case.model.inputs if evidence.case is not None else ()
+    named = {size for info in inputs for size in info.shape or () if isinstance(size, str)}
+    return f"={min(named)}:SIZE" if named else ""
 
 
 _ABOUT_SHAPES = re.compile(

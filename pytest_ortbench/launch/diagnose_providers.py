@@ -12,7 +12,7 @@ from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
 from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
 from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
-from pytest_ortbench.launch.native_text import error_lines, readable
+from pytest_ortbench.launch.native_text import error_lines, readable, said_by
 from pytest_ortbench.schema.protocol import Refusal
 
 
@@ -37,7 +37,7 @@ def device_lost(evidence: Evidence) -> Failure | None:
     if not words:
         return None
     name = evidence.provider.name if evidence.provider else "the provider"
-    return failure_of(evidence, "unavailable", f"the device of {name} was lost: {words}", HINT)
+    return failure_of(evidence, "unavailable", f"the device of {name} was lost: '{words}'", HINT)
 
 
 def provider_missing(evidence: Evidence) -> Failure | None:
@@ -230,10 +230,16 @@ def left_device(log: str, provider: Provider) -> Failure | None:
     )
 
 
+#: Where a system looks for libraries, by how their names end.
+_SEARCHED = {".dll": "PATH", ".dylib": "DYLD_LIBRARY_PATH"}
+_ON_LINUX = "LD_LIBRARY_PATH"
+
+
 def _library_failure(evidence: Evidence, library: str) -> Failure:
     product = implied_by(library)
     needs = f" ({product})" if product else ""
-    hint = f"Install {product or library}, and add its folder to LD_LIBRARY_PATH if it is not found"
+    path = next((name for end, name in _SEARCHED.items() if library.endswith(end)), _ON_LINUX)
+    hint = f"Install {product or library}. If it is installed, add its folder to {path}"
     if library.startswith("libvulkan.so"):
         hint = f"Install {product}: on Debian and Ubuntu 'apt-get install libvulkan1'"
     if product.startswith(("CUDA", "cuDNN")):
@@ -253,13 +259,18 @@ def provider_kernel(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unsupported",
-            f"{provider.name} says: {readable(refusal.text)}",
+            said_by(provider.name, refusal.text),
             "This device can't compute in float16. Measure the model in fp32 "
             "(--ort-precisions=native with a float32 file), or use another device",
         )
     if not re.search(r"\b[Uu]nsupported\b|\b[Nn]ot supported\b|[Nn]ot implemented", refusal.text):
         return None
-    return failure_of(evidence, "unsupported", f"{provider.name} says: {readable(refusal.text)}")
+    return failure_of(
+        evidence,
+        "unsupported",
+        said_by(provider.name, refusal.text),
+        "Measure the model with another provider, e.g. --ort-providers=cpu",
+    )
 
 
 #: *Seen*: WebGPU takes the nodes of a float16 model, and its first run fails.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pytest_ortbench.core.errors import quoted, says
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]+) : ?")
 _ABSOLUTE_PLACE = re.compile(r"(/|[A-Za-z]:\\)[^\s:]+:\d+ ")
@@ -44,6 +46,27 @@ def on_one_line(text: str) -> str:
     text = text.replace("[ERROR] ", "")
     text = _without_places(text)
     return _SPACE.sub(" ", text).strip()
+
+
+#: What ONNX Runtime says where a node failed.
+_OF_NODE = re.compile(
+    r"Non-zero status code returned while running (\w+) node\. Name:'(.*?)' Status Message: (.*)"
+)
+
+
+def said_by(owner: str, text: str) -> str:
+    """Return a native message in quotes, behind its owner and the node that it is about.
+
+    Args:
+        owner: Who says it.
+        text: The message.
+    """
+    text = on_one_line(text)
+    node = _OF_NODE.match(text)
+    if node is None:
+        return says(owner, abridged(text), _LONGEST)
+    called = f"the node {node[2]!r} ({node[1]})" if node[2] else f"the node {node[1]}"
+    return f"{owner} says of {called}: {quoted(abridged(node[3].rstrip('.')))}"
 
 
 def error_code(text: str) -> str:

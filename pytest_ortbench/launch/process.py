@@ -22,7 +22,7 @@ from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
-from pytest_ortbench.launch.diagnose import out_of_memory
+from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.memory_limit import MemoryLimit
@@ -131,7 +131,9 @@ class WorkerProcess:
             WorkerError: if the process died or did not listen; it is gone then.
         """
         if self.closed:
-            raise WorkerError(self._failure("crash", "the measured process has already ended"))
+            how = ending(self._process.returncode)
+            message = f"the measured process {how} before it was asked to go on"
+            raise WorkerError(self._failure("crash", message, "Measure the case again"))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:
@@ -270,7 +272,7 @@ class WorkerProcess:
         if memory is not None:
             failure = memory
         elif lost:
-            message = f"the device was lost while {_doing(self.phase)}: {lost}; the process {how}"
+            message = f"the device was lost while {_doing(self.phase)}: '{lost}'. The process {how}"
             failure = self._failure(
                 "unavailable", message, HINT, tells_phase=True, tells_signal=True
             )
@@ -298,14 +300,14 @@ class WorkerProcess:
             message = f"the kernel killed the process for memory while {_doing(self.phase)}"
             tells_signal = False
         elif words:
-            message = f"the process {how} while {_doing(self.phase)}: {words}"
+            message = f"the process {how} while {_doing(self.phase)}: '{words}'"
             tells_signal = True
         else:
             return None
         return self._failure(
             "out_of_memory",
             message,
-            "Use a smaller batch or shape",
+            SMALLER_INPUTS,
             tells_phase=True,
             tells_signal=tells_signal,
         )
@@ -439,14 +441,18 @@ def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
             act(process)
 
 
-_SMALLER_OR_MORE = "Use a smaller batch size or shape, or raise --ort-memory-limit"
+_SMALLER_OR_MORE = (
+    "Measure smaller inputs with --ort-batch-sizes or --ort-dims. To allow more memory, raise "
+    "--ort-memory-limit"
+)
 
 #: What a signal usually means, as the next step.
 _HINTS = {
     "SIGKILL": "Another program or the kernel killed the process. If it was the kernel, 'dmesg' "
     "shows it",
     "SIGILL": "Use a build of ONNX Runtime that is made for this CPU",
-    "SIGSEGV": "Try another version of ONNX Runtime or the provider: the fault is in native code",
+    "SIGSEGV": "The fault is in native code. Try another version of ONNX Runtime, e.g. "
+    "--ort-runtimes=onnxruntime==1.20.1",
     "SIGABRT": "Read the native log of the case, which says why native code gave up",
 }
 

@@ -60,6 +60,8 @@ class Seal:
         for model in self.models:
             try:
                 now = model.now()
+            except FileNotFoundError as error:
+                raise _removed(Path(error.filename or model.path)) from error
             except (OSError, ValueError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
                 raise _changed(model.path, f"can't be read any more: {reason or error}") from error
@@ -68,7 +70,7 @@ class Seal:
         for path, before in self.contents:
             now = content_of(path)
             if now != before:
-                raise _changed(Path(path), _told(before, now) if now else "is gone")
+                raise _changed(Path(path), _told(before, now)) if now else _removed(Path(path))
 
 
 def measured(case: Case) -> Seal:
@@ -134,6 +136,15 @@ def _told(before: str, now: str, external: bool = False) -> str:
 
 def _short(content: str) -> str:
     return content if " " in content else f"SHA-256 {content[:12]}…"
+
+
+def _removed(path: Path) -> WorkerError:
+    return case_error(
+        f"{path} was removed after pytest collected it",
+        "Restore the file, and run again",
+        kind="error",
+        phase=CHANGED_FILE,
+    )
 
 
 def _changed(path: Path, how: str) -> WorkerError:

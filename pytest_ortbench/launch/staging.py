@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.errors import why_unreadable
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.schema.file_questions import FetchChunk, StoreChunk
 from pytest_ortbench.schema.question import FileMark, Question, files_in
@@ -126,9 +127,10 @@ class StagedFiles:
                 for chunk in _chunks(path, name):
                     self._paths[path] = self._ask(chunk).path
             except OSError as error:
+                what, hint = why_unreadable(error)
                 raise case_error(
-                    f"{path} can't be read: {error.strerror or error}",
-                    "Make the file readable",
+                    f"the file {path} {what}",
+                    hint,
                     kind="error",
                     phase="files",
                 ) from error
@@ -142,8 +144,9 @@ class StagedFiles:
         """
         if dataset.user_code:
             raise case_error(
-                f"the runtime {self._runtime!r} can't read the files of {dataset.label}",
-                "Store samples and labels in an .npz file. Such a file is sent to the runtime",
+                f"the runtime {self._runtime!r} is on another machine, which does not have the "
+                f"files of the data set {dataset.label}",
+                "Store samples and labels in an .npz file. Such a file is sent to that machine",
                 kind="error",
                 phase="files",
             )

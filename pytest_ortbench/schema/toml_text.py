@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, first_line, why_unreadable
+from pytest_ortbench.core.errors import UsageError, says, why_unreadable
 
 
 def read_toml_file(path: Path) -> dict[str, object]:
@@ -62,7 +62,7 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
         return msgspec.toml.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, ValueError) as error:  # ValueError: thousands of digits
         raise UsageError(
-            f"the file is not valid TOML (its parser says: {first_line(error)!r})",
+            f"the file is not valid TOML ({says('its parser', str(error))})",
             place=place,
             hint=hint or "Correct the file at that place",
         ) from error

@@ -219,7 +219,9 @@ def test_a_node_that_was_claimed_and_then_refused_is_unsupported() -> None:
     ggml = Provider(alias="ggml", name="ggml")
     failure = diagnose(Evidence(refusal=refusal, provider=ggml))
     assert failure.kind == "unsupported"
-    assert failure.message.startswith("ggml says: Non-zero status code")
+    assert failure.message.startswith(
+        "ggml says of the node 'ggml_ggml_1_0_0' (ggml_1_0): 'model: Conv()"
+    )
     assert "only 1-D convolutions" in failure.message
 
 

@@ -89,10 +89,10 @@ EXPECTED = {
 #: Why there is no row.
 REASONS = {
     ("resnet50", "int4"): "int4 changes nothing",
-    ("resnet50", "bf16"): "no kernel for BatchNormalization",
+    ("resnet50", "bf16"): "no implementation of BatchNormalization",
     ("mobilenet_v2", "int4"): "int4 changes nothing",
-    ("mobilenet_v2", "bf16"): "no kernel for BatchNormalization",
-    ("bert_tiny", "bf16"): "no kernel for Add",
+    ("mobilenet_v2", "bf16"): "no implementation of BatchNormalization",
+    ("bert_tiny", "bf16"): "no implementation of Add",
     ("rapidocr-det", "int4"): "int4 changes nothing",
     ("rapidocr-det", "bf16"): "no operator with weights supports bfloat16 at operator set 11",
     (

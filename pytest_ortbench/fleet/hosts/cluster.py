@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pytest_ortbench.core.errors import UsageError, class_and_line, first_line
+from pytest_ortbench.core.errors import UsageError, class_and_line, first_line, says
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.fleet.hosts import shard_task
 from pytest_ortbench.fleet.hosts.parcel import Parcel
@@ -172,7 +172,7 @@ class Cluster:
             answers = self._on(workers, shard_task.facts_of_worker)
         except Exception as error:  # whatever the worker lacks comes as its own error
             raise UsageError(
-                f"a worker can't run pytest-ortbench. It says: {class_and_line(error)!r}",
+                f"a worker can't run pytest-ortbench. {says('It', class_and_line(error))}",
                 place=_PLACE,
                 hint="Run for each worker: pip install "
                 f"'pytest-ortbench[cpu,dask]=={VERSION}' (gpu for NVIDIA, in place of cpu)",
@@ -231,7 +231,7 @@ class Cluster:
             return msgspec.convert(future.result(), SuitePlan)
         except Exception as error:  # whatever ended the worker comes as an error of Dask's
             raise UsageError(
-                f"no worker could collect the tests. Dask says: {class_and_line(error)!r}",
+                f"no worker could collect the tests. {says('Dask', class_and_line(error))}",
                 place=_PLACE,
                 hint="The log of a worker says more. Run 'pytest --collect-only' on its machine, "
                 "with the arguments that stand behind -- here",
@@ -372,7 +372,7 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         return Client(address, timeout=_ANSWER_S, security=security, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"no scheduler answers at {address}. Dask says: {first_line(error)!r}",
+            f"no scheduler answers at {address}. {says('Dask', first_line(error))}",
             place="--scheduler",
             hint="Start a scheduler there with 'dask scheduler', or correct --scheduler",
         ) from error

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError, UsageError, first_line
+from pytest_ortbench.core.errors import DocumentError, UsageError, says, why_unreadable
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
 
@@ -45,9 +45,9 @@ def read_record(folder: Path, kind: type[_Kept]) -> _Kept:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as error:
-        fault = f"can't be read: {error.strerror or error}"
+        fault, _ = why_unreadable(error)
     except msgspec.MsgspecError as error:
-        fault = f"is damaged (its parser says: {first_line(error)!r})"
+        fault = f"is damaged ({says('its parser', str(error))})"
     raise DocumentError(
         f"the record of the earlier run {fault}",
         place=str(path),

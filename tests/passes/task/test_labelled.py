@@ -87,10 +87,9 @@ def test_an_entry_point_does_not_and_says_so(
     dataset = Dataset(path=str(tmp_path / "data.py"), function="give")
     result = scored(replace(case, runtime=ELSEWHERE, dataset=dataset), launcher)
     assert result.task is not None
-    assert result.task.reason == (
-        "the runtime 'elsewhere' can't read the files of data.py:give. Store samples and labels "
-        "in an .npz file. Such a file is sent to the runtime"
-    )
+    assert "'elsewhere'" in result.task.reason
+    assert "data.py:give" in result.task.reason
+    assert ".npz" in result.task.reason
 
 
 def test_a_crash_in_the_users_code_is_a_reason(
