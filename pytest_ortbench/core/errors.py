@@ -132,10 +132,10 @@ def says(owner: str, text: str, longest: int = 400) -> str:
     """
     lines = text.strip().splitlines()
     line = lines[0].strip().rstrip(".")[:longest] if lines else "nothing"
-    return f"{owner} says: {quoted(line)}"
+    return f"{owner} says: {in_quotes(line)}"
 
 
-def quoted(text: str) -> str:
+def in_quotes(text: str) -> str:
     """Return a text in quotes that it does not contain."""
     mark = '"' if "'" in text else "'"
     return f"{mark}{text}{mark}"

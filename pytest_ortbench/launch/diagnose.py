@@ -11,7 +11,7 @@ import shlex
 from dataclasses import replace
 from pathlib import PurePath
 
-from pytest_ortbench.core.errors import quoted
+from pytest_ortbench.core.errors import in_quotes
 from pytest_ortbench.core.namesakes import HOW_TO_MEND
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
@@ -110,7 +110,7 @@ def _memory(evidence: Evidence) -> Failure | None:
     return failure_of(
         evidence,
         "out_of_memory",
-        f"memory ran out: {quoted(text.rstrip('.'))}" if text else "memory ran out",
+        f"memory ran out: {in_quotes(text.rstrip('.'))}" if text else "memory ran out",
         SMALLER_INPUTS,
     )
 
@@ -175,13 +175,13 @@ def _import(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unavailable",
-            f"ONNX Runtime can't be imported with {numpy}: {quoted(text or refusal.error)}",
+            f"ONNX Runtime can't be imported with {numpy}: {in_quotes(text or refusal.error)}",
             _OLD_NUMPY,
         )
     return failure_of(
         evidence,
         "unavailable",
-        f"ONNX Runtime can't be imported: {quoted(text.rstrip('.'))}",
+        f"ONNX Runtime can't be imported: {in_quotes(text.rstrip('.'))}",
         "Install ONNX Runtime again. To try another version, write e.g. "
         "--ort-runtimes=onnxruntime==1.20.1",
     )
@@ -378,7 +378,7 @@ def _invalid(evidence: Evidence) -> Failure | None:
     return does_not_load(evidence, text) or failure_of(
         evidence,
         "error",
-        f"ONNX Runtime calls the model invalid: {quoted(text.rstrip('.'))}",
+        f"ONNX Runtime calls the model invalid: {in_quotes(text.rstrip('.'))}",
         "Correct this where the model is made, and export it again",
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_ortbench.core.errors import quoted, says
+from pytest_ortbench.core.errors import in_quotes, says
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CODE = re.compile(r"\[ONNXRuntimeError\] : \d+ : ([A-Z_]+) : ?")
@@ -66,7 +66,7 @@ def said_by(owner: str, text: str) -> str:
     if node is None:
         return says(owner, abridged(text), _LONGEST)
     called = f"the node {node[2]!r} ({node[1]})" if node[2] else f"the node {node[1]}"
-    return f"{owner} says of {called}: {quoted(abridged(node[3].rstrip('.')))}"
+    return f"{owner} says of {called}: {in_quotes(abridged(node[3].rstrip('.')))}"
 
 
 def error_code(text: str) -> str:
