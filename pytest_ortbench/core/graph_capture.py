@@ -24,11 +24,18 @@ GRAPH_CAPTURE = frozenset(
 
 def captures_graph(provider: Provider) -> bool:
     """Whether a switch is on that makes the provider replay a recorded graph."""
-    return any(
-        _plain(key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
+    return bool(capture_option(provider))
+
+
+def capture_option(provider: Provider) -> str:
+    """Return the switch that is on, as ``--ort-provider-option`` takes it; empty where none is."""
+    switches = (
+        f"{link.alias}.{key}={value}"
         for link in provider.links
         for key, value in link.options.items()
+        if _plain(key) in GRAPH_CAPTURE and value.lower() in ("1", "true")
     )
+    return next(switches, "")
 
 
 def without_capture(provider: Provider) -> Provider:

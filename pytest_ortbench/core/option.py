@@ -45,6 +45,7 @@ class Keyword(NamedTuple):
         may_be_empty: Whether an empty list is a value.
         least: The smallest number.
         choices: The texts of a choice.
+        example: A value as Python has it, for messages; empty where ``takes`` gives one.
     """
 
     help: str
@@ -52,6 +53,7 @@ class Keyword(NamedTuple):
     may_be_empty: bool = False
     least: int = 1
     choices: tuple[str, ...] = ()
+    example: str = ""
 
 
 class OptionRow(NamedTuple):

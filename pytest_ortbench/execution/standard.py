@@ -250,10 +250,10 @@ def _require_work(case: Case, first: OutputCheck) -> None:
     """
     if case.generation is not None and case.provider.is_endpoint:
         return  # what comes back is text
-    empty = [spec.name for spec in case.inputs if 0 in spec.shape and not spec.path]
+    empty = [spec for spec in case.inputs if 0 in spec.shape and not spec.path]
     if empty and first.empty:
         raise case_error(
-            f"every output and the input {empty[0]!r} are empty, so there is nothing to time",
+            f"every output and the input {empty[0].name!r} are empty, so there is nothing to time",
             advice_on_empty(case.model, empty[0]),
             phase="first",
         )

@@ -38,9 +38,8 @@ _CONSTANTS: tuple[tuple[re.Pattern[str], int, str], ...] = (
 )
 #: What tells a cache that neither names nor the graph tell.
 _HOW_TO_NAME = (
-    "If the input is a cache, a genai_config.json beside the file can say so: past_key_names and "
-    "past_value_names in model.decoder.inputs, present_key_names and present_value_names in "
-    "model.decoder.outputs, with %d for the number of the layer"
+    "If the model is a language model, name its caches in a genai_config.json beside it "
+    "(past_key_names, past_value_names, present_key_names, present_value_names)"
 )
 
 
@@ -204,7 +203,7 @@ def _parts(
     pairs = cache_pairs(inputs, outputs, (*named, *graph.flowing))
     if isinstance(pairs, str):
         return (
-            f"no single output gives in each step what input {pairs!r} takes in the next one. "
+            f"no single output gives what the cache input {pairs!r} takes in the next step. "
             f"{_HOW_TO_NAME}"
         )
     mask = _named(inputs, MASK, told, "attention_mask")

@@ -45,6 +45,7 @@ class LanguageConfig:
         context: The most tokens, ``None`` where nothing says it.
         context_from: The file that tells it.
         end_tokens: Tokens that end a text.
+        ends_from: The file that tells them.
         is_causal: Whether a file says that the model predicts the next token.
         genai: The configuration of onnxruntime-genai that names the file.
         notes: What a reader should know of these files.
@@ -58,6 +59,7 @@ class LanguageConfig:
     context: int | None = None
     context_from: str = ""
     end_tokens: tuple[int, ...] = ()
+    ends_from: str = ""
     is_causal: bool = False
     genai: GenaiConfig | None = None
     notes: tuple[str, ...] = ()
@@ -86,8 +88,8 @@ def language_config(path: Path) -> LanguageConfig:
         text = config.get("text_config")
         for part in (config, text if isinstance(text, dict) else {}):
             told = _joined(told, part)
-        told = _with_ends(told, object_in(folder / _GENERATION))
-        told = _with_ends(told, config)
+        told = _with_ends(told, object_in(folder / _GENERATION), _GENERATION)
+        told = _with_ends(told, config, _CONFIG)
     return told
 
 
@@ -115,6 +117,7 @@ def _of_genai(path: Path) -> LanguageConfig:
         context=context,
         context_from=GENAI_CONFIG if context else "",
         end_tokens=tuple(_tokens(genai.model.get("eos_token_id"))),
+        ends_from=GENAI_CONFIG,
         is_causal=len(genai.files) == 1,
         genai=genai,
         notes=notes,
@@ -144,10 +147,11 @@ def _joined(told: LanguageConfig, config: Mapping[str, Any]) -> LanguageConfig:
     )
 
 
-def _with_ends(told: LanguageConfig, config: Mapping[str, Any]) -> LanguageConfig:
+def _with_ends(told: LanguageConfig, config: Mapping[str, Any], file: str) -> LanguageConfig:
     if told.end_tokens:
         return told
-    return replace(told, end_tokens=tuple(_tokens(config.get("eos_token_id"))))
+    ends = tuple(_tokens(config.get("eos_token_id")))
+    return replace(told, end_tokens=ends, ends_from=file)
 
 
 def _tokens(value: object) -> Iterator[int]:

@@ -7,7 +7,7 @@ name of their own here, so that each can be set and printed like any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -77,18 +77,21 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
     Raises:
         UnknownSymbolError: if it names a symbol that ``sizes`` lacks.
         ArithmeticError: if it divides by zero, does not give a whole number, or one that is larger
-            than any axis.
+            than any axis; it says which.
     """
     if text in sizes:
         return sizes[text]
     expression = parse(text)
     if expression is None:
         raise UnknownSymbolError(text)
-    value = _value(expression, sizes)
+    try:
+        value = _value(expression, sizes)
+    except ZeroDivisionError:
+        raise ArithmeticError("it divides by zero") from None
     if value.denominator != 1:
-        raise ArithmeticError(f"{text} = {value} is not a whole number")
+        raise ArithmeticError(f"it is {value}, not a whole number")
     if abs(value) > _LARGEST:
-        raise ArithmeticError("it is larger than 2^63")
+        raise ArithmeticError("it is larger than 2^63, the longest that an axis may be")
     return int(value)
 
 
@@ -131,7 +134,7 @@ def free_symbols(shapes: Sequence[tuple[int | str, ...] | None]) -> tuple[str, .
     return tuple(found)
 
 
-def derived(text: str, known: set[str] | frozenset[str]) -> Expression | None:
+def derived(text: str, known: Set[str]) -> Expression | None:
     """Return ``text`` as an expression over other symbols, ``None`` if it is a symbol itself.
 
     ``seq-len`` is a name unless ``seq`` or ``len`` is another symbol of the model; the other
@@ -143,7 +146,7 @@ def derived(text: str, known: set[str] | frozenset[str]) -> Expression | None:
     if expression is None:
         return None
     names = expression.names()
-    if not names or known.intersection(names):
+    if not names or known & set(names):
         return expression
     arithmetic = expression.operators() & {"+", "*", "//", *_FUNCTIONS}
     return expression if arithmetic else None

@@ -102,7 +102,7 @@ def _unbalanced(text: str, found: str, expected: str, place: str) -> UsageError:
 
 #: What native code counts with has 31 bits.
 MOST = 2**31 - 1
-_AS_PAIR = "Write KEY=VALUE, the name of the setting and its value"
+SESSION_EXAMPLE = "intra_op_num_threads=2"
 
 
 def parse_int_list(
@@ -263,11 +263,16 @@ def parse_exporter(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     texts = [texts] if isinstance(texts, str) else texts
     items = [item.strip() for text in texts for item in text.split(",")]
     settings = [item if "=" in item else f"exporter={item}" for item in items if item]
-    return parse_settings(settings, place=place)
+    return parse_settings(settings, place=place, example="opset=17")
 
 
-def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
+def parse_settings(texts: str | Iterable[str], *, place: str, example: str) -> dict[str, str]:
     """Read ``KEY=VALUE`` pairs; a comma inside a value survives unless another ``KEY=`` follows.
+
+    Args:
+        texts: What was written.
+        place: Where.
+        example: A pair, for advice.
 
     Raises:
         UsageError: for an item without ``=``, and for a key with two values.
@@ -276,7 +281,11 @@ def parse_settings(texts: str | Iterable[str], *, place: str) -> dict[str, str]:
     for item in split_list(texts, place=place, starts_item=starts_setting):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key:
-            raise UsageError(f"{item!r} is not a setting", place=place, hint=_AS_PAIR)
+            raise UsageError(
+                f"{item!r} has no name before '='" if equals else f"{item!r} has no '='",
+                place=place,
+                hint=f"Write a name and a value, e.g. {example}",
+            )
         if settings.get(key, value) != value:
             raise UsageError(
                 f"{key!r} has two values, {settings[key]!r} and {value!r}",

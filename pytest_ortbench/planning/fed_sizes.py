@@ -1,21 +1,28 @@
-"""Whether the sizes of inputs can be fed: none below zero, none empty, none too large."""
+"""Whether the sizes of inputs can be fed: none below zero, none empty, none too large.
+
+A refusal comes with sizes that can be fed, where a small change makes some.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import element_of
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.models.decoders import is_cache_of
+from pytest_ortbench.models.symbols import derived, evaluate, free_symbols, named_shapes
 from pytest_ortbench.planning.sizes import Sizes, refusal
 
 #: No array of numpy has more axes.
 _MOST_AXES = 64
 #: One random input larger than this is a mistake in the sizes, not a workload.
 _MOST_BYTES = 8 * 2**30
-_SIZE_OR_VALUES = "Set a size with --ort-dims, or use real inputs (--ort-inputs)"
+#: An example of smaller sizes is of an input that leaves room for the others.
+_ROOMY_BYTES = 2**28
+#: An example of a size that is too small is this one, or at most so much larger than what it was.
+_USUAL, _FARTHEST = 128, 4096
 _ITEM_BYTES = {"double": 8, "int64": 8, "uint64": 8, "float": 4, "int32": 4, "uint32": 4}
 
 
@@ -40,21 +47,78 @@ def check_work(model: Model, specs: Sequence[InputSpec]) -> None:
     raise refusal(
         f"axis {empty.shape.index(0)} of input {empty.name!r} has size 0, and "
         "every output is empty, so there is nothing to time",
-        hint=advice_on_empty(model, empty.name),
+        hint=advice_on_empty(model, empty),
     )
 
 
-def advice_on_empty(model: Model, name: str) -> str:
+def advice_on_empty(model: Model, spec: InputSpec) -> str:
     """Return what helps where an input holds nothing; no option changes a size that is fixed.
 
     Args:
         model: The model.
-        name: Name of the input.
+        spec: The input as it is fed, with an axis of size 0.
     """
-    declared = next((info.shape for info in model.inputs if info.name == name), None)
-    if declared is not None and 0 in declared:
-        return "Export the model with a size above 0, or with an open size"
-    return _SIZE_OR_VALUES
+    declared = next((info.shape for info in model.inputs if info.name == spec.name), None)
+    if declared is None:
+        return f"Give the inputs as arrays: --ort-inputs=FILE.npz, with an array {spec.name!r}"
+    axis = spec.shape.index(0)
+    shapes = dict(
+        zip([info.name for info in model.inputs], named_shapes(model.inputs), strict=True)
+    )
+    shape = shapes.get(spec.name)
+    symbol = shape[axis] if shape is not None and axis < len(shape) else 0
+    if isinstance(symbol, str):
+        values = dict.fromkeys(free_symbols(tuple(shapes.values())), 0)
+        values |= {known.symbol: known.size for known in spec.resolved if known.symbol in values}
+        return set_size(symbol, values)
+    return f"Export the model so that axis {axis} of input {spec.name!r} is dynamic"
+
+
+def set_size(symbol: str, values: Mapping[str, int], which: str = "a larger") -> str:
+    """Advise a size of one dimension at which an axis has one element or more.
+
+    Args:
+        symbol: The size of the axis: a dimension, or an expression of some.
+        values: Sizes of dimensions.
+        which: What the size is to be, for people.
+    """
+    example = _enlarged(symbol, values)
+    if not example:
+        names = " or ".join(map(repr, names_in(symbol, values)))
+        return f"Set {which} size for {names} with --ort-dims"
+    return f"Set {which} size, e.g. --ort-dims={example}"
+
+
+def names_in(symbol: str, values: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the dimensions that a size is made of: itself, where it is no expression.
+
+    Args:
+        symbol: The size.
+        values: Sizes of dimensions.
+    """
+    expression = derived(symbol, values.keys())
+    return (symbol,) if expression is None else expression.names()
+
+
+def _enlarged(symbol: str, values: Mapping[str, int]) -> str:
+    """Return such a size as ``--ort-dims`` takes it, ``NAME:SIZE``; empty where none is near."""
+    for name in names_in(symbol, values):
+        if name == symbol:
+            return f"{name}:{_USUAL}"
+        now = values.get(name, 0)
+        for size in range(max(now, 0) + 1, max(now, 0) + _FARTHEST):
+            try:
+                if evaluate(symbol, {**values, name: size}) > 0:
+                    return f"{name}:{size}"
+            except (ArithmeticError, KeyError):
+                continue
+    return ""
+
+
+def told_with(symbol: str, values: Mapping[str, int]) -> str:
+    """Return the sizes of the dimensions in an expression: ``S = 5 and P = 2``."""
+    names = names_in(symbol, values)
+    return " and ".join(f"{name} = {values[name]}" for name in names if name in values)
 
 
 def check_size(
@@ -86,26 +150,55 @@ def check_size(
         symbol = shape[axis]
         if size < 0:
             raise refusal(
-                f"axis {axis} of input {info.name!r} has the size {symbol}, which comes to {size}, "
-                "and a size can't be below 0",
-                hint="Set larger sizes with --ort-dims",
+                f"axis {axis} of input {info.name!r} has the size {symbol}, which is {size} for "
+                f"{told_with(str(symbol), sizes.values)}, but no size may be below 0",
+                hint=set_size(str(symbol), sizes.values),
             )
         if size == 0 and isinstance(symbol, str) and not may_be_empty:
-            how = sizes.of(symbol, size).how
+            known = sizes.of(symbol, size)
+            how = f"{known.how}={symbol}:0" if known.origin == "dims" else known.how
             raise refusal(
                 f"axis {axis} of input {info.name!r} has size 0 ({how}), so there is "
                 "nothing to time",
-                hint=_SIZE_OR_VALUES,
+                hint=set_size(symbol, sizes.values),
             )
-    element = element_of(info.type)
-    count = element_count(fed)
-    total = None if count is None else count * _ITEM_BYTES.get(element, 2)
+    total = _bytes_of(info, fed)
     if total is None or total > _MOST_BYTES:
         amount = (
-            "more memory than can be addressed" if total is None else f"{total / 2**30:.1f} GiB"
+            "more memory than can be addressed"
+            if total is None
+            else f"{total / 2**30:.1f} GiB of memory"
         )
         raise refusal(
-            f"input {info.name!r} of shape {list(fed)} would take {amount}"
-            + ("" if total is None else " of memory"),
-            hint="Set smaller sizes with --ort-dims",
+            f"input {info.name!r} of shape {list(fed)} would take {amount}, but an input may take "
+            f"at most {_MOST_BYTES >> 30} GiB",
+            hint=_set_smaller(info, shape, sizes.values),
         )
+
+
+def _bytes_of(info: TensorInfo, fed: Sequence[int]) -> int | None:
+    """Memory of an input, ``None`` for more than can be addressed."""
+    count = element_count(fed)
+    return None if count is None else count * _ITEM_BYTES.get(element_of(info.type), 2)
+
+
+def _set_smaller(info: TensorInfo, shape: tuple[int | str, ...], values: Mapping[str, int]) -> str:
+    """Advise sizes at which an input takes little memory: the largest ones are halved."""
+    texts = [size for size in shape if isinstance(size, str)]
+    tried = {name: values[name] for text in texts for name in names_in(text, values)}
+    if not tried:
+        return f"Export the model with a smaller input {info.name!r}"
+    try:
+        while True:
+            fed = [evaluate(size, tried) if isinstance(size, str) else size for size in shape]
+            total = _bytes_of(info, fed)
+            if total is not None and total <= _ROOMY_BYTES:
+                break
+            largest = max(tried, key=lambda name: tried[name])
+            if tried[largest] <= 1:
+                return f"Export the model with smaller fixed axes of input {info.name!r}"
+            tried[largest] = 1 << ((tried[largest] - 1).bit_length() - 1)
+    except (ArithmeticError, KeyError):
+        return f"Set smaller sizes for {' and '.join(map(repr, tried))} with --ort-dims"
+    smaller = ",".join(f"{name}:{size}" for name, size in tried.items() if size != values[name])
+    return f"Set smaller sizes, e.g. --ort-dims={smaller}"

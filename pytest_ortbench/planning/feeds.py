@@ -27,7 +27,13 @@ from pytest_ortbench.models.symbols import (
 )
 from pytest_ortbench.models.well_known import is_flag
 from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
-from pytest_ortbench.planning.fed_sizes import check_size, check_work
+from pytest_ortbench.planning.fed_sizes import (
+    check_size,
+    check_work,
+    names_in,
+    set_size,
+    told_with,
+)
 from pytest_ortbench.planning.real_inputs import StoredInput, stored_inputs
 from pytest_ortbench.planning.sizes import (
     ModelAxes,
@@ -237,12 +243,15 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
         return
     if axis.fixed is None or (axis.refused and not axis.certain):
         if batch != 1:
-            told = "; ".join(f"{name} is not a batch axis ({why})" for name, why in axis.refused)
+            told = "; ".join(
+                f"the dimension {name!r} is not a batch axis ({why})" for name, why in axis.refused
+            )
             name = axis.refused[0][0] if axis.refused else ""
             raise refusal(
                 f"batch size {batch} was requested, but model {axes.model.name!r} has no batch "
                 "axis" + (f": {told}" if told else ""),
-                hint=f"Use --ort-batch-sizes=1. To set {name}, use --ort-dims={name}:{batch}"
+                hint=f"Use --ort-batch-sizes=1. If you meant the dimension {name!r}, write "
+                f"--ort-dims={name}:{batch}"
                 if name
                 else "Use --ort-batch-sizes=1",
             )
@@ -256,7 +265,8 @@ def _check_fixed_batch(axes: ModelAxes, batch: int) -> None:
         raise refusal(
             f"batch size {batch} was requested, but {axis.where} is fixed to {axis.fixed} in the "
             "model",
-            hint=f"Use --ort-batch-sizes={axis.fixed}, or export the model with a dynamic batch",
+            hint=f"Use --ort-batch-sizes={axis.fixed}. To measure another batch size, export the "
+            "model with a dynamic batch axis",
         )
 
 
@@ -296,7 +306,7 @@ def _spec(
         )
     fed, resolved = _resolved_shape(info, shape, sizes)
     check_size(info, shape, fed, sizes, may_be_empty=may_be_empty)
-    values = resolve_hint(info, hint, fed, sizes.values)
+    values = resolve_hint(info, hint, fed, sizes.values, shape)
     if isinstance(values, Failure):
         raise RefusedCombination(values)
     return InputSpec(name=info.name, type=info.type, shape=fed, hint=values, resolved=resolved)
@@ -315,9 +325,10 @@ def _resolved_shape(
             value = evaluate(size, sizes.values)
         except (ArithmeticError, KeyError) as error:
             raise refusal(
-                f"the size {size!r} of input {info.name!r} can't be computed ({error})",
-                hint=f"Set each name that stands in {size!r} with --ort-dims, e.g. "
-                "--ort-dims=seq:128",
+                f"the size {size} of input {info.name!r} can't be fed"
+                + (f" for {given}" if (given := told_with(size, sizes.values)) else "")
+                + f": {error}",
+                hint=set_size(size, sizes.values, "another"),
             ) from None
         fed.append(value)
         resolved[sizes.of(size, value)] = None
@@ -362,9 +373,20 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z")
 
 
 def resolve_hint(
-    info: TensorInfo, hint: ValueHint, shape: tuple[int, ...], sizes: Mapping[str, int]
+    info: TensorInfo,
+    hint: ValueHint,
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+    named: tuple[int | str, ...] = (),
 ) -> ValueHint | Failure:
     """Replace every symbol in a hint by its size.
+
+    Args:
+        info: The input.
+        hint: What it holds.
+        shape: The sizes of its axes.
+        sizes: Sizes by symbol.
+        named: Its shape with a name for every open axis, for advice.
 
     Returns:
         A hint with concrete ``low``, ``high`` and ``choices``; or a failure, where the values that
@@ -381,18 +403,27 @@ def resolve_hint(
     if hint.kind in ("integers", "permutation"):
         return replace(plain, high=max(low, high))
     if hint.kind == "arange":
-        return _positions(info, plain, shape)
+        return _positions(info, plain, shape, named, sizes)
     return plain
 
 
-def _positions(info: TensorInfo, hint: ValueHint, shape: tuple[int, ...]) -> ValueHint | Failure:
+def _positions(
+    info: TensorInfo,
+    hint: ValueHint,
+    shape: tuple[int, ...],
+    named: tuple[int | str, ...],
+    sizes: Mapping[str, int],
+) -> ValueHint | Failure:
     count = shape[-1] if shape else 1
     last = int(hint.low) + count - 1
     if 0 <= hint.high < last:
+        name, most = named[-1] if named else "", int(hint.high - hint.low) + 1
         return case_failure(
-            f"input {info.name!r} would hold positions up to {last}, but {hint.why} ends at "
-            f"{int(hint.high)}",
-            "Set a smaller size with --ort-dims",
+            f"input {info.name!r} would hold positions up to {last}, but the model knows "
+            f"positions up to {int(hint.high)} only",
+            f"Set {name!r} to at most {most}, e.g. --ort-dims={name}:{most}"
+            if isinstance(name, str) and names_in(name, sizes) == (name,)
+            else f"Set sizes at which the last axis of {info.name!r} is at most {most}",
         )
     if hint.low == 0:
         return hint
@@ -448,5 +479,5 @@ def check_dims(
                     f"{name}:0 is too small. {name!r} is the batch axis of model "
                     f"{axes.model.name!r}, and the smallest batch is 1",
                     place=place,
-                    hint=f"Write e.g. {name}:1, or --ort-batch-sizes=1",
+                    hint=f"Write e.g. {name}:1",
                 )

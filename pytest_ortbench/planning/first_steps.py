@@ -23,8 +23,17 @@ from pytest_ortbench.planning.encoders import (
     sound_seconds,
 )
 
-#: What makes one file of two.
-HOW_TO_MERGE = 'merge_decoders(FIRST, LATER, save_path="decoder_model_merged.onnx") of optimum.onnx'
+
+def how_to_merge(first: Path, later: Path) -> str:
+    """Return the command that makes one file of the two of a decoder.
+
+    Args:
+        first: The file of the first step.
+        later: That of the later steps.
+    """
+    files = ", ".join(f'"{path}"' for path in (first, later))
+    merged = f'merge_decoders({files}, save_path="decoder_model_merged.onnx")'
+    return f"python -c 'from optimum.onnx import merge_decoders; {merged}'"
 
 
 def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> Model:
@@ -59,13 +68,13 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
         raise UsageError(
             f"{named!r} can't be the file that reads the prompt: {found}",
             place="first_step",
-            hint="Name the file that the exporter wrote for the prompt, or leave the key "
-            "'first_step' out",
+            hint="Name the file that the exporter wrote for the prompt. If it wrote only one "
+            "file, leave the key 'first_step' out",
         )
     return _noted(
         model,
         f"{Path(spec).name} beside the model is not used to read the prompt: {found}. To make "
-        f"one file of both, run {HOW_TO_MERGE}",
+        f"one file of both, run: {how_to_merge(beside or Path(spec), Path(model.path))}",
     )
 
 
@@ -135,16 +144,16 @@ def refuse_several_files(case: Case) -> Failure | None:
         return None
     if not case.runtime.shares_files:
         return case_failure(
-            "the decoder file for the prompt is read from the disk of this machine, but runtime "
-            f"{case.runtime.label!r} does not share files with this machine",
-            "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
-            f"To measure in {case.runtime.label!r}, merge the two files: run {HOW_TO_MERGE}",
+            f"this decoder is in two files, and {Path(first.path).name} is read from the disk of "
+            f"this machine, which runtime {case.runtime.label!r} can't see",
+            f"Use --ort-runtimes=current. To measure in {case.runtime.label!r}, merge the two "
+            f"files: {_merge(case.model)}",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:
         return case_failure(
             f"a decoder in two files can't be converted to {case.variant.precision}",
-            f"Convert both files yourself, or merge them: run {HOW_TO_MERGE}",
+            f"Merge the two files, and measure the merged one: {_merge(case.model)}",
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(
@@ -153,6 +162,11 @@ def refuse_several_files(case: Case) -> Failure | None:
             "Use --ort-depth=0",
         )
     return None
+
+
+def _merge(model: Model) -> str:
+    first = model.first_step
+    return "" if first is None else how_to_merge(Path(first.path), Path(model.path))
 
 
 def _takes_one_token(model: Model) -> bool:

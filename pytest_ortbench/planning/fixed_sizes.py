@@ -7,8 +7,10 @@ inputs of these sizes only.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pytest_ortbench.core.case import FIX_DIMS, Case
 from pytest_ortbench.core.failures import case_failure
@@ -54,28 +56,40 @@ def open_sizes(case: Case) -> OpenSizes:
         if not info.type.startswith("tensor("):
             return _unknown(f"the input {info.name!r} is not a tensor")
         if info.shape is None:
-            return _unknown(f"the number of dimensions of the input {info.name!r} is open", _NAMED)
+            return _unknown(
+                f"the model does not state how many axes input {info.name!r} has",
+                _fixed_in_file(case, info.name),
+            )
         for axis, (declared, size) in enumerate(zip(info.shape, fed[info.name], strict=True)):
             if isinstance(declared, int):
                 continue
             if not declared:
-                return _unknown(f"dimension {axis} of the input {info.name!r} has no name", _NAMED)
+                return _unknown(
+                    f"axis {axis} of input {info.name!r} has no name",
+                    _fixed_in_file(case, info.name),
+                )
             if declared in varied:
                 return _unknown(f"--ort-{varied[declared]} feeds several sizes of {declared!r}")
             if sizes.setdefault(declared, size) != size:
                 return _unknown(
                     f"the inputs give the dimension {declared!r} two sizes, {sizes[declared]} and "
                     f"{size}",
-                    f"Use inputs in which {declared!r} has one size, or leave out "
-                    "--ort-fix-dims=on",
+                    f"Leave out --ort-fix-dims=on. To keep it, use inputs in which {declared!r} "
+                    "has one size",
                 )
     return OpenSizes(sizes=sizes)
 
 
-_NAMED = (
-    "Give the dimension a size or a name in the file, e.g. with 'python -m "
-    "onnxruntime.tools.make_dynamic_shape_fixed'"
-)
+def _fixed_in_file(case: Case, name: str) -> str:
+    """Return what fixes the sizes of an input in the file, with the sizes that it is fed."""
+    shape = next((spec.shape for spec in case.inputs if spec.name == name), ())
+    model = Path(case.model.path)
+    files = (str(model), f"{model.stem}-fixed{model.suffix}")
+    return (
+        "Leave out --ort-fix-dims=on. To fix the sizes in the file, run: python -m "
+        f"onnxruntime.tools.make_dynamic_shape_fixed --input_name {shlex.quote(name)} "
+        f"--input_shape {','.join(map(str, shape))} {shlex.join(files)}"
+    )
 
 
 def _unknown(reason: str, hint: str = "Leave out --ort-fix-dims=on") -> OpenSizes:
@@ -115,4 +129,4 @@ def fixing_refusal(case: Case) -> Failure | None:
     found = open_sizes(case)
     if not found.reason:
         return None
-    return case_failure(f"the sizes can't be fixed in the session: {found.reason}", found.hint)
+    return case_failure(f"--ort-fix-dims=on can't be followed: {found.reason}", found.hint)

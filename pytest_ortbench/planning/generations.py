@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.failures import case_failure
@@ -12,6 +13,7 @@ from pytest_ortbench.core.generation import Generation
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.models.decoders import completed
+from pytest_ortbench.models.language_config import language_config
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.planning.decoder_notes import why_no_decoder
 from pytest_ortbench.planning.engines import all_engines_for
@@ -79,7 +81,7 @@ def generations(
     if request.generate == "off" or (decoder is None and request.generate != "only"):
         return
     if decoder is None or not decoder.is_complete:
-        yield Workload(name=GENERATE, dims={}, refusal=_no_decoder(axes.model))
+        yield Workload(name=GENERATE, dims={}, refusal=_no_decoder(axes, request.dims))
         return
     # Whoever gives inputs or their sizes asks for inferences with them.
     if request.generate == "auto" and (
@@ -121,17 +123,21 @@ def with_cache_sizes(model: Model, dims: Mapping[str, tuple[int, ...]]) -> Model
     return replace(model, decoder=completed(model.decoder, inputs, sizes))
 
 
-def _no_decoder(model: Model) -> Failure:
+def _no_decoder(axes: ModelAxes, dims: Mapping[str, tuple[int, ...]]) -> Failure:
     """Return why a model that is to generate can't be made to."""
+    model = axes.model
     if model.decoder is not None:
+        sizes = {known.symbol: dims.get(known.symbol, ()) for known in axes.cache_sizes}
+        name = next((name for name, values in sizes.items() if len(values) > 1), "")
+        values = " and ".join(map(str, sizes.get(name, ())))
         return case_failure(
-            f"--ort-dims gives the cache of model {model.name!r} several sizes, but all requests "
-            "of a run share one size",
-            "Write one size for each dimension in --ort-dims",
+            f"--ort-dims gives {name!r}, a size of the cache of model {model.name!r}, the values "
+            f"{values}, but a run that generates text takes one",
+            f"Write one, e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
         )
     return case_failure(
         f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",
-        "Leave out --ort-generate=only to measure single inferences",
+        "To measure single inferences, leave out --ort-generate=only",
     )
 
 
@@ -150,7 +156,8 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         return case_failure(
             f"each of the {decoder.vocabulary} tokens of model {model.name!r} ends a text "
             "(eos_token_id), so none is left to generate",
-            "Correct eos_token_id in the configuration of the model",
+            f"Correct eos_token_id in {language_config(Path(model.path)).ends_from} beside the "
+            "model",
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None

@@ -230,15 +230,19 @@ class ImageReader:
                 picture = _flat(upright).convert("L" if self._color == "gray" else "RGB")
                 placed = self._place(picture.width, picture.height)
                 picture = self._sized(picture, placed)
-        except (OSError, ValueError, SyntaxError, UnidentifiedImageError) as error:
+        except (OSError, ValueError, SyntaxError) as error:
+            why = f" says: {first_line(error)!r}"
+            if isinstance(error, UnidentifiedImageError):
+                why = " knows no such format"
             raise UsageError(
-                f"{str(path)!r} can't be read as an image ({first_line(error)})",
+                f"{str(path)!r} can't be read as an image: Pillow{why}",
                 place="--ort-inputs",
-                hint="Replace the file, or remove it from the folder",
+                hint="Replace the file by a JPEG or PNG file, or remove it from the folder",
             ) from None
-        except Image.DecompressionBombError as error:
+        except Image.DecompressionBombError:
+            most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
             raise UsageError(
-                f"{str(path)!r} is too large ({error})",
+                f"{str(path)!r} has more than {most} pixels, the most that are read",
                 place="--ort-inputs",
                 hint="Use a smaller picture",
             ) from None

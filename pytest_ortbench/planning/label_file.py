@@ -37,14 +37,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             hint=f"If the file has boxes in the format of COCO, write "
             f"--ort-dataset=coco:{path.name} instead",
         )
-    try:
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{str(path)!r} can't be read ({error})",
-            place=PLACE,
-            hint="Make the file readable, as text in UTF-8",
-        ) from None
+    text = text_of(path, place=PLACE)
     first = text.partition("\n")[0]
     separator = next((sign for sign in "\t;," if sign in first), ",")
     stems: dict[str, list[str]] = {}
@@ -52,6 +45,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         for alias in {name, Path(name).name, Path(name).stem}:
             stems.setdefault(alias, []).append(name)
     labels: dict[str, str] = {}
+    found_in: dict[str, int] = {}
     lines = csv.reader(io.StringIO(text), delimiter=separator)
     for number, cells in enumerate(lines, 1):
         if not any(cell.strip() for cell in cells):
@@ -79,11 +73,12 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             )
         if meant[0] in labels:
             raise UsageError(
-                f"{written!r} ({where}) already has a label",
+                f"{written!r} ({where}) already has a label in line {found_in[meant[0]]}",
                 place=PLACE,
-                hint="Keep one label per file",
+                hint="Delete one of the two lines",
             )
         labels[meant[0]] = label
+        found_in[meant[0]] = number
     if not labels:
         raise UsageError(
             f"{path.name} names none of the files in the folder of the inputs",
@@ -94,20 +89,39 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: labels[name] for name in names if name in labels}
 
 
+def text_of(path: Path, *, place: str) -> str:
+    """Return the text of a file of the user's.
+
+    Args:
+        path: The file.
+        place: The option that names it.
+
+    Raises:
+        UsageError: if it can't be opened, or is not text.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{str(path)!r} is not text in UTF-8 (byte {error.start})",
+            place=place,
+            hint="Save the file as UTF-8",
+        ) from None
+    except OSError as error:
+        raise UsageError(
+            f"{str(path)!r} can't be opened (the system says: {error.strerror or str(error)!r})",
+            place=place,
+            hint="Name a text file that you may read",
+        ) from None
+
+
 def read_column(path: Path, count: int) -> list[str]:
     """Read one label a line, for the lines of a text file in their order.
 
     Raises:
         UsageError: if there are not as many as lines.
     """
-    try:
-        lines = path.read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{str(path)!r} can't be read ({error})",
-            place=PLACE,
-            hint="Make the file readable, as text in UTF-8",
-        ) from None
+    lines = text_of(path, place=PLACE).splitlines()
     labels = [line.strip() for line in lines if line.strip()]
     if len(labels) == count + 1:
         labels = labels[1:]

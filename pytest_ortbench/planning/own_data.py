@@ -35,6 +35,7 @@ from pytest_ortbench.planning.label_file import (
     class_numbers,
     read_column,
     read_labels,
+    text_of,
 )
 from pytest_ortbench.planning.preparation import Settings, settings_of
 
@@ -158,7 +159,8 @@ def boxed_data(
             f"{str(path)!r} is not a folder, but --ort-dataset scores the pictures of "
             f"{Path(scored.path).name}",
             place=PLACE,
-            hint="Name the folder of the pictures, or leave --ort-inputs out",
+            hint="Name the folder of the pictures. If they lie beside "
+            f"{Path(scored.path).name}, leave --ort-inputs out",
         )
     boxes = read_coco(Path(scored.path))
     files = picture_files(boxes, path)
@@ -280,14 +282,7 @@ def _examples(data: OwnData) -> list[Example]:
     if data.boxes is not None:
         return list(zip([image.name for image in data.boxes.images], data.pictures, strict=True))
     if data.kind == "text":
-        try:
-            lines = data.path.read_text("utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"{str(data.path)!r} can't be read ({error})",
-                place=PLACE,
-                hint="Make the file readable, as text in UTF-8",
-            ) from None
+        lines = text_of(data.path, place=PLACE).splitlines()
         found: list[Example] = [
             (str(number), line) for number, line in enumerate(lines, 1) if line.strip()
         ]

@@ -23,6 +23,8 @@ from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 #: The label of the interpreter that runs the command.
 _CURRENT = "current"
 #: A plug-in may have a name that nobody here has heard of, but no other characters.
+_CHANGED = ", so the file of the run was changed after the run"
+_MEASURE_AGAIN = "Measure the model again, and name the new run: --run=RUN"
 _PROVIDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -81,7 +83,9 @@ def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str])
         if runtime.environment:
             needed.append(f"the environment variables {_listed(tuple(runtime.environment))}")
         if needed:
-            raise _refused(stored, [(" and ".join(needed), "--runtimes=NAME")])
+            named = "--runtimes=NAME, a runtime of pyproject.toml that sets it ("
+            named += "[tool.ortbench.runtimes.NAME])"
+            raise _refused(stored, [(" and ".join(needed), named)])
         return _CURRENT
     if runtime.label in configured:
         return runtime.label
@@ -124,27 +128,27 @@ def request_of(
         settings["graph_optimization_level"] = level
     if "threads" not in knobs and threads is not None:
         settings["intra_op_num_threads"] = str(threads)
-    for value, known in (
-        (level, GRAPH_LEVELS),
-        (stored.call, CALLS),
-        (stored.io, IO_MODES),
-        (knobs.get("spin", "on"), SWITCH_POSITIONS),
-        (knobs.get("tuning", "on"), SWITCH_POSITIONS),
-        (knobs.get(FIX_DIMS, "on"), SWITCH_POSITIONS),
-        (knobs.get("compiled", "off"), SWITCH_POSITIONS),
+    for name, value, known in (
+        ("graph_optimization_level", level, GRAPH_LEVELS),
+        ("call", stored.call, CALLS),
+        ("io", stored.io, IO_MODES),
+        ("spin", knobs.get("spin", "on"), SWITCH_POSITIONS),
+        ("tuning", knobs.get("tuning", "on"), SWITCH_POSITIONS),
+        (FIX_DIMS, knobs.get(FIX_DIMS, "on"), SWITCH_POSITIONS),
+        ("compiled", knobs.get("compiled", "off"), SWITCH_POSITIONS),
     ):
         if value not in known:
             raise UsageError(
-                f"the case has the setting {value!r}, which is not one of {', '.join(known)}",
+                f"{name} is {value!r}, not one of {', '.join(known)}{_CHANGED}",
                 place=stored.case_id,
-                hint="The stored run was changed by hand. Measure the case again",
+                hint=_MEASURE_AGAIN,
             )
     for link in stored.provider.links:
         if not _PROVIDER.fullmatch(link.alias):
             raise UsageError(
-                f"{link.alias!r} is not an execution provider",
+                f"{link.alias!r} is not an execution provider{_CHANGED}",
                 place=stored.case_id,
-                hint="The stored run was changed by hand. Measure the case again",
+                hint=_MEASURE_AGAIN,
             )
     return PlanRequest(
         models=(given.model or _model_spec(stored, root, catalogue),),
@@ -188,9 +192,11 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            f"the case {stored.case_id} of the stored run can't be repeated here. With its "
-            f"options, this project has {names or reasons or 'no case'}",
-            hint="Name the model file in place of the case, and write the options yourself",
+            "this case of the stored run can't be repeated here: in this project, its options "
+            f"make {names or reasons or 'no case'}",
+            place=stored.case_id,
+            hint="Name the model file in place of the case, e.g. "
+            f"{PurePosixPath(stored.model.path).name} --providers={stored.provider.label}",
         )
     planned = alike[0]
     missing = list(_missing(stored, planned.case))
@@ -290,8 +296,8 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
 def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
     needs = ", ".join(what for what, _ in missing)
     return UsageError(
-        f"{stored.case_id} was measured with {needs}. For safety, that is not taken from "
-        "a run document",
+        f"the case was measured with {needs}, which is not taken from a stored run, for safety",
+        place=stored.case_id,
         hint=f"Add to the command line: {' '.join((option for _, option in missing))}",
     )
 

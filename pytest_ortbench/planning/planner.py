@@ -164,11 +164,14 @@ class Planner:
                     place=place,
                     hint=advice_on(spec, path, {}),
                 )
+            is_onnx = path.suffix.lower() in (".onnx", ".ort")
             raise UsageError(
-                f"no ONNX model can be exported from {spec!r}",
+                f"{spec!r} is an ONNX model already, so there is nothing to export"
+                if is_onnx
+                else f"no ONNX model can be exported from {spec!r}",
                 place=place,
-                hint="Name a function that returns a model, e.g. net.py:build, or a file or folder "
-                "of a known framework, e.g. net.pt2",
+                hint="Name what the model is made from: a function that returns it, e.g. "
+                "net.py:build, or a file of a framework, e.g. net.pt2",
             )
         if source.refusal:
             raise ModelError(source.refusal, place=spec)
@@ -246,8 +249,8 @@ class Planner:
             raise UsageError(
                 f"{other} and {model.path} are both called {model.name!r}",
                 place="the requested models",
-                hint="Rename one of the files, or give one another name in the catalogue "
-                "or in [tool.ortbench.models]",
+                hint="Give one of them another name: the file, or the entry that names it in "
+                "pyproject.toml or catalogue.toml",
             )
 
     def _describe(self, model: Model) -> Model:

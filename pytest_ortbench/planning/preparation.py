@@ -18,18 +18,17 @@ from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.models.metadata import configuration_of, metadata_of
 
 PLACE = "--ort-preprocess"
-#: What may be set, and what it says.
-SETTINGS: dict[str, str] = {
-    "size": "height and width of images: 224, 480x640",
-    "resize": "stretch, crop (scale the shorter side, keep the middle) or pad (scale the longer "
-    "side)",
-    "layout": "nchw or nhwc",
-    "color": "rgb, bgr or gray",
-    "scale": "factor on the values 0 to 255: 1/255",
-    "mean": "subtracted after the factor, one a channel: 0.485:0.456:0.406",
-    "std": "divided by, one a channel: 0.229:0.224:0.225",
-    "rate": "samples a second of audio: 16000",
-    "length": "samples or tokens of one example",
+#: What may be set, and an example of each.
+SETTINGS = {
+    "size": "480x640",
+    "resize": "crop",
+    "layout": "nchw",
+    "color": "rgb",
+    "scale": "1/255",
+    "mean": "0.485:0.456:0.406",
+    "std": "0.229:0.224:0.225",
+    "rate": "16000",
+    "length": "128",
 }
 _CONFIGURATION = "preprocessor_config.json"
 
@@ -152,15 +151,17 @@ def numbers(text: str, name: str, place: str = PLACE) -> tuple[float, ...]:
         UsageError: for anything else.
     """
     parts = text.strip("[]() ").replace(":", " ").replace(",", " ").split()
+    is_finite = True
     try:
         found = tuple(_number(part) for part in parts)
-        if not found or not all(map(math.isfinite, found)):
+        is_finite = all(map(math.isfinite, found))
+        if not found or not is_finite:
             raise ValueError
     except (ValueError, ZeroDivisionError):
         raise UsageError(
-            f"{name}={text} is not a list of numbers",
+            f"{name}={text} is not {'a list of numbers' if is_finite else 'a finite number'}",
             place=place,
-            hint=f"Write one number, or several with ':' between them ({name}: {SETTINGS[name]})",
+            hint=f"Write e.g. --ort-preprocess={name}={SETTINGS[name]}",
         ) from None
     return found
 

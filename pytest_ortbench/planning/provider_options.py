@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.graph_capture import captures_graph
+from pytest_ortbench.core.graph_capture import capture_option, captures_graph
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import NO_CPU
@@ -23,6 +23,13 @@ _SWITCHES = ("0", "1", "true", "false", "True", "False")
 _SWITCHED = {"tensorrt": ("False", "True"), "dml": ("False", "True"), "coreml": ("0", "1")}
 #: What may stand before a key of WebGPU: ``ep.webgpuexecutionprovider.preferredLayout``.
 _PREFIX = re.compile(r"ep\.[A-Za-z0-9_]+\.")
+#: What the number of an option counts, by the end of its name, and an example.
+_UNITS = {
+    "mem_limit": ("bytes", "2147483648"),
+    "size": ("bytes", "2147483648"),
+    "_mb": ("megabytes", "512"),
+    "_ms": ("milliseconds", "1000"),
+}
 #: How an option is declared in the configuration.
 _DECLARE = 'options = ["{key}"] under [tool.ortbench.plugins.{alias}] in pyproject.toml'
 
@@ -132,24 +139,25 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
     recording = next((link for link in provider.links if captures_graph(link)), None)
     if recording is None:
         return None
+    switch = f"--ort-provider-option={capture_option(recording)}"
     if recording.alias == "webgpu":
         return _refused(
             "a recorded graph of webgpu needs fixed buffers on the GPU, which this version of ONNX "
             "Runtime can't make in Python",
-            "Leave out --ort-provider-option=webgpu.enableGraphCapture=1",
+            f"Leave out {switch}",
         )
     if recording.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
             f"a recorded graph of {recording.alias} needs inputs and outputs that stay on the "
             f"device, but this case copies them from and to the host",
-            "Add --ort-io=device, or leave out the provider option that records a graph",
+            f"Add --ort-io=device. To measure the copies, too, leave out {switch}",
         )
     if callers > 1:
         return _refused(
-            f"ONNX Runtime records and replays a graph in one thread, but there are {callers} "
-            "callers",
-            "Use --ort-processes for several callers, or leave out the provider option that "
-            "records a graph",
+            f"a recorded graph of {recording.alias} is replayed in one thread only, but this case "
+            f"has {callers} callers (--ort-concurrency, --ort-sessions)",
+            f"To keep the graph, use --ort-processes={callers} for several callers. To keep the "
+            f"threads, leave out {switch}",
         )
     return None
 
@@ -186,16 +194,18 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     if forbids(provider, session):
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but {provider.label} asks for it",
-            "Leave cpu out of --ort-providers, or replace the session option by "
-            "--ort-fallback=strict",
+            "Leave cpu out of --ort-providers. To keep cpu, and forbid other providers to fall "
+            "back to it, write --ort-fallback=strict in place of the session option",
         )
     if session.sets_arena and all(link.name != CPU for link in provider.links):
+        values = {
+            "arena_extend_strategy": session.arena_extend_strategy,
+            "arena_initial_chunk_bytes": session.arena_initial_chunk_bytes,
+        }
+        named = [f"{name}={value}" for name, value in values.items() if value]
         return _refused(
-            "the session options about an arena are for memory of the CPU, but the provider is "
-            f"{provider.label}",
-            "Leave out the session options whose names contain arena. For memory of the device, "
-            "use an option of the provider, e.g. "
-            "--ort-provider-option=cuda.arena_extend_strategy=kSameAsRequested",
+            f"{' and '.join(named)} sets memory of the CPU, but the provider is {provider.label}",
+            f"Leave out {' and '.join(f'--ort-session-option={text}' for text in named)}",
         )
     if all(link.alias != "dml" for link in provider.links):
         return None
@@ -238,10 +248,14 @@ def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> No
         return
     if rule == WHOLE:
         if not re.fullmatch(r"-?\d+", value):
+            unit, example = next(
+                (known for ending, known in _UNITS.items() if key.lower().endswith(ending)),
+                ("", "1"),
+            )
             raise UsageError(
-                f"{alias}.{key}={value!r} is not a whole number",
+                f"{alias}.{key}={value!r} is not a whole number{unit and f' of {unit}'}",
                 place=place,
-                hint=f"Write e.g. {alias}.{key}=1",
+                hint=f"Write e.g. {alias}.{key}={example}",
             )
         return
     known = _SWITCHES if rule == SWITCH else rule

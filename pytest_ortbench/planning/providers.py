@@ -313,6 +313,7 @@ def _devices_in_all(name: str, offer: RuntimeOffer) -> Sequence[str]:
     return ("",)
 
 
+_OPTION_EXAMPLE = "cuda.use_tf32=1"
 _NOT_IN_ALL = (
     "it sends requests to a remote service and runs no node of a graph, so 'all' leaves it out"
 )
@@ -330,13 +331,16 @@ def parse_provider_options(
         UsageError: for a pair of another form, an unknown provider, or a key with two values.
     """
     options: dict[str, dict[str, str]] = {}
-    for key, value in parse_settings(texts, place=place).items():
+    for key, value in parse_settings(texts, place=place, example=_OPTION_EXAMPLE).items():
         word, dot, option = key.partition(".")
         if not dot or not option:
+            made = f"cuda.{key}={value}"
             raise UsageError(
-                f"'{key}={value}' does not say which provider has the option",
+                f"'{key}={value}' has no option between '.' and '='"
+                if dot
+                else f"'{key}={value}' does not say which provider has the option",
                 place=place,
-                hint=f"Write the name of the provider before the option, e.g. cuda.{key}={value}",
+                hint=f"Write PROVIDER.OPTION=VALUE, e.g. {_OPTION_EXAMPLE if dot else made}",
             )
         kind = known_kind(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):

@@ -306,11 +306,21 @@ def _holds(stored: str, wanted: str) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> UsageError:
+    kind = path.suffix.lower()
     return UsageError(
-        f"{str(path)!r} can't be read ({first_line(error)})",
+        f"{str(path)!r} can't be read as {_WRITERS.get(kind, _WRITERS['.pb'])[0]} "
+        f"(Python says: {first_line(error)!r})",
         place=PLACE,
-        hint="Write the file again, e.g. with numpy.save or numpy.savez",
+        hint=f"Write the file again with {_WRITERS.get(kind, _WRITERS['.pb'])[1]}",
     )
+
+
+#: What each kind of file is, and what writes it.
+_WRITERS = {
+    ".npz": ("an archive of NumPy", "numpy.savez"),
+    ".npy": ("an array of NumPy", "numpy.save"),
+    ".pb": ("a tensor of ONNX", "onnx.save_tensor"),
+}
 
 
 def stored_sets(model: Model, path: Path) -> tuple[tuple[InputSpec, ...], ...]:

@@ -139,7 +139,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
     settings = {key: value for key, value in entry.items() if key not in _ALWAYS}
     floor = entry.get("sqnr_floor")
     if floor is not None:
-        settings["sqnr_floor_db"] = _number(floor, "sqnr_floor", place)
+        settings["sqnr_floor_db"] = _number(floor, "sqnr_floor", place, " of decibels", "20")
     return _checked(replace(shipped_recipe(str(base)), name=name), settings, table, place)
 
 
@@ -160,7 +160,7 @@ def _checked(
         elif isinstance(present, int):
             values[key] = _whole(value, key, place)
         elif isinstance(present, float):
-            values[key] = _number(value, key, place)
+            values[key] = _number(value, key, place, example=f"{present or 0.5:g}")
         else:
             values[key] = _kind(value, str, key, place, "text in quotes", '"…"')
     changed = replace(recipe, **values)  # type: ignore[arg-type]  # each value is of its field's kind
@@ -227,12 +227,14 @@ def _whole(value: object, key: str, place: str) -> int:
     return value
 
 
-def _number(value: object, key: str, place: str) -> float:
+def _number(value: object, key: str, place: str, unit: str = "", example: str = "0.5") -> float:
     # A floor of NaN would hold nothing up, and one of -inf would let everything through.
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     raise UsageError(
-        f"{key} is {value!r}, not a finite number", place=place, hint=f"Write e.g. {key} = 0.5"
+        f"{key} is {value!r}, not a finite number{unit}",
+        place=place,
+        hint=f"Write e.g. {key} = {example}",
     )
 
 

@@ -25,8 +25,8 @@ PLACE = "--ort-serve"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _HINT = (
-    "Write the Python file and the name of the application in it, e.g. app.py:app. To measure "
-    f"'ortbench serve' of this model, write {REFERENCE}"
+    f"Write a Python file and the name of the application in it, e.g. {PLACE}=app.py:app. To "
+    f"measure the server that ortbench has built in, write {PLACE}={REFERENCE}"
 )
 
 

@@ -17,7 +17,13 @@ from pytest_ortbench.core.session_entries import (
 
 _PLACE = "--ort-session-option"
 _BOOLS = {"1": True, "true": True, "0": False, "false": False}
-_INTEGERS = ("intra_op_num_threads", "inter_op_num_threads", "arena_initial_chunk_bytes")
+#: Options that are numbers, and an example of each.
+_EXAMPLES = {
+    "intra_op_num_threads": 4,
+    "inter_op_num_threads": 2,
+    "arena_initial_chunk_bytes": 2**20,
+}
+_INTEGERS = tuple(_EXAMPLES)
 _FLAGS = ("enable_mem_pattern", "enable_mem_reuse", "enable_cpu_mem_arena")
 #: ONNX Runtime keeps it in 32 bits.
 _LARGEST_CHUNK = 2**31 - 1
@@ -136,7 +142,7 @@ def _positive(key: str, value: str) -> int:
         raise UsageError(
             f"{key}={value!r} is not a positive whole number",
             place=_PLACE,
-            hint=f"Write e.g. {key}=1",
+            hint=f"Write e.g. {key}={_EXAMPLES[key]}",
         )
     return int(value)
 

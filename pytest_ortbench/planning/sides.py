@@ -19,6 +19,8 @@ KINDS: dict[str, str] = {
     "git": "git:main",
 }
 
+#: Kinds whose value the id of a case has.
+_AXES = ("precision", "provider", "runtime")
 #: Where both sides are plans of the same files, so that a case can be its own baseline.
 _SAME_FILES = ("precision", "provider", "runtime", "option")
 
@@ -129,11 +131,14 @@ def pair_cases(
         model = models[entry.case.model.path] if by_name else ""
         one = index.setdefault(_reduced(entry.case, kind, model), entry)
         if one is not entry:
+            values = [_parts(case, "")[kind] for case in (one.case, entry.case) if kind in _AXES]
             raise UsageError(
-                f"one case of this run would be compared with two others, {one.case.case_id} and "
-                f"{entry.case.case_id}",
+                f"the other side has two cases to compare one case of this run with: "
+                f"{one.case.case_id} and {entry.case.case_id}",
                 place="--ort-against",
-                hint="Write a value of --ort-against that only one of the two has",
+                hint=f"Name one of them, e.g. --ort-against={kind}:{values[0]}"
+                if len(set(values)) == 2
+                else "Name a side that has one of them only",
             )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []
@@ -166,6 +171,21 @@ def _however_named(case: Case) -> Case:
     return replace(case, provider=replace(case.provider, named=True))
 
 
+def _parts(case: Case, model: str) -> dict[str, str]:
+    """The parts of a case's id that are kinds of sides; the model by another name, if one is given.
+
+    Args:
+        case: The case.
+        model: As in :func:`_reduced`.
+    """
+    return {
+        "model": model or case.model.name,
+        "precision": case.variant.precision,
+        "provider": case.provider.label,
+        "runtime": case.runtime.label,
+    }
+
+
 def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
     """The parts of a case's id, that of the differing axis emptied.
 
@@ -174,12 +194,7 @@ def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
         kind: The axis that differs.
         model: What its model goes by; empty where models do not pair by name.
     """
-    parts = {
-        "model": model or case.model.name,
-        "precision": case.variant.precision,
-        "provider": case.provider.label,
-        "runtime": case.runtime.label,
-    }
+    parts = _parts(case, model)
     if kind in parts and not (kind == "model" and model):
         parts[kind] = ""
     rest = [f"b{case.batch}"]

@@ -411,8 +411,17 @@ def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
         f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r}, which the model declares as {_declared_shape(info)}: {rule}",
         place="--ort-inputs",
-        hint=f"Store an array of shape {_declared_shape(info)}, with any size in place of a name",
+        hint=f"Store an array of shape {list(_fitting_shape(info, item))}",
     )
+
+
+def _fitting_shape(info: TensorInfo, item: StoredInput) -> tuple[int, ...]:
+    """A shape that fits the declared one, with the sizes of the array where these are open."""
+    declared, stored = info.shape or (), item.shape or ()
+    if len(declared) != len(stored):
+        stored = (1,) * len(declared)
+    pairs = zip(declared, stored, strict=True)
+    return tuple(size if isinstance(size, int) else held for size, held in pairs)
 
 
 def _conflict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,9 +73,11 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
         return replace(model, exported_from=folder.source())
     except OSError as error:
         raise ModelError(
-            f"{str(error.filename or folder.path)!r} can't be read: {error.strerror or error}",
+            f"{str(error.filename or folder.path)!r} can't be read (the system says: "
+            f"{error.strerror or str(error)!r})",
             place=str(folder.path),
-            hint="Make every file of the folder readable",
+            hint="Allow your user to read every file of the folder, e.g. chmod -R u+rX "
+            f"{shlex.quote(str(folder.path))}",
         ) from error
 
 

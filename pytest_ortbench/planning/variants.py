@@ -216,7 +216,7 @@ def fed_to(
         recipes: What can be made.
     """
     if planned.model is not None:
-        return _of_own(planned.model, inputs)
+        return _of_own(planned.model, planned.variant.precision, inputs)
     recipe = recipes.get(planned.variant.precision) if planned.conversion is not None else None
     if recipe is None or recipe.keep_io_types or recipe.base not in (*_HALF, "fp32"):
         return tuple(inputs)
@@ -224,7 +224,9 @@ def fed_to(
     return tuple(spec.typed(wanted) for spec in inputs)
 
 
-def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] | Failure:
+def _of_own(
+    model: Model, name: str, inputs: Sequence[InputSpec]
+) -> tuple[InputSpec, ...] | Failure:
     by_name = {spec.name: spec for spec in inputs}
     fed = []
     for info in model.inputs:
@@ -233,9 +235,9 @@ def _of_own(model: Model, inputs: Sequence[InputSpec]) -> tuple[InputSpec, ...] 
             if info.optional:
                 continue
             return case_failure(
-                f"{Path(model.path).name} needs the input {info.name!r}, which the model "
-                f"does not have (its inputs: {', '.join(by_name)})",
-                "Export all variants with the same input names",
+                f"{Path(model.path).name}, the variant {name!r} of the model, needs the input "
+                f"{info.name!r}, but the model itself takes {', '.join(map(repr, by_name))}",
+                "Export both files with the same input names",
             )
         fed.append(spec.typed(info.type))
     return tuple(fed)

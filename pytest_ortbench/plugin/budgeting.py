@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
@@ -153,6 +154,10 @@ def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
     }
 
 
+#: An advised budget leaves room for the latency of all cases.
+_ROOM = 1.5
+
+
 def _refuse_long_passes(budget: Budget, *, place: str) -> None:
     """Refuse passes that take longer than the budget whatever the cases get.
 
@@ -173,7 +178,8 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             f"the budget is {clock_words(budget.total_s)}, but the requested measurements other "
             f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
-            hint="Raise --ort-budget, request fewer cases, or leave some of these measurements out",
+            hint=f"Write e.g. --ort-budget={math.ceil(_ROOM * total_s / 60)}m. To keep the "
+            f"budget, leave out {' or '.join(takes)}",
         )
 
 

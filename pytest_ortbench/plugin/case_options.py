@@ -33,7 +33,7 @@ class CaseOptions:
         "chains of them, tensorrt~cuda~cpu (default: cpu)",
         reader="pytest_ortbench.plugin.option_readers:read_providers",
         to="request.providers",
-        keyword=Keyword(help="execution providers", takes="texts"),
+        keyword=Keyword(help="execution providers", takes="texts", example="['cpu']"),
     )
     endpoint: str = option(
         "",
@@ -67,7 +67,7 @@ class CaseOptions:
         "(default: native, and the model's own variants)",
         reader="pytest_ortbench.plugin.option_readers:read_precisions",
         to="request.precisions",
-        keyword=Keyword(help="precisions", takes="texts"),
+        keyword=Keyword(help="precisions", takes="texts", example="['fp32']"),
     )
     #: Here and below: empty where nobody asked for one.
     batch_sizes: tuple[int, ...] = option(
@@ -100,7 +100,7 @@ class CaseOptions:
         "files, text file with one example per line (default: random, with a fixed seed)",
         reader="pytest_ortbench.core.option_text:read_input_path",
         to="request.inputs",
-        keyword=Keyword(help="real inputs, 'photos/'", takes="data"),
+        keyword=Keyword(help="real inputs, 'photos/'", takes="data", example="'photos/'"),
     )
     preprocess: dict[str, str] = option(
         {},
@@ -110,9 +110,13 @@ class CaseOptions:
         help="how photos, sounds and texts are converted to values: size, resize, layout, color, "
         "scale, mean, std, rate, length (default: from the model's metadata and "
         "preprocessor_config.json)",
-        reader="pytest_ortbench.plugin.option_readers:read_settings",
+        reader="pytest_ortbench.plugin.option_readers:read_preparation",
         to="request.preprocess",
-        keyword=Keyword(help="how files become values, {'scale': '1/255'}", takes="data"),
+        keyword=Keyword(
+            help="how files become values, {'scale': '1/255'}",
+            takes="data",
+            example="{'scale': '1/255'}",
+        ),
     )
     runtimes: tuple[str, ...] = option(
         ("current",),
@@ -225,7 +229,7 @@ class CaseOptions:
         kind="list",
         metavar="K=V",
         help="session option or config entry that this ONNX Runtime knows; recorded",
-        reader="pytest_ortbench.plugin.option_readers:read_settings",
+        reader="pytest_ortbench.plugin.option_readers:read_session_options",
         to="request.session_options",
     )
     provider_options: dict[str, dict[str, str]] = option(

@@ -17,6 +17,7 @@ from pytest_ortbench.core.errors import (
 )
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
+from pytest_ortbench.core.option import Keyword
 from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.passes.registry import PASSES
 from pytest_ortbench.plugin.marked_paths import (
@@ -173,7 +174,7 @@ def _texts(name: str, value: object, place: str, *, may_be_empty: bool) -> tuple
 def _specs(name: str, value: object, place: str) -> tuple[str, ...]:
     rule = "a path or a name of a model, or a list of them"
     if not isinstance(value, str | os.PathLike | list | tuple) or value in ([], ()):
-        raise _misfit(name, value, rule, place, f"{name}=['model.onnx']")
+        raise _misfit(name, value, rule, place)
     try:
         return texts_of_specs(value)
     except TypeError:
@@ -186,7 +187,18 @@ def _choice(name: str, value: object, choices: Sequence[str], place: str) -> str
     return value
 
 
-def _numbers(name: str, value: object, place: str, *, least: int = 1) -> tuple[int, ...]:
+def _numbers(
+    name: str, value: object, place: str, *, least: int = 1, shown: str = ""
+) -> tuple[int, ...]:
+    """The numbers of a keyword.
+
+    Args:
+        name: The keyword.
+        value: What it was given, or one of the values of its mapping.
+        place: Where.
+        least: The smallest number.
+        shown: How a message calls the value; empty for the keyword.
+    """
     items = (value,) if isinstance(value, int) else value
     if (
         not isinstance(items, list | tuple)
@@ -195,7 +207,7 @@ def _numbers(name: str, value: object, place: str, *, least: int = 1) -> tuple[i
         or any(item < least for item in items)
     ):
         kind = "a positive whole number" if least == 1 else f"a whole number, at least {least}"
-        raise _misfit(name, value, f"{kind} or a list of them", place, f"{name}=[{least}, 8]")
+        raise _misfit(name, value, f"{kind} or a list of them", place, shown)
     return tuple(dict.fromkeys(items))
 
 
@@ -203,7 +215,7 @@ def _sizes(name: str, value: object, place: str) -> dict[str, tuple[int, ...]]:
     if not isinstance(value, Mapping):
         raise _misfit(name, value, "a mapping from dimension to size or sizes", place)
     return {
-        str(dimension): _numbers(f"{name}[{dimension!r}]", sizes, place)
+        str(dimension): _numbers(name, sizes, place, shown=f"{name}[{dimension!r}]")
         for dimension, sizes in value.items()
     }
 
@@ -227,14 +239,26 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     raise errors[0]
 
 
-def _misfit(name: str, value: object, rule: str, place: str, example: str = "") -> UsageError:
-    keyword = MARKER_KEYWORDS.get(name)
-    write = f"Write e.g. {example}. " if example else ""
+def _misfit(name: str, value: object, rule: str, place: str, shown: str = "") -> UsageError:
+    is_empty = isinstance(value, str | Sequence) and not value
     return UsageError(
-        f"the ortbench marker's {name} is {value!r}, but must be {rule}",
+        f"the ortbench marker's {shown or name} is {value!r}, but must "
+        + ("not be empty" if is_empty else f"be {rule}"),
         place=place,
-        hint="" if keyword is None else f"{write}The keyword means: {keyword.help}",
+        hint=f"Write e.g. {name}={_example(MARKER_KEYWORDS[name])}"
+        + (f", or leave {name} out" if is_empty else ""),
     )
+
+
+def _example(keyword: Keyword) -> str:
+    """A value of a keyword, as Python has it."""
+    of_kind = {
+        "models": "['model.onnx']",
+        "numbers": f"[{keyword.least}, 8]",
+        "choice": repr(next(iter(keyword.choices), "")),
+        "sizes": "{'seq': [128, 512]}",
+    }
+    return keyword.example or of_kind[keyword.takes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

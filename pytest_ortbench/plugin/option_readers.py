@@ -21,6 +21,7 @@ from pytest_ortbench.core.units import parse_span
 from pytest_ortbench.core.yardstick import YARDSTICK_CHOICES
 from pytest_ortbench.gate.numbers.rules import parse_rules
 from pytest_ortbench.planning.axes import (
+    SESSION_EXAMPLE,
     parse_choices,
     parse_dims,
     parse_exporter,
@@ -207,9 +208,14 @@ def read_ranges_of_sizes(written: OptionText) -> dict[str, tuple[int, ...]]:
     return parse_dims(written.texts, place=written.place, ranges=True)
 
 
-def read_settings(written: OptionText) -> dict[str, str]:
-    """Read pairs of keys and values."""
-    return parse_settings(written.texts, place=written.place)
+def read_preparation(written: OptionText) -> dict[str, str]:
+    """Read how files become values: pairs of keys and values."""
+    return parse_settings(written.texts, place=written.place, example="size=224")
+
+
+def read_session_options(written: OptionText) -> dict[str, str]:
+    """Read session options of ONNX Runtime: pairs of keys and values."""
+    return parse_settings(written.texts, place=written.place, example=SESSION_EXAMPLE)
 
 
 def read_exporter_settings(written: OptionText) -> dict[str, str]:

@@ -155,11 +155,14 @@ def _value(row: OptionRow, text: OptionText) -> Any:
     try:
         return import_named(row.reader)(text)
     except (OSError, OverflowError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        says = "Python says: "
+        reason = str(error)
+        if isinstance(error, OSError) and error.strerror:
+            says, reason = "the system says: ", error.strerror
         raise UsageError(
-            f"{','.join(text.texts)!r} can't be used: {reason}",
+            f"{','.join(text.texts)!r} can't be used ({says}{reason!r})",
             place=text.place,
-            hint="Write another value. The page of options of the documentation has examples",
+            hint=f"Write another value: {row.help}",
         ) from error
 
 

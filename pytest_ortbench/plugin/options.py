@@ -204,7 +204,12 @@ class RunOptions(CaseOptions):
         help="limits of every case, as in the marker: latency_p90:30ms, placement:>=95%, "
         "PATTERN@peak_rss:500MB",
         reader="pytest_ortbench.plugin.option_readers:read_case_limits",
-        keyword=Keyword(help="limits, ['latency_p90 <= 30 ms']", takes="texts", may_be_empty=True),
+        keyword=Keyword(
+            help="limits, ['latency_p90 <= 30 ms']",
+            takes="texts",
+            may_be_empty=True,
+            example="['latency_p90 <= 30 ms']",
+        ),
     )
     against: str = option(
         "",
@@ -231,7 +236,9 @@ class RunOptions(CaseOptions):
         reader="pytest_ortbench.plugin.option_readers:read_gate_limits",
         rule="pytest_ortbench.plugin.option_readers:refuse_idle_gate",
         keyword=Keyword(
-            help="limits on a comparison, ['latency:5%'], beside --ort-gate", takes="texts"
+            help="limits on a comparison, ['latency:5%'], beside --ort-gate",
+            takes="texts",
+            example="['latency:5%']",
         ),
     )
     gate_strict: bool = switch(

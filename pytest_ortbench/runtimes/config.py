@@ -110,9 +110,10 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
     )
     if not (runtime.command or runtime.python or runtime.requirements):
         raise UsageError(
-            "the runtime has neither a command to start nor packages to install",
+            "the runtime has neither packages to install nor a command to start",
             place=place,
-            hint=_EXAMPLE,
+            hint='Write e.g. requirements = ["onnxruntime==1.20.1"]. For a Python that has ONNX '
+            'Runtime, write command = ["/opt/ort/bin/python"]',
         )
     return runtime
 

@@ -136,8 +136,9 @@ class PipInstaller:
         code, output = _run([interpreter.path, "-I", "-m", "venv", str(folder)], os.environ)
         if code:
             raise InstallError(
-                f"Python {interpreter.text} made no virtual environment: {_last_lines(output)}",
-                hint="Run 'pip install uv', or on Debian 'apt-get install python3-venv'",
+                f"Python {interpreter.text} could not make a virtual environment (python -m venv "
+                f"says: {_last_lines(output)!r})",
+                hint="Run 'pip install uv'. On Debian, 'apt-get install python3-venv' helps, too",
             )
 
     def install(self, folder: Path, requirements: Sequence[str]) -> None:

@@ -241,9 +241,15 @@ def test_nothing_is_timed_where_empty_inputs_give_empty_outputs(
     assert ("EMPTY" in [flag.name for flag in flags_of(result)]) == flagged
 
 
-@pytest.mark.parametrize("declared", [(0, 4), (2, 0), ("N", 4), None])
+@pytest.mark.parametrize(
+    ("declared", "option"),
+    [((0, 4), ""), ((2, 0), ""), (("N", 4), "--ort-dims=N:"), (None, "--ort-inputs=")],
+)
 def test_a_size_that_the_model_fixes_is_not_to_be_set(
-    declared: tuple[int | str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    declared: tuple[int | str, ...] | None,
+    option: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No option changes it: another export does."""
     launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
@@ -256,9 +262,9 @@ def test_a_size_that_the_model_fixes_is_not_to_be_set(
     spec = InputSpec(name="x", type="tensor(float)", shape=fed, hint=ValueHint(kind="normal"))
     result = measure(replace(case, model=model, inputs=(spec,)), launcher, tmp_path)
     assert result.failure is not None
-    is_fixed = declared is not None and 0 in declared
-    assert ("--ort-dims" in result.failure.hint) != is_fixed
     assert result.failure.hint
+    assert ("--ort" in result.failure.hint) == bool(option)
+    assert option in result.failure.hint
 
 
 def test_what_was_measured_before_a_file_changed_is_not_kept(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
             "[tool.ortbench.runtimes]\nx = 1",
             "[tool.ortbench.runtimes.x]: the entry is 1, not a table",
         ),
-        ("[tool.ortbench.runtimes.x]", "the runtime has neither a command to start nor"),
+        ("[tool.ortbench.runtimes.x]", "the runtime has neither packages to install nor"),
         ("[tool.ortbench.runtimes.current]\npython='x'", "'current' can't be the name"),
         ("[tool.ortbench.runtimes.'a b']\npython='x'", "'a b' can't be the name"),
         (

@@ -164,7 +164,7 @@ def test_dims_survive_their_text(dims: dict[str, list[int]]) -> None:
 )
 def test_settings(texts: str | tuple[str, ...], settings: dict[str, str] | None) -> None:
     expected = settings or {"openvino.load_config": '{"CPU":{"a":"1","b":"2"}}'}
-    assert parse_settings(texts, place=PLACE) == expected
+    assert parse_settings(texts, place=PLACE, example="a=1") == expected
 
 
 @pytest.mark.parametrize(
@@ -204,10 +204,10 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 
 
 def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
-    with refused(UsageError, "'abc'", "setting", place=PLACE, hint="KEY=VALUE"):
-        parse_settings("abc", place=PLACE)
-    with refused(UsageError, "'=1'", "setting", place=PLACE):
-        parse_settings("=1", place=PLACE)
+    with refused(UsageError, "'abc'", place=PLACE, hint="a=1"):
+        parse_settings("abc", place=PLACE, example="a=1")
+    with refused(UsageError, "'=1'", place=PLACE, hint="a=1"):
+        parse_settings("=1", place=PLACE, example="a=1")
     with refused(UsageError, "'a'", "'1'", "'2'", place=PLACE):
-        parse_settings(("a=1", "a=2"), place=PLACE)
-    assert parse_settings(("a=1", "a=1"), place=PLACE) == {"a": "1"}
+        parse_settings(("a=1", "a=2"), place=PLACE, example="a=1")
+    assert parse_settings(("a=1", "a=1"), place=PLACE, example="a=1") == {"a": "1"}

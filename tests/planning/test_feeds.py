@@ -132,7 +132,7 @@ def test_zero_columns_are_not_timed() -> None:
 
 
 def test_zero_by_option_is_refused_too() -> None:
-    with refused(RefusedCombination, "(--ort-dims)"):
+    with refused(RefusedCombination, "(--ort-dims=S:0)"):
         resolve_inputs(described(tensor("x", "N", "S")), batch=1, dims={"S": 0})
 
 
@@ -170,6 +170,29 @@ def test_giant_inputs_are_refused() -> None:
     found = described(tensor("x", "N", "H", "W"))
     with refused(RefusedCombination, "37.3 GiB"):
         resolve_inputs(found, batch=1, dims={"H": 100_000, "W": 100_000})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "dims"),
+    [
+        ([tensor("x", "N", "S")], {"S": 0}),
+        ([tensor("a", "B", "S"), tensor("b", "B", "S - 10")], {"S": 5}),
+        ([tensor("a", "B", "S"), tensor("b", "B", "S/2 + 0")], {"S": 5}),
+        ([tensor("x", "N", "H", "W")], {"H": 100_000, "W": 100_000}),
+        ([tensor("x", 1, "h*1000000000")], {"h": 1000}),
+    ],
+    ids=["empty", "below zero", "no whole number", "giant", "giant by a factor"],
+)
+def test_a_refusal_comes_with_sizes_that_can_be_fed(
+    inputs: list[TensorInfo], dims: dict[str, int]
+) -> None:
+    with pytest.raises(RefusedCombination) as raised:
+        resolve_inputs(described(*inputs), batch=1, dims=dims)
+    written = raised.value.hint.partition("--ort-dims=")[2]
+    assert bool(written) is (dims != {"h": 1000})  # a billion elements are too many anyway
+    if written:
+        advised = {name: int(size) for name, size in (s.split(":") for s in written.split(","))}
+        assert resolve_inputs(described(*inputs), batch=1, dims={**dims, **advised})
 
 
 # -- batch axis ------------------------------------------------------------------------------------
@@ -314,7 +337,7 @@ def test_positions_past_the_end_of_their_table_are_refused() -> None:
     hint = ValueHint(kind="arange", high=511, why="positions, within Gather(table)")
     found = described(tensor("position_ids", "B", "S", type=INT_TYPE, hint=hint))
     assert shapes(found, dims={"S": 512}) == [(1, 512)]
-    with refused(RefusedCombination, "599", "511"):
+    with refused(RefusedCombination, "599", "511", hint="--ort-dims=S:512"):
         resolve_inputs(found, batch=1, dims={"S": 600})
 
 

@@ -254,6 +254,7 @@ class TestImages:
             ({"std": "0"}, "std=0"),
             ({"scale": "a"}, "scale=a is not a list of numbers"),
             ({"scale": "1/0"}, "scale=1/0 is not a list of numbers"),
+            ({"scale": "1e999"}, "scale=1e999 is not a finite number"),
             ({"resize": "zoom"}, "'zoom' is not a value of resize"),
             ({"color": "cmyk"}, "'cmyk' is not a value of color"),
             ({"layout": "hwc"}, "'hwc' is not a value of layout"),

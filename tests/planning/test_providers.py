@@ -281,12 +281,12 @@ def test_provider_options_by_alias() -> None:
     [
         (
             "device_id=1",
-            "'device_id=1' does not say which provider has the option. Write the name of the "
-            "provider before the option, e.g. cuda.device_id=1",
+            "'device_id=1' does not say which provider has the option. Write "
+            "PROVIDER.OPTION=VALUE, e.g. cuda.device_id=1",
         ),
-        ("cuda.=1", "does not say which provider"),
+        ("cuda.=1", "'cuda.=1' has no option"),
         ("cdua.device_id=1", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),
-        ("cuda.device_id", "is not a setting"),
+        ("cuda.device_id", "'cuda.device_id' has no '='"),
         ("cuda.a=1,CUDAExecutionProvider.a=2", "cuda.a has two values, '1' and '2'"),
     ],
 )

@@ -566,10 +566,10 @@ def test_a_wait_names_its_unit(
         ("--ort-threads=two", "'two' is not a whole number"),
         ("--ort-graph-opt=ful", "'ful' is not a known optimisation level"),
         ("--ort-io=gpu", "'gpu' is not a known mode"),
-        ("--ort-session-option=x", "'x' is not a setting. Write KEY=VALUE"),
+        ("--ort-session-option=x", "'x' has no '='"),
         (
             "--ort-provider-option=x=1",
-            "does not say which provider has the option. Write the name of the provider before",
+            "does not say which provider has the option. Write PROVIDER.OPTION=VALUE",
         ),
         ("--ort-time=fast", "'fast' is not a number with a unit"),
         ("--ort-time=0", "'0' is out of range. Write seconds above 0"),

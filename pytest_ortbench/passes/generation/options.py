@@ -36,7 +36,9 @@ class GenerationOptions:
         reader="pytest_ortbench.passes.generation.planning:read_engines",
         to="request.engines",
         keyword=Keyword(
-            help="the generation engine, 'session', 'genai', 'generate' or 'forward'", takes="texts"
+            help="the generation engine, 'session', 'genai', 'generate' or 'forward'",
+            takes="texts",
+            example="'session'",
         ),
         place=Place(after="sessions", rank=11),
     )

@@ -21,7 +21,13 @@ from pytest_ortbench.core.model_spec import SCHEMES
 from pytest_ortbench.models.catalogue import project_catalogue
 from pytest_ortbench.passes.profile.report import profile_lines
 from pytest_ortbench.passes.profile.run import profile_case
-from pytest_ortbench.planning.axes import parse_dims, parse_int_list, parse_settings, split_list
+from pytest_ortbench.planning.axes import (
+    SESSION_EXAMPLE,
+    parse_dims,
+    parse_int_list,
+    parse_settings,
+    split_list,
+)
 from pytest_ortbench.planning.families import families
 from pytest_ortbench.planning.planned_again import (
     TrustedOptions,
@@ -126,7 +132,9 @@ def command(
         model=model,
         runtime=runtimes,
         inputs=inputs,
-        session_options=parse_settings(session_options, place="--session-option"),
+        session_options=parse_settings(
+            session_options, place="--session-option", example=SESSION_EXAMPLE
+        ),
         provider_options=parse_provider_options(provider_options, place="--provider-option"),
         custom_ops=tuple(str(path.absolute()) for path in custom_ops),
     )

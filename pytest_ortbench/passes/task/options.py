@@ -24,7 +24,9 @@ class TaskOptions:
         "with --ort-labels, or coco:FILE.json with boxes on photos (default: none)",
         reader="pytest_ortbench.passes.task.planning:read_dataset",
         to="request.dataset",
-        keyword=Keyword(help="labelled data, 'coco:labels.json'", takes="data"),
+        keyword=Keyword(
+            help="labelled data, 'coco:labels.json'", takes="data", example="'coco:labels.json'"
+        ),
         asks_for="task",
         place=Place(after="samples", rank=10),
     )
@@ -37,7 +39,9 @@ class TaskOptions:
         "and label; for a text file, one label per line (default: none)",
         reader="pytest_ortbench.core.option_text:read_label_file",
         to="request.labels",
-        keyword=Keyword(help="labels of the files, 'labels.csv'", takes="data"),
+        keyword=Keyword(
+            help="labels of the files, 'labels.csv'", takes="data", example="'labels.csv'"
+        ),
         place=Place(after="samples", rank=11),
     )
 
