@@ -37,7 +37,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             hint=f"If the file has boxes in the format of COCO, write "
             f"--ort-dataset=coco:{path.name} instead",
         )
-    text = text_of(path, place=PLACE)
+    text = utf8_text(path, place=PLACE)
     first = text.partition("\n")[0]
     separator = next((sign for sign in "\t;," if sign in first), ",")
     stems: dict[str, list[str]] = {}
@@ -89,7 +89,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: labels[name] for name in names if name in labels}
 
 
-def text_of(path: Path, *, place: str) -> str:
+def utf8_text(path: Path, *, place: str) -> str:
     """Return the text of a file of the user's.
 
     Args:
@@ -121,7 +121,7 @@ def read_column(path: Path, count: int) -> list[str]:
     Raises:
         UsageError: if there are not as many as lines.
     """
-    lines = text_of(path, place=PLACE).splitlines()
+    lines = utf8_text(path, place=PLACE).splitlines()
     labels = [line.strip() for line in lines if line.strip()]
     if len(labels) == count + 1:
         labels = labels[1:]
