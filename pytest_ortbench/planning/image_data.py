@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import NUMPY_NAMES
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.planning.preparation import Settings, as_setting, numbers
 
 if TYPE_CHECKING:
@@ -231,11 +231,11 @@ class ImageReader:
                 placed = self._place(picture.width, picture.height)
                 picture = self._sized(picture, placed)
         except (OSError, ValueError, SyntaxError) as error:
-            why = f" says: {first_line(error)!r}"
+            why = says("Pillow", str(error))
             if isinstance(error, UnidentifiedImageError):
-                why = " knows no such format"
+                why = "Pillow knows no such format"
             raise UsageError(
-                f"{str(path)!r} can't be read as an image: Pillow{why}",
+                f"{str(path)!r} can't be read as an image ({why})",
                 place="--ort-inputs",
                 hint="Replace the file by a JPEG or PNG file, or remove it from the folder",
             ) from None

@@ -8,8 +8,9 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, why_unreadable
 from pytest_ortbench.models.metadata import configuration_of
+from pytest_ortbench.schema.toml_text import utf8_text
 
 PLACE = "--ort-labels"
 _CLASS_FILES = ("classes.txt", "labels.txt")
@@ -37,7 +38,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
             hint=f"If the file has boxes in the format of COCO, write "
             f"--ort-dataset=coco:{path.name} instead",
         )
-    text = utf8_text(path, place=PLACE)
+    text = read_user_text(path, place=PLACE)
     first = text.partition("\n")[0]
     separator = next((sign for sign in "\t;," if sign in first), ",")
     stems: dict[str, list[str]] = {}
@@ -89,7 +90,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
     return {name: labels[name] for name in names if name in labels}
 
 
-def utf8_text(path: Path, *, place: str) -> str:
+def read_user_text(path: Path, *, place: str) -> str:
     """Return the text of a file of the user's.
 
     Args:
@@ -97,22 +98,14 @@ def utf8_text(path: Path, *, place: str) -> str:
         place: The option that names it.
 
     Raises:
-        UsageError: if it can't be opened, or is not text.
+        UsageError: if it can't be read, or is not text in UTF-8.
     """
     try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(
-            f"{str(path)!r} is not text in UTF-8 (byte {error.start})",
-            place=place,
-            hint="Save the file as UTF-8",
-        ) from None
+        content = path.read_bytes()
     except OSError as error:
-        raise UsageError(
-            f"{str(path)!r} can't be opened (the system says: {error.strerror or str(error)!r})",
-            place=place,
-            hint="Name a text file that you may read",
-        ) from None
+        what, hint = why_unreadable(error)
+        raise UsageError(f"{str(path)!r} {what}", place=place, hint=hint) from error
+    return utf8_text(content, place=f"{place}, {path.name}")
 
 
 def read_column(path: Path, count: int) -> list[str]:
@@ -121,7 +114,7 @@ def read_column(path: Path, count: int) -> list[str]:
     Raises:
         UsageError: if there are not as many as lines.
     """
-    lines = utf8_text(path, place=PLACE).splitlines()
+    lines = read_user_text(path, place=PLACE).splitlines()
     labels = [line.strip() for line in lines if line.strip()]
     if len(labels) == count + 1:
         labels = labels[1:]

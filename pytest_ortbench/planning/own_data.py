@@ -35,7 +35,7 @@ from pytest_ortbench.planning.label_file import (
     class_numbers,
     read_column,
     read_labels,
-    utf8_text,
+    read_user_text,
 )
 from pytest_ortbench.planning.preparation import Settings, settings_of
 
@@ -282,7 +282,7 @@ def _examples(data: OwnData) -> list[Example]:
     if data.boxes is not None:
         return list(zip([image.name for image in data.boxes.images], data.pictures, strict=True))
     if data.kind == "text":
-        lines = utf8_text(data.path, place=PLACE).splitlines()
+        lines = read_user_text(data.path, place=PLACE).splitlines()
         found: list[Example] = [
             (str(number), line) for number, line in enumerate(lines, 1) if line.strip()
         ]

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_ortbench.core.case import FURTHER_SET, Case, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
-from pytest_ortbench.core.errors import UsageError, did_you_mean, first_line
+from pytest_ortbench.core.errors import UsageError, did_you_mean, says
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.units import counted
@@ -309,7 +309,7 @@ def _unreadable(path: Path, error: Exception) -> UsageError:
     kind = path.suffix.lower()
     return UsageError(
         f"{str(path)!r} can't be read as {_WRITERS.get(kind, _WRITERS['.pb'])[0]} "
-        f"(Python says: {first_line(error)!r})",
+        f"({says('Python', str(error))})",
         place=PLACE,
         hint=f"Write the file again with {_WRITERS.get(kind, _WRITERS['.pb'])[1]}",
     )

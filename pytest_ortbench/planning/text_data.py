@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.models.metadata import file_beside
 from pytest_ortbench.planning.preparation import Settings
 
@@ -122,8 +122,8 @@ def own_tokenizer(
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # noqa: BLE001 - the library raises bare exceptions
         raise UsageError(
-            f"{str(file)!r} can't be read as a tokenizer: the package tokenizers says: "
-            f"{first_line(error)!r}",
+            f"{str(file)!r} can't be read as a tokenizer "
+            f"({says('the package tokenizers', str(error))})",
             place=place,
             hint=f"Replace the file by the {TOKENIZER} that belongs to the model",
         ) from None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean
+from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean, says
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
@@ -73,8 +73,8 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
         return replace(model, exported_from=folder.source())
     except OSError as error:
         raise ModelError(
-            f"{str(error.filename or folder.path)!r} can't be read (the system says: "
-            f"{error.strerror or str(error)!r})",
+            f"{str(error.filename or folder.path)!r} can't be read "
+            f"({says('the system', error.strerror or str(error))})",
             place=str(folder.path),
             hint="Allow your user to read every file of the folder, e.g. chmod -R u+rX "
             f"{shlex.quote(str(folder.path))}",

@@ -150,17 +150,16 @@ def _options_of(config: pytest.Config) -> Options:
 
 def _value(row: OptionRow, text: OptionText) -> Any:
     """Return what a reader makes of a text; what it did not foresee is said in one line, too."""
-    from pytest_ortbench.core.errors import UsageError
+    from pytest_ortbench.core.errors import UsageError, says
 
     try:
         return import_named(row.reader)(text)
     except (OSError, OverflowError, RecursionError) as error:
-        says = "Python says: "
-        reason = str(error)
+        reason = says("Python", str(error))
         if isinstance(error, OSError) and error.strerror:
-            says, reason = "the system says: ", error.strerror
+            reason = says("the system", error.strerror)
         raise UsageError(
-            f"{','.join(text.texts)!r} can't be used ({says}{reason!r})",
+            f"{','.join(text.texts)!r} can't be used ({reason})",
             place=text.place,
             hint=f"Write another value: {row.help}",
         ) from error

@@ -14,6 +14,7 @@ from typing import Protocol
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pytest_ortbench.core.errors import says
 from pytest_ortbench.engines.registry import engine_kinds
 from pytest_ortbench.runtimes.cpu_builds import INDEX, wants_cpu_build
 from pytest_ortbench.runtimes.interpreters import Interpreter
@@ -136,8 +137,8 @@ class PipInstaller:
         code, output = _run([interpreter.path, "-I", "-m", "venv", str(folder)], os.environ)
         if code:
             raise InstallError(
-                f"Python {interpreter.text} could not make a virtual environment (python -m venv "
-                f"says: {_last_lines(output)!r})",
+                f"Python {interpreter.text} could not make a virtual environment "
+                f"({says('python -m venv', _last_lines(output))})",
                 hint="Run 'pip install uv'. On Debian, 'apt-get install python3-venv' helps, too",
             )
 
