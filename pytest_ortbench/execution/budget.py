@@ -174,6 +174,8 @@ class Turn:
         outrun_s: A median that makes it no contender; 0 where nothing does.
         is_tight: Whether it is to take its least and no more, since not all have theirs.
         most_workers: More of them are of no use.
+        least_s: Its least.
+        left_s: What is left for it and all others.
     """
 
     given_s: float
@@ -183,6 +185,8 @@ class Turn:
     outrun_s: float = 0.0
     is_tight: bool = False
     most_workers: int = MOST_WORKERS
+    least_s: float = 0.0
+    left_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -353,6 +357,8 @@ class Budget:
             outrun_s=_OUTRUN * self._best_s.get(part.rivals, 0.0),
             is_tight=any(not given and not wants[place].is_extra for place, given in plan.items()),
             most_workers=part.most_workers,
+            least_s=wants[part.place].least,
+            left_s=max(0.0, self.left_s),
         )
 
     def _expected_now(self, part: BudgetPart) -> Expected | None:

@@ -296,9 +296,9 @@ class Execution:
         """Keep a failure of a case that was ended from outside, so that no test begins it again."""
         if planned.case.key not in self._results:
             failure = case_failure(
-                f"the measurement was ended by {reason}",
-                "The first test of a case measures for all tests of the case. Raise the time limit "
-                "of that test, or measure for a shorter time (--ort-time, --ort-workers)",
+                f"the measurement was ended by {reason!r}",
+                "The first test of a case measures for all its tests. Raise the time limit of that "
+                "test. To measure for a shorter time, write e.g. --ort-time=1s",
                 kind="error",
                 phase="measure",
             )

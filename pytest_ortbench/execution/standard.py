@@ -302,10 +302,10 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
     asked = " or ".join(required(placement))
     return case_failure(
-        f"no computing node ran on {asked}: all ran on {ran or 'nothing'}, so the time would not "
-        f"be that of {asked}",
-        f"Operators that {asked} did not run: {elsewhere}{_open(case)}. 'ortbench providers' "
-        "shows what runs here",
+        f"{asked} computed no node of the model: all ran on {ran or 'nothing'}, so the time would "
+        f"not be that of {asked}",
+        f"It left these operators to others: {elsewhere}{_open(case)}. If 'ortbench providers' "
+        f"says that {case.provider.label} runs here, choose another precision or model",
         kind="fallback",
         phase="profile",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -17,7 +18,10 @@ from pytest_ortbench.execution.budget import Budget, Turn
 from pytest_ortbench.execution.pace import BudgetPace
 from pytest_ortbench.execution.passes import without
 
-_HINT = "Raise --ort-budget, ask for fewer cases or passes, or go on with --ort-resume"
+_HINT = (
+    "To measure the cases that are left, run again with --ort-resume. To measure all in one run, "
+    "raise --ort-budget"
+)
 
 #: A case that is ended has been told so by its worker about so long before.
 _ENDED_S = 1.0
@@ -37,7 +41,7 @@ def measured_in_turn(
     turn, began = budget.turn(part), budget.clock()
     if not turn.given_s:
         budget.left_out(part)
-        return _without_turn(case, budget.total_s)
+        return _without_turn(case, turn, budget.total_s)
     pace = BudgetPace(case=case, turn=turn, clock=budget.clock)
     result = replace(measure(_limited(case, turn, began), pace), budget=None)
     case_as_asked = replace(
@@ -84,13 +88,16 @@ def _limited(case: Case, turn: Turn, now: float) -> Case:
     return replace(case, sampling=replace(case.sampling, timeout_s=timeout_s))
 
 
-def _without_turn(case: Case, total_s: float) -> CaseResult:
+def _without_turn(case: Case, turn: Turn, total_s: float) -> CaseResult:
     """The result of a case whose least did not fit any more."""
+    left = f"{clock_words(turn.left_s)} of the budget of {clock_words(total_s)}"
     failure = Failure(
         kind="timeout",
         phase="start",
-        message=f"the budget of {clock_words(total_s)} has less time left than the shortest "
-        "measurement of this case takes",
+        message=f"not measured: {left} were left, but this case takes "
+        f"{clock_words(math.ceil(turn.least_s))} or more"
+        if turn.left_s < turn.least_s
+        else f"not measured: {left} were left, and they are kept for other cases",
         hint=_HINT,
         tells_phase=True,
     )
@@ -108,7 +115,7 @@ def _told_of_budget(result: CaseResult, total_s: float) -> CaseResult:
     failure, share = result.failure, result.budget
     if failure is None or failure.kind != "timeout" or share is None:
         return result
-    message = f"{failure.message} (the budget of {clock_words(total_s)} is used up)"
+    message = f"the budget of {clock_words(total_s)} is used up: {failure.message}"
     return replace(
         result,
         failure=replace(failure, message=message, hint=_HINT),

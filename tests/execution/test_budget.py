@@ -226,7 +226,22 @@ def test_what_does_not_fit_is_left_out_and_says_so(simulated: Callable[..., Simu
     assert all(len(result.measurements) >= 2 for result in measured)
     assert {result.status for result in without} == {"timeout"}
     assert all(result.lacks_time for result in without)
+    assert all(result.failure and "40 s" in result.failure.message for result in without)
     assert run.ended_s <= 44.0
+
+
+def test_a_case_without_a_turn_knows_what_it_needs_and_what_is_left(
+    simulated: Callable[..., Simulated],
+):
+    run = simulated(total_s=60.0, start_s=2.0)
+    cases = cases_of(12)
+    run.expect(cases)
+    for case in cases[:-1]:
+        run.measure(case)
+    turn = run.budget.turn(run.budget.part(cases[-1]))
+    assert turn.given_s == 0.0
+    assert turn.left_s == max(0.0, run.budget.left_s)
+    assert turn.least_s > turn.left_s
 
 
 def test_where_not_all_fit_those_are_measured_on_which_most_depends(
