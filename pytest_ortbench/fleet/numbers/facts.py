@@ -50,6 +50,21 @@ class ServedRate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PeakSearch:
+    """What a search for the highest rate of arrival that keeps a limit would take.
+
+    Attributes:
+        percent: Percentile of the limit.
+        takes_s: Seconds at the measured throughput.
+        most_s: Seconds at the lower end of its interval.
+    """
+
+    percent: float
+    takes_s: float
+    most_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelPoint:
     """A case in several processes at a time.
 
@@ -112,11 +127,13 @@ class CaseFacts:
         relative: Its latency against a yardstick; ``None`` where there is none.
         software: Programs that computed in the place of its device; empty for hardware.
         noted: Flags of its numbers that only inform.
-        model_file: The model's file, without its folder; its name where no file was named.
+        model_file: The model's file, without its folder; empty where no file was named.
         model_bytes: Size of that file and of its external data; 0 if unknown.
         shapes: Sizes of each input, by its name.
         drawn_values: Whether values of an input were drawn at random.
         workers: Worker processes that measured it, one after the other.
+        time_s: Seconds that its workers were given together; 0 if unknown.
+        searches: What searches for the peak of its load would take, by percentile.
     """
 
     case_id: str
@@ -159,6 +176,8 @@ class CaseFacts:
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     drawn_values: bool = False
     workers: int = 0
+    time_s: float = 0.0
+    searches: tuple[PeakSearch, ...] = ()
 
     @property
     def role_note(self) -> str:
@@ -340,11 +359,12 @@ def _case_facts(result: CaseResult, summary: Summary, *, service: bool, cpus: in
         relative=_relative(result),
         software=result.software_devices,
         noted=flag_names(summary.flags, "notes"),
-        model_file=case.model.place.rpartition("/")[2] or case.model.name,
+        model_file=case.model.place.rpartition("/")[2],
         model_bytes=case.model.size_bytes,
         shapes=tuple((spec.name, spec.shape) for spec in case.inputs),
         drawn_values=any(spec.is_drawn for spec in case.inputs),
         workers=len(result.measurements),
+        time_s=case.sampling.time_s,
         **of_passes,
     )
 

@@ -93,6 +93,19 @@ class Terms:
         return f"p{self.percent:g}"
 
     @property
+    def limit_text(self) -> str:
+        """The limit as people write it: ``50 ms``, ``2 s``; empty without one."""
+        limit_s = self.limit_s
+        if limit_s is None:
+            return ""
+        return f"{limit_s:g} s" if limit_s >= 1 else f"{limit_s * 1e3:g} ms"
+
+    @property
+    def load_option(self) -> str:
+        """The option that searches for the highest rate that keeps the limit."""
+        return f"--ort-load=peak:{self.percentile}:{self.limit_text.replace(' ', '')}"
+
+    @property
     def late_percent(self) -> float:
         """Which share of the requests may end later, in per cent."""
         return 100 - self.percent

@@ -53,13 +53,13 @@ def _unused(name: str, case: CaseFacts, load: ServedRate, terms: Terms, *, is_mi
     if is_mix and load.searched and load.latency_s <= limit_s:
         return (
             f"{what} is used as an upper bound alone, since the other models were not put under "
-            f"load there; measure a peak of every model of the mix (--ort-load=peak:{percentile}:"
-            f"{limit_s * 1e3:g}ms), and the bill is computed from these"
+            f"load there; measure a peak of every model of the mix ({terms.load_option}), and the "
+            "bill is computed from these"
         )
     if load.percent < terms.percent:
         return f"{what} is not used: it says nothing of the {percentile}"
     if load.latency_s > limit_s:
-        return f"{what} is not used: its limit is above {limit_s * 1e3:g} ms"
+        return f"{what} is not used: its limit is above {terms.limit_text}"
     if not load.searched:
         return (
             f"{what} is not used: it says nothing of higher rates; "
@@ -205,5 +205,5 @@ def how_to_settle(variant: Economics, terms: Terms) -> str:
     counts = counts_to_measure(variant.case.cpus)
     load = ""
     if terms.limit_s:
-        load = f" (or --ort-load=peak:{terms.percentile}:{terms.limit_s * 1e3:g}ms)"
+        load = f" (or {terms.load_option})"
     return f"--ort-processes={counts}{load}"

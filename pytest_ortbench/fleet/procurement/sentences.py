@@ -17,6 +17,7 @@ from pytest_ortbench.fleet.procurement.award import Award, Sureness, award_of
 from pytest_ortbench.fleet.procurement.economics import Economics
 from pytest_ortbench.fleet.procurement.entrants import Absence, LeftOut
 from pytest_ortbench.fleet.procurement.figure import Figure
+from pytest_ortbench.fleet.procurement.load_advice import load_to_measure
 from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
@@ -210,7 +211,7 @@ def target(tender: Tender, terms: Terms) -> str:
     if terms.rate_per_s is None or terms.limit_s is None:
         return ""
     items = f" of {tender.batch} items" if tender.batch > 1 else ""
-    limit = f"{terms.percentile} ≤ {terms.limit_s * 1e3:g} ms"
+    limit = f"{terms.percentile} ≤ {terms.limit_text}"
     return f", {terms.rate_per_s:g} requests/s{items} with {limit}"
 
 
@@ -322,13 +323,11 @@ def assumptions(
     queued = machines_by_source(tenders).get("queue", [])
     if queued:
         names = "" if len(queued) == len(_machines(tenders)) else f" of {first_names(queued, 6)}"
-        limit = f"{terms.limit_s * 1e3:g}ms" if terms.limit_s else "LIMIT"
         sentences.append(
             f"Machines needed{names}: computed by queueing theory (M/G/1) from the measured "
             "service times. Requests arrive at random, and each is sent at random to one machine "
             "and there to one of the processes or callers that were measured together, which "
-            "serves them in order. Measure a load "
-            f"(--ort-load=peak:{terms.percentile}:{limit}) on what you choose before you buy."
+            f"serves them in order. {load_to_measure(tenders, terms)}"
         )
     if terms.has_target:
         sentences.append(

@@ -212,10 +212,9 @@ def _asked(terms: Terms, workloads: int) -> str:
         else rate
     )
     spare = f"; spare machines: {terms.spare}" if terms.spare else ""
-    limit = f"{(terms.limit_s or 0.0) * 1e3:g} ms"
     return (
-        f"Asked for: {what}; {terms.percent:g} % of the requests end within {limit}, waiting "
-        f"included; {years} of use{spare}."
+        f"Asked for: {what}; {terms.percent:g} % of the requests end within {terms.limit_text}, "
+        f"waiting included; {years} of use{spare}."
     )
 
 

@@ -103,7 +103,7 @@ PASS = Pass(
         (Place(after="session_create_warm_s", rank=60), ("loads",)),
     ),
     cells=".numbers.loads:cells",
-    for_fleet=".fleet:served",
+    for_fleet=".fleet:of_loads",
     markdown=".report:load_markdown",
     tables=".report:load_tables",
     report_rank=30,
