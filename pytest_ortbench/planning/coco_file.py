@@ -19,6 +19,10 @@ _FOLDERS = ("", "images")
 _LARGEST = 2**53
 
 
+class _WrongValueError(ValueError):
+    """A value of an entry breaks a rule, which its text says."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CocoImage:
     """One picture.
@@ -112,11 +116,17 @@ def _each(
 ) -> list[Any]:
     entries = []
     for index, entry in enumerate(lists[key]):
+        if not isinstance(entry, Mapping):
+            raise _bad(path, f"{key}[{index}] is {entry!r:.40}, not an object")
         try:
             entries.append(read(entry))
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            what = f"has no key {error}" if isinstance(error, KeyError) else f"is wrong ({error})"
-            raise _bad(path, f"{key}[{index}] {what}") from None
+        except KeyError as error:
+            raise _bad(path, f"{key}[{index}] has no key {error}") from None
+        except _WrongValueError as error:
+            raise _bad(path, f"{key}[{index}] is wrong ({error})") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            said = says("Python", first_line(error))
+            raise _bad(path, f"{key}[{index}] has a value of a wrong type ({said})") from None
     return entries
 
 
@@ -125,10 +135,10 @@ def _image(entry: Mapping[str, Any]) -> CocoImage:
     if entry.get("width") and entry.get("height"):
         size = int(entry["width"]), int(entry["height"])
         if min(size) < 1:
-            raise ValueError(f"width {size[0]} and height {size[1]} are not a valid size")
+            raise _WrongValueError(f"width {size[0]} and height {size[1]} are not a valid size")
     name = str(entry["file_name"])
     if not name.strip():
-        raise ValueError(f"file_name is {name!r}, not the name of a file")
+        raise _WrongValueError(f"file_name is {name!r}, not the name of a file")
     return CocoImage(image_id=_number(entry["id"]), name=name, size=size)
 
 
@@ -140,19 +150,21 @@ def _number(written: Any) -> int:
     """A number that tells entries apart, as every program that counts boxes can hold it."""
     number = int(written)
     if isinstance(written, float) and written != number:
-        raise ValueError(f"{written} is not a whole number")
+        raise _WrongValueError(f"{written} is not a whole number")
     if abs(number) > _LARGEST:
-        raise ValueError(f"{number} is too large for an id")
+        raise _WrongValueError(f"{number} is too large for an id")
     return number
 
 
 def _annotation(entry: Mapping[str, Any]) -> dict[str, Any]:
     box = [float(number) for number in entry["bbox"]]
     if len(box) != 4 or not all(map(math.isfinite, box)) or min(box[2:]) < 0:
-        raise ValueError(f"bbox {entry['bbox']} is not four numbers: left, top, width and height")
+        raise _WrongValueError(
+            f"bbox {entry['bbox']} is not four numbers: left, top, width and height"
+        )
     area = float(entry.get("area") or box[2] * box[3])
     if not 0 <= area < math.inf:
-        raise ValueError(f"area {area} is not a size")
+        raise _WrongValueError(f"area {area} is not a size")
     return {
         "image_id": _number(entry["image_id"]),
         "category_id": _number(entry["category_id"]),

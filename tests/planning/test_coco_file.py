@@ -37,6 +37,8 @@ def written(folder: Path, **changed: Any) -> Path:
         {"annotations": [{**_BOX, "bbox": [0, 0, float("inf"), 1]}]},
         {"annotations": [{**_BOX, "image_id": 2}]},
         {"annotations": [[1, 2]]},
+        {"annotations": [{**_BOX, "bbox": 3}]},
+        {"annotations": [{**_BOX, "area": "large"}]},
         {"categories": [_CATEGORY, {**_CATEGORY, "name": "dog"}]},
         {"categories": [{**_CATEGORY, "id": -(2**60)}]},
     ],

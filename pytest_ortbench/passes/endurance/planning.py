@@ -54,8 +54,8 @@ def refuse_without_service(*, value: float, place: str, serve: str, endpoint: st
         raise UsageError(
             "the option needs a service, and none is named",
             place=place,
-            hint="Add a service that the run starts, e.g. --ort-serve=app.py:app, or one that "
-            "runs, e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
+            hint="To have the run start a service, add e.g. --ort-serve=app.py:app. To use one "
+            "that runs, add e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
         )
 
 
@@ -77,8 +77,8 @@ def refuse_idle_faults(
         raise UsageError(
             f"{ended[0]!r} ends the service, which is allowed only if this run starts the service",
             place=place,
-            hint="Have the run start the service, e.g. --ort-serve=app.py:app, or leave out "
-            f"{' and '.join(ended)}",
+            hint="To have the run start it, add e.g. --ort-serve=app.py:app. For a service that "
+            f"others started, leave out {' and '.join(ended)}",
         )
 
 

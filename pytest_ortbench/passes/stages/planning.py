@@ -22,7 +22,10 @@ from pytest_ortbench.planning.served_apps import REFERENCE
 _STAGES = frozenset({"preprocess", "postprocess"})
 #: What can define names that no one sees without running the file.
 _HIDDEN = frozenset({"globals", "exec", "setattr", "vars", "__dict__", "modules"})
-_EXAMPLE = "Name a Python file, e.g. stages.py, or for some cases detector*@stages/detector.py"
+_EXAMPLE = (
+    "Name a Python file, e.g. stages.py. If it is for some cases only, write e.g. "
+    "detector*@stages.py, a pattern of their ids"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +191,14 @@ def _pieces(text: str, base: Path) -> list[str]:
 def _read(text: str, base: Path, place: str) -> StageFile:
     pattern, _, name = text.rpartition("@")
     path = base / in_home(name)
-    if not name or not path.is_file():
-        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_EXAMPLE)
+    if not name.strip():
+        raise UsageError(f"{text!r} names no file", place=place, hint=_EXAMPLE)
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder", place=place, hint=_EXAMPLE)
+    if not path.is_file():
+        raise UsageError(
+            f"the file {str(path)!r} does not exist", place=place, hint="Correct the path"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the worker shows them where the file runs

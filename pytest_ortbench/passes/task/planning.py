@@ -58,7 +58,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             hint=_FORMS,
         )
     if not path.is_file():
-        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
+        raise UsageError(
+            f"the file {str(path)!r} does not exist", place=place, hint="Correct the path"
+        )
     if suffix == ".npz":
         _check_npz(path, place)
     elif not function:
@@ -81,7 +83,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
 def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
     path = base / in_home(file)
     if not path.is_file():
-        raise UsageError(f"the file {str(path)!r} does not exist", place=place, hint=_FORMS)
+        raise UsageError(
+            f"the file {str(path)!r} does not exist", place=place, hint="Correct the path"
+        )
     if find_spec("faster_coco_eval") is None:
         raise UsageError(
             "the package faster-coco-eval, which compares boxes, is not installed",
@@ -93,7 +97,9 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
     if function:
         code = base / in_home(adapter)
         if not code.is_file():
-            raise UsageError(f"the file {str(code)!r} does not exist", place=place, hint=_FORMS)
+            raise UsageError(
+                f"the file {str(code)!r} does not exist", place=place, hint="Correct the path"
+            )
         _check_function(code, function, place)
         boxes = Boxes(adapter=str(code.absolute()), function=function)
     elif how and how not in DETECTION_FORMS:

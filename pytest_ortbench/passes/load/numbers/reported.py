@@ -162,7 +162,7 @@ def reported(
         raise UsageError(
             f"{name} counts {requests} requests in a time of 0 s, but a rate needs a time above 0",
             place=place,
-            hint="Save metrics of some minutes",
+            hint="Save metrics that span some minutes",
         )
     if requests < LEAST_REQUESTS:
         raise UsageError(
@@ -190,8 +190,11 @@ def latency_bound(found: ReportedRequests, percent: float, *, file: NamedMetrics
     """
     if not found.buckets or found.requests is None:
         raise UsageError(
-            f"{found.metric or 'the number in the file'} has no durations of requests, from which "
-            "a latency limit could be taken",
+            f"{found.metric} has no durations of requests, from "
+            "which a latency limit could be taken"
+            if found.metric
+            else "the file has a rate alone, and no durations of requests, from which a latency "
+            "limit could be taken",
             place=file.place,
             hint=f"Write a latency limit of your own, e.g. {file.load}:50ms",
         )

@@ -237,7 +237,14 @@ def _latency(part: str, text: str, place: str) -> float:
             place=place,
             hint=f"For seconds, write {part}s. For milliseconds, write {part}ms",
         )
-    value = parse_amount(part, "s", place=place)
+    try:
+        value = parse_amount(part, "s", place=place)
+    except UsageError:
+        raise UsageError(
+            f"the latency {part!r} in {text!r} is not a time",
+            place=place,
+            hint="Write a number with one of the units us, ms, s and min, e.g. 20ms",
+        ) from None
     if not 0.0 < value <= _LONGEST_S:
         raise UsageError(
             f"the latency {part!r} in {text!r} is out of range",
@@ -248,7 +255,14 @@ def _latency(part: str, text: str, place: str) -> float:
 
 
 def _rate(part: str, text: str, place: str) -> float:
-    value = parse_amount(part, "1/s", place=place)
+    try:
+        value = parse_amount(part, "1/s", place=place)
+    except UsageError:
+        raise UsageError(
+            f"the rate {part!r} in {text!r} is not a number",
+            place=place,
+            hint="Write how many requests arrive a second, e.g. 100",
+        ) from None
     if not 0.0 < value <= _FASTEST_PER_S:
         raise UsageError(
             f"the rate {part!r} in {text!r} is out of range",

@@ -30,10 +30,7 @@ from pytest_ortbench.passes.load.numbers.spec import origin_text, parse_load
 
 #: What such a load begins with.
 FROM = "from:"
-_FORM = (
-    "Write e.g. from:metrics.txt, or from:metrics.txt:50ms:p99 with a latency limit of your own. "
-    "If the file has several models or metrics, add :model=NAME or :metric=NAME"
-)
+_FILE = "metrics.txt"
 #: What may stand behind the file, by the name of its field.
 _SETTINGS = {
     "model": "model",
@@ -68,7 +65,7 @@ def resolved_load(text: str, *, base: Path, place: str) -> str:
             f"{text!r} has an @, which is no part of a load",
             place=place,
             hint="Leave out the @ and what follows. To make a load from a file of metrics, write "
-            "e.g. from:metrics.txt",
+            f"e.g. {FROM}{_FILE}",
         )
     if not text.startswith(FROM):
         return text
@@ -108,7 +105,7 @@ class _Asked:
 def _asked(text: str, place: str) -> _Asked:
     file, *parts = (part.strip() for part in text.removeprefix(FROM).split(":"))
     if not file:
-        raise UsageError(f"{text!r} names no file", place=place, hint=_FORM)
+        raise UsageError(f"{text!r} names no file", place=place, hint=_form(_FILE))
     if file in ("http", "https"):
         raise UsageError(
             f"{text!r} has an address, but metrics are read from files only",
@@ -126,10 +123,34 @@ def _asked(text: str, place: str) -> _Asked:
                 place=place,
                 hint=f"Keep one of them, e.g. {_without(text, part)}",
             )
-        if name not in settings or not value:
-            raise UsageError(f"{part!r} in {text!r} has no meaning there", place=place, hint=_FORM)
+        if not part:
+            raise UsageError(
+                f"{text!r} has nothing behind one of its colons",
+                place=place,
+                hint="Remove the colon",
+            )
+        if name not in settings:
+            raise UsageError(
+                f"{part!r} in {text!r} has no meaning there", place=place, hint=_form(file)
+            )
+        if not value:
+            raise UsageError(
+                f"{part!r} in {text!r} has no value",
+                place=place,
+                hint=f"Write the name of the {_SETTINGS[name]} behind the ="
+                if name in ("model", "metric")
+                else _form(file),
+            )
         settings[name] = value
     return _Asked(file=file, **settings)
+
+
+def _form(file: str) -> str:
+    """Return how a load is written that is made from a file."""
+    return (
+        f"Write e.g. {FROM}{file}, or {FROM}{file}:50ms:p99 with a latency limit of your own. If "
+        "the file has several models or metrics, add :model=NAME or :metric=NAME"
+    )
 
 
 def _without(text: str, part: str) -> str:
@@ -148,7 +169,7 @@ def _paths(file: str, base: Path, text: str, place: str) -> list[Path]:
             raise UsageError(
                 f"{str(path)!r} of {text!r} is a folder",
                 place=place,
-                hint="Name a file of metrics, e.g. from:metrics.txt",
+                hint=f"Name a file of metrics, e.g. {FROM}{_FILE}",
             )
         if "\0" in file or not path.is_file():
             raise UsageError(
