@@ -333,7 +333,12 @@ def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
 def _kind_of(case: Case) -> EngineKind:
     alias, label = case.provider.alias, case.runtime.label
     reason = f"the runtime {label!r} has no package that provides the engine {alias!r}"
-    hint = f"Add the package to the runtime: --ort-runtimes={label}+PACKAGE"
+    made = "+".join(case.runtime.requirements)
+    hint = (
+        f"Add the package to the runtime: --ort-runtimes={made}+PACKAGE"
+        if made
+        else f"Install the package with the Python of the runtime, {sys.executable}"
+    )
     try:
         kind = engine_kind(alias)
     except UsageError as error:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_ortbench.core.case import Case, SessionConfig
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.case import Case, Runtime, SessionConfig
+from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.engines.registry import ALIASES, brought_kinds, engine_kind, engine_kinds
 from pytest_ortbench.planning.engines import provider_refusal
 from pytest_ortbench.planning.provider_options import check_options
 from pytest_ortbench.planning.providers import RuntimeOffer, expand, parse_provider, split_specs
+from pytest_ortbench.worker.engine_case import EngineCase
 from tests.results_factory import make_case
 
 
@@ -145,6 +147,26 @@ def test_what_a_package_brings_and_can_not_be_used_is_told(
     with pytest.raises(UsageError) as caught:
         parse_provider("broken")
     assert reason in str(caught.value)
+    assert caught.value.hint.endswith("pip uninstall mine")
     engine_kind.cache_clear()
     kinds, problems = brought_kinds()
     assert ("broken" in kinds, "broken" in problems) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "told"),
+    [
+        (("onnxruntime==1.20.1", "numpy<2"), "--ort-runtimes=onnxruntime==1.20.1+numpy<2+PACKAGE"),
+        ((), sys.executable),
+    ],
+)
+def test_a_runtime_without_the_package_of_an_engine_is_told_how_to_get_it(
+    requirements: tuple[str, ...], told: str
+) -> None:
+    case = case_of()
+    provider = replace(case.provider, alias="no-such-engine")
+    runtime = Runtime(label="other", requirements=requirements)
+    with pytest.raises(WorkerError) as caught:
+        EngineCase(replace(case, provider=provider, runtime=runtime), lambda _: None)
+    assert caught.value.failure.kind == "unavailable"
+    assert caught.value.failure.hint.endswith(told)

@@ -78,7 +78,7 @@ def test_a_file_below_a_file_is_refused_before_measuring(
     model = model_file()
     result = pytester.runpytest("mlp.onnx", "--ort-json=mlp.onnx/run.json", "-k", "latency", *QUICK)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"{model} is " in result.stderr.str()
+    assert f"{str(model)!r} is " in result.stderr.str()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a pipe by a path: /proc/self/fd")
