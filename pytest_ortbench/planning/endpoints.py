@@ -124,7 +124,7 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
         raise UsageError(
             f"the address differs from that of --ort-provider-option={ALIAS}.{URL}",
             place=PLACE,
-            hint="Leave one of the two options out",
+            hint=f"Leave out --ort-provider-option={ALIAS}.{URL}, if {PLACE} has the right address",
         )
     devices = request.endpoint_encodings
     protocol = parse_address(request.endpoint, place=PLACE).protocol
@@ -213,6 +213,7 @@ def endpoint_refusal(case: Case) -> Failure | None:
     if case.session.intra_op_num_threads is not None:
         return case_failure(
             "--ort-threads has no effect on an endpoint, which sets its own threads",
-            "Leave --ort-threads out, or measure the endpoint in another run",
+            "Leave --ort-threads out. To measure other providers with it, measure the endpoint in "
+            "a run of its own",
         )
     return None

@@ -165,5 +165,6 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         f"{asked.depth} earlier, {asked.prompt_tokens} prompt and {asked.new_tokens} new tokens "
         f"make {asked.length} tokens, but the context of model {model.name!r} has room for "
         f"{decoder.context} ({decoder.context_from})",
-        "Lower --ort-depth, --ort-prompt-tokens or --ort-new-tokens",
+        f"Lower --ort-depth, --ort-prompt-tokens and --ort-new-tokens by "
+        f"{asked.length - decoder.context} in all",
     )

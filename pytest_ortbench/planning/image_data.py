@@ -189,7 +189,9 @@ class ImageReader:
                 f"std={':'.join(f'{number:g}' for number in std)} has a 0, by which inputs would "
                 "be divided",
                 place=settings.place_of("std"),
-                hint="Write numbers that are not 0",
+                hint="Write numbers that are not 0, e.g. --ort-preprocess=std=0.229:0.224:0.225"
+                if self.channels == 3
+                else "Write a number that is not 0, e.g. --ort-preprocess=std=1",
             )
         return scale[0], mean, std
 

@@ -114,7 +114,7 @@ class Settings:
             raise UsageError(
                 f"{name}={given} can't be used, since {reason} requires {value}",
                 place=PLACE,
-                hint=f"Leave {name} out, or use a model that accepts {given}",
+                hint=f"Leave {name} out. To feed {name}={given}, use a model that accepts it",
             )
         self.steps[name] = PreparationStep(name=name, value=value, origin=reason)
         return value

@@ -70,7 +70,11 @@ def check_options(
             )
         if name not in table:
             declare = f"If a newer {alias} has it, write {_DECLARE.format(alias=alias, key=key)}"
-            hint = did_you_mean(name, table, declare) if table else f"{alias} takes no options"
+            hint = (
+                did_you_mean(name, table, declare)
+                if table
+                else f"{alias} takes no options. Leave it out"
+            )
             raise UsageError(f"{alias} has no option {key!r}", place=place, hint=hint)
         _check_value(alias, key, value, table[name], place)
 
@@ -89,17 +93,19 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
                 f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
                 f"{key}={fixed!r}",
                 place=PLACE,
-                hint=f"Leave the option out, or write {provider.alias} without a device",
+                hint=f"To keep {provider.label}, leave the option out. To keep the option, write "
+                f"{provider.alias} without a device",
             )
     if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
         *options,
         *provider.options,
     }:
         raise UsageError(
-            "qnn takes backend_path or backend_type, not both",
+            "qnn takes backend_path or backend_type, not both"
+            + (f", and {provider.label} already sets backend_path" if provider.device else ""),
             place=PLACE,
-            hint=f"{provider.label} already sets backend_path. Write qnn without a device, or "
-            "leave the option out"
+            hint=f"To keep {provider.label}, leave the option out. To keep the option, write qnn "
+            "without a device"
             if provider.device
             else "Keep one of them",
         )
@@ -180,8 +186,8 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
         raise UsageError(
             f"{NO_CPU}=1 forbids the CPU, but cpu is the only requested provider",
             place="--ort-session-option",
-            hint="Name the provider to measure, e.g. --ort-providers=cuda, or leave out "
-            f"--ort-session-option={NO_CPU}=1",
+            hint="Name the provider to measure, e.g. --ort-providers=cuda. To measure the CPU, "
+            f"leave out --ort-session-option={NO_CPU}=1",
         )
 
 

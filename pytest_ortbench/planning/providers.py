@@ -389,7 +389,7 @@ def refuse_unused_options(
                 f"{alias}.{next(iter(given))} is an option of {alias}, but the requested "
                 f"providers are {', '.join(dict.fromkeys(split))}",
                 place=place,
-                hint=f"Add {alias} to --ort-providers, or leave the option out",
+                hint=f"To measure {alias}, add it to --ort-providers. If not, leave the option out",
             )
 
 

@@ -233,7 +233,7 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
                 f"{str(file)!r} is one file too many: model {model.name!r} has "
                 f"{counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="Remove the file, or name another folder of inputs",
+                hint="Remove the file. If it belongs to another model, name that model's folder",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):

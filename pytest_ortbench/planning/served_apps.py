@@ -72,7 +72,8 @@ def refuse_beside_endpoint(*, value: str, place: str, endpoint: str) -> None:
         raise UsageError(
             "the option starts a service, but --ort-endpoint names a service that already runs",
             place=place,
-            hint=f"Leave out {place} or --ort-endpoint",
+            hint=f"To measure the service that runs, leave out {place}. To start one, leave out "
+            "--ort-endpoint",
         )
 
 

@@ -89,7 +89,8 @@ def _check_arena(config: SessionConfig) -> None:
         raise UsageError(
             f"{without} switches the memory arena off, but there are settings for the arena",
             place=_PLACE,
-            hint=f"Leave out {without} or the settings whose names begin with arena_",
+            hint=f"To set the arena, leave out {without}. To switch it off, leave out "
+            f"{' and '.join(_arena_settings(config))}",
         )
     chunk = config.arena_initial_chunk_bytes
     if chunk is not None and chunk > _LARGEST_CHUNK:
@@ -99,6 +100,15 @@ def _check_arena(config: SessionConfig) -> None:
             place=_PLACE,
             hint=f"Write at most arena_initial_chunk_bytes={_LARGEST_CHUNK}",
         )
+
+
+def _arena_settings(config: SessionConfig) -> list[str]:
+    """Names of the settings of the arena that a configuration has."""
+    settings = {
+        "arena_extend_strategy": config.arena_extend_strategy,
+        "arena_initial_chunk_bytes": config.arena_initial_chunk_bytes,
+    }
+    return [name for name, value in settings.items() if value]
 
 
 def with_spinning(config: SessionConfig, spinning: str) -> SessionConfig:

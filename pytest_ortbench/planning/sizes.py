@@ -411,17 +411,24 @@ def misfit(info: TensorInfo, item: StoredInput, rule: str) -> UsageError:
         f"{str(item.path)!r} contains an array of shape {list(item.shape or ())} for input "
         f"{info.name!r}, which the model declares as {_declared_shape(info)}: {rule}",
         place="--ort-inputs",
-        hint=f"Store an array of shape {list(_fitting_shape(info, item))}",
+        hint=_array_to_store(info, item),
     )
 
 
-def _fitting_shape(info: TensorInfo, item: StoredInput) -> tuple[int, ...]:
-    """A shape that fits the declared one, with the sizes of the array where these are open."""
+def _array_to_store(info: TensorInfo, item: StoredInput) -> str:
+    """Advise a shape that fits the declared one, with the sizes of the array where it is open."""
     declared, stored = info.shape or (), item.shape or ()
+    if all(isinstance(size, int) for size in declared):
+        return f"Store an array of shape {list(declared)}"
     if len(declared) != len(stored):
         stored = (1,) * len(declared)
     pairs = zip(declared, stored, strict=True)
-    return tuple(size if isinstance(size, int) else held for size, held in pairs)
+    fitting = [size if isinstance(size, int) else held for size, held in pairs]
+    names = dict.fromkeys("?" if size is None else size for size in declared)
+    free = " and ".join(name for name in names if isinstance(name, str))
+    return (
+        f"Store an array of shape {_declared_shape(info)}, e.g. {fitting}. {free} may be any size"
+    )
 
 
 def _conflict(

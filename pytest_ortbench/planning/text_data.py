@@ -52,8 +52,8 @@ class TextReader:
 
     def __init__(self, specs: Sequence[InputSpec], settings: Settings, model: Path) -> None:
         hint = (
-            f"Put the model's {TOKENIZER} there, or give an .npz file with the token ids as one "
-            "array per input"
+            f"Put the model's {TOKENIZER} there. Without it, give an .npz file with the token ids, "
+            "one array per input"
         )
         self._tokenizer = own_tokenizer(model, place="--ort-inputs", hint=hint)
         settings.decide_fixed("tokenizer", TOKENIZER, "beside the model")

@@ -59,7 +59,8 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
                 f"--ort-provider-option={link.alias}.{given} already decides whether the provider "
                 "searches for the fastest kernels",
                 place=PLACE,
-                hint="Leave one of the two options out",
+                hint=f"To measure the search, leave out the option {link.alias}.{given}. To keep "
+                f"it, leave out {PLACE}",
             )
     return [
         (provider.of_links(partial(_switched, position=position)), {"tuning": position})

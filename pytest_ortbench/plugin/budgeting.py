@@ -179,7 +179,7 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
             hint=f"Write e.g. --ort-budget={math.ceil(_ROOM * total_s / 60)}m. To keep the "
-            f"budget, leave out {' or '.join(takes)}",
+            f"budget, measure without {' and '.join(takes)}",
         )
 
 

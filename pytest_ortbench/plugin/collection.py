@@ -199,9 +199,9 @@ class Collection:
             raise MarkerError(
                 "no model is set for this test",
                 place=definition.nodeid,
-                hint="Write @pytest.mark.ortbench(models=['model.onnx']) above the test, or name "
-                "the model for all tests with --ort-models=model.onnx. A test that makes a model "
-                "itself passes the model to ortbench.measure(path)",
+                hint="Write @pytest.mark.ortbench(models=['model.onnx']) above the test. For all "
+                "tests, use --ort-models=model.onnx. A test that makes a model itself passes it to "
+                "ortbench.measure(path)",
             )
         self._provider_specs.update(dict.fromkeys(request.providers))
         key = repr(request)

@@ -294,7 +294,8 @@ def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) ->
             f"timing for {value:g} s does not fit into --ort-timeout={timeout_s:g}, which also "
             "covers start-up, warm-up and the comparison of outputs",
             place=place,
-            hint=f"Write --ort-timeout={math.ceil(_TIMES_TIMED * value)}, or a shorter --ort-time",
+            hint=f"Write --ort-timeout={math.ceil(_TIMES_TIMED * value)}. To keep the timeout, "
+            "write a shorter --ort-time",
         )
 
 

@@ -84,8 +84,8 @@ class StoredBaseline:
         if found.passed_over:
             self.notes.append(
                 "gate: runs that failed a gate are not used as the baseline: "
-                f"{listed(found.passed_over)}. If their results are intended, run once without "
-                "--ort-baseline, or name the run in --ort-baseline"
+                f"{listed(found.passed_over)}. If the results of one are intended, name it, e.g. "
+                f"--ort-baseline={found.passed_over[0]}"
             )
         if not found.paths:
             self.notes.append(

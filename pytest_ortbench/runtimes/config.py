@@ -164,7 +164,7 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
             raise UsageError(
                 f"environment.{key} is {text!r}, not a string",
                 place=place,
-                hint=f'Write {key} = "{text}"',
+                hint=f'Write environment.{key} = "{text}"',
             )
     return {str(key): str(text) for key, text in value.items()}
 

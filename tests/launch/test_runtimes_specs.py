@@ -310,7 +310,7 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment='a'", "environment is 'a'"),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nenvironment={A=1}",
-            'environment.A is 1, not a string. Write A = "1"',
+            'environment.A is 1, not a string. Write environment.A = "1"',
         ),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nshares_files='no'",

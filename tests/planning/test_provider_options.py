@@ -41,7 +41,7 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("alias", "options", "message"),
     [
-        ("cpu", {"foo": "1"}, "cpu has no option 'foo'. cpu takes no options"),
+        ("cpu", {"foo": "1"}, "cpu has no option 'foo'. cpu takes no options. Leave it out"),
         ("cuda", {"cudnn_conv_algo_serach": "DEFAULT"}, "Did you mean 'cudnn_conv_algo_search'?"),
         (
             "qnn",
