@@ -11,6 +11,7 @@ import pytest
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.procurement.award import Sureness, award_of
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
+from pytest_ortbench.fleet.procurement.sentences import chance_words
 from pytest_ortbench.fleet.report.decision import MACHINES, WORKLOADS, decision
 from pytest_ortbench.fleet.report.procurement import Procurement, procure
 from pytest_ortbench.fleet.report.procurement_page import draw_purchase, purchase_pdf
@@ -80,10 +81,19 @@ def test_it_has_the_answer_and_what_it_costs_in_all_and_a_month() -> None:
     (bill,) = page.bills
     assert bill.sureness is Sureness.CLEAR
     assert [row[:2] for row in bill.rows] == [("best", "m0"), ("", "m1")]
+    assert bill.answer.startswith("Cheapest: m0 (cpu), 9 machines, 9000 EUR over 3 years")
     # 500 requests of 10 ms each within 50 ms: some 56 a second of one machine.
     assert bill.rows[0][3:6] == ("9", "9000", "250")
     assert "3 years" in page.asked
     assert "50 ms" in page.asked
+
+
+def test_a_probable_machine_is_told_with_how_probable_it_is() -> None:
+    (bill,) = decision(priced(1.2, 1000, 1500), view().runs).bills
+    probability = award_of(bill.tender).probability
+    assert probability is not None
+    assert f"({chance_words(probability)} probable): m0" in bill.answer
+    assert bill.rows[0][0] == "probably"
 
 
 def test_without_a_rival_the_page_says_so_and_names_no_winner() -> None:
@@ -111,9 +121,8 @@ def test_a_tie_tells_its_probability_and_above_all_else_why_it_is_none_of_the_tw
     page = decision(SHOWN["tie"](), view().runs)
     award = award_of(page.bills[0].tender)
     assert award.probability is not None
-    assert f"m0 is cheaper with a probability of {award.probability:.0%}".replace("%", " %") in (
-        page.bills[0].answer
-    )
+    chance = chance_words(award.probability)
+    assert f"m0 is cheaper with a probability of {chance}" in page.bills[0].answer
     assert "m0 and m1" in page.why
     assert decision(SHOWN["clear"](), view().runs).why == ""
 

@@ -133,11 +133,19 @@ def _again(award: Award, tender: Tender) -> str:
     widest = max(award.level, key=width)
     names = first_names([offer.economics.machine.name for offer in award.level])
     flags = widest.economics.case.blurred_by
-    why = f", and its numbers are flagged {', '.join(flags)}" if flags else ""
-    return (
+    text = (
         f"Between {names} nothing is proven, since their intervals overlap. That of "
-        f"{widest.economics.machine.name} is the widest{why}: measure it again on an idle "
-        "machine, with twice the workers (--ort-workers) and twice the time (--ort-time)"
+        f"{widest.economics.machine.name} is the widest"
+    )
+    if flags:
+        return (
+            f"{text}, and its numbers are flagged {', '.join(flags)}: measure it again without "
+            "what disturbed them, on an idle machine. More workers and more time alone do not "
+            "narrow it"
+        )
+    return (
+        f"{text}: measure it again with twice the workers (--ort-workers) and twice the time "
+        "(--ort-time)"
     )
 
 

@@ -22,7 +22,7 @@ from pytest_ortbench.fleet.procurement.machines import Terms
 from pytest_ortbench.fleet.procurement.ranking import Offer, Tender, figure_of
 
 #: What the first machine is called, by what ranks them.
-_WORDS = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
+FIRST_WORDS = {"cost": "cheapest", "cost_million": "cheapest per item", "rate": "fastest"}
 
 
 def cheapest_machines(tenders: Sequence[Tender], terms: Terms) -> list[Told]:
@@ -65,17 +65,17 @@ def answer_of(
             for offer in award.level[:3]
         )
         more = f"; and {len(award.level) - 3} more" if len(award.level) > 3 else ""
-        text = f"no clear {_WORDS[tender.deciding]}: {several}{more}"
+        text = f"no clear {FIRST_WORDS[tender.deciding]}: {several}{more}"
         text += f"{tie_words(award, tender)}{left_out}"
         return Told(text, about=head, lead=True)
     text = f" {offer_words(best, tender, terms, describe)}"
-    word = _WORDS[tender.deciding]
+    word = FIRST_WORDS[tender.deciding]
     if award.probability is not None:
         others = first_names([offer.economics.machine.name for offer in award.level[1:]])
         word = "probably"
         text += f"; not proven ({chance_words(award.probability)} probable): {others} may be "
         text += {"rate": "faster"}.get(tender.deciding, "cheaper")
-    text += _lead(tender, award)
+    text += lead_words(tender, award)
     figure = figure_of(best.economics, tender.deciding)
     sure = "at both bounds " if figure is not None and figure.is_open else ""
     return Told(f"{word} {sure}", name, f"{text}{left_out}", about=head, lead=True)
@@ -283,7 +283,7 @@ def span(figure: Figure, digits: int = 3) -> str:
     return f"{text} [{significant(figure.low, digits)}, {high}]"
 
 
-def _lead(tender: Tender, award: Award) -> str:
+def lead_words(tender: Tender, award: Award) -> str:
     """How far ahead of the first that can be told from it, against what units differ by."""
     figure = figure_of(award.priced[0].economics, tender.deciding)
     rest = [

@@ -25,11 +25,14 @@ from pytest_ortbench.fleet.procurement.remarks import (
     unstable_machines,
 )
 from pytest_ortbench.fleet.procurement.sentences import (
+    FIRST_WORDS,
     amounts,
     answer_of,
     assumptions,
     bare_count,
+    chance_words,
     is_of_one,
+    lead_words,
     left_out_texts,
     money,
     shown_mark,
@@ -293,6 +296,16 @@ def _answer(tender: Tender, award: Award, terms: Terms) -> str:
         return f"Not decided between {names}, of which only bounds are known."
     if award.kind is Sureness.ALONE and is_of_one(tender, terms):
         return f"{names}: {amounts(award.priced[0].economics, tender.deciding, terms)}."
+    if award.best is not None:
+        first = award.best.economics
+        is_probable = award.kind is Sureness.PROBABLE and award.probability is not None
+        chance = f" ({chance_words(award.probability or 0.0)} probable)" if is_probable else ""
+        word = FIRST_WORDS[tender.deciding]
+        return (
+            f"{word[:1].upper()}{word[1:]}{chance}: {first.machine.name} "
+            f"({serving_words(first.case)}), {amounts(first, tender.deciding, terms)}"
+            f"{lead_words(tender, award)}."
+        )
     return _without_head(answer_of(tender, terms, describe=serving_words))
 
 

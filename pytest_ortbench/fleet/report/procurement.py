@@ -321,8 +321,8 @@ def _notes(tender: Tender, terms: Terms) -> list[str]:
     ]
     if any(offer.economics.case.processes > 1 for offer in tender.offers):
         sentences.append(
-            "p50: the median latency of a request while as many run at a time as the column says, "
-            "which is longer than that of one process alone among the cases"
+            "p50: the median latency of a request while as many run at a time as that column says; "
+            "among the cases stands that of one process alone"
         )
     sentences += [*capacity_sources(tender, terms), *choices(tender)]
     sentences += to_settle(tender, terms)
