@@ -102,7 +102,7 @@ class Variants:
             lambda: self._make(key, conversion, deadline),
             timeout_s=timeout_s,
             what="making this variant",
-            hint="Raise --ort-timeout",
+            hint=f"Raise the limit, e.g. --ort-timeout={2 * timeout_s:.0f}",
         )
 
     @property

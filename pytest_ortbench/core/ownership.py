@@ -11,7 +11,7 @@ _ROOT = 0
 
 
 def other_writers(folder: Path) -> str:
-    """Say who else decides about a file, or what lies in a folder; empty if nobody does.
+    """Say who else decides about a file, or what lies in a folder, behind its name; else nothing.
 
     Where the system has no owners of this kind (Windows), the user's own folders are taken as such.
 
@@ -25,11 +25,21 @@ def other_writers(folder: Path) -> str:
     except OSError:
         return ""
     if status.st_uid not in (os.geteuid(), _ROOT):
-        return f"{folder} belongs to another user ({_name(status.st_uid)})"
+        return f"belongs to another user ({_name(status.st_uid)})"
     # With the sticky bit others can't replace what is there already; what they add is their own.
     if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-        return f"{folder} is writable for every user"
+        return "may be written to by every user"
     return ""
+
+
+def others_in(*folders: Path) -> str:
+    """Return the first of some folders that others decide about, and who; empty if there is none.
+
+    Args:
+        folders: They need not exist.
+    """
+    told = ((folder, other_writers(folder)) for folder in folders)
+    return next((f"{folder} {others}" for folder, others in told if others), "")
 
 
 def _name(user: int) -> str:

@@ -121,9 +121,10 @@ def _check(stored: StoredTensor, path: Path) -> None:
     else:
         return  # a type that this release does not know: the runtime may
     if there < needed:
+        sizes = f" ({spelt(tensor.dims)})" if len(tensor.dims) > 1 else ""
         raise ModelError(
-            f"the file is damaged: {stored.what} claims {spelt(tensor.dims)} elements of "
-            f"{element}, which need {needed:,} {unit}, but the file stores {there:,} for them",
+            f"the file is damaged: by its shape, {stored.what} needs {needed:,} {unit} of "
+            f"{element}{sizes}, but the file stores {there:,} for them",
             place=str(path),
             hint="Fetch or export the model again",
         )

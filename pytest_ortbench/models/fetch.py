@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pytest_ortbench.core.errors import ModelError, cache_advice
+from pytest_ortbench.core.errors import ModelError, cache_advice, class_and_line, says
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.ownership import other_writers
@@ -26,6 +26,11 @@ _CHUNK = 1 << 20
 _WEIGHT_BYTES = 4
 #: Set to anything but 0 to forbid every download.
 OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
+#: Statuses of HTTP by which a hub says that it has no such file, or none for this user.
+_NOTHING_THERE = (401, 403, 404)
+_WRONG_ADDRESS = (
+    "Correct hub, hub_file or revision in {place}. If the repository is private, run: hf auth login"
+)
 
 
 def fetch_model(entry: CatalogueEntry, *, cache: Path, notify: Notify) -> Path:
@@ -96,7 +101,8 @@ def _refuse_others(*places: Path) -> None:
         others = other_writers(place)
         if others:
             raise ModelError(
-                f"{others}. Fetched and built models would be kept there",
+                f"this {'folder' if place.is_dir() else 'file'} {others}, so somebody else could "
+                "replace the models that are kept there",
                 place=str(place),
                 hint="Name a folder of your own in the environment variable ORTBENCH_CACHE",
             )
@@ -109,9 +115,9 @@ def _download(entry: CatalogueEntry, target: Path) -> None:
             downloaded = download_package(entry.package, folder=temporary, platform=entry.platform)
         except InstallerError as error:
             raise ModelError(
-                f"could not fetch {entry.origin}: {error}",
+                f"could not fetch {entry.origin} ({says('the installer', str(error))})",
                 place=entry.name,
-                hint=_by_hand(entry, target),
+                hint=_of_package(entry) + _by_hand(entry, target),
             ) from None
         part = temporary / "model.part"
         with _member(entry, downloaded) as source, part.open("wb") as destination:
@@ -157,9 +163,10 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
         ]
     except ValueError as error:  # of names, before anything is asked for
         raise ModelError(
-            f"{entry.origin}: {str(error).strip().splitlines()[0].rstrip('.')}",
+            f"{entry.origin} can't be asked for ({says('huggingface_hub', str(error))})",
             place=entry.name,
-            hint="Write hub = 'OWNER/NAME', and hub_file and hub_extra as paths inside of it",
+            hint=f"In {_place(entry)}, write hub = 'OWNER/NAME', and hub_file and hub_extra as "
+            "paths inside of it",
         ) from None
     if not all(isinstance(path, str) for path in cached):
         _check_online(entry, None, ("HF_HUB_OFFLINE",))
@@ -167,11 +174,14 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
         try:
             cached = [hf_hub_download(entry.hub, name, revision=entry.revision) for name in files]
         except Exception as error:  # noqa: BLE001  # the client raises whatever its own client does
-            lines = str(error).strip().splitlines() or [""]
+            answer = getattr(getattr(error, "response", None), "status_code", None)
             raise ModelError(
-                f"could not fetch {entry.origin}: {type(error).__name__}: {lines[0]}",
+                f"could not fetch {entry.origin} "
+                f"({says('huggingface_hub', class_and_line(error))})",
                 place=entry.name,
-                hint=_by_hand(entry, None),
+                hint=_WRONG_ADDRESS.format(place=_place(entry))
+                if answer in _NOTHING_THERE
+                else f"Connect to the network. {_by_hand(entry, None)}",
             ) from None
     path = Path(str(cached[0]))
     _check_digest(entry, path)
@@ -191,11 +201,11 @@ def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[s
         if variable == "PIP_NO_INDEX" and os.environ.get("PIP_FIND_LINKS"):
             continue  # pip has another place to look
         size = entry.download_bytes or entry.size_bytes
-        amount = f", {format_amount(size, 'bytes')}" if size else ""
+        amount = f" ({format_amount(size, 'bytes')})" if size else ""
         raise ModelError(
-            f"{variable} is set, so {entry.origin}{amount} is not fetched",
+            f"the model is not fetched, since {variable} is set: {entry.origin}{amount}",
             place=entry.name,
-            hint=_by_hand(entry, target),
+            hint=f"To fetch it, run once without {variable}. {_by_hand(entry, target)}",
         )
 
 
@@ -203,14 +213,13 @@ def _by_hand(entry: CatalogueEntry, target: Path | None) -> str:
     """How else a file gets there; ``target`` is None for what the hub's client keeps."""
     if target is not None:
         return (
-            "Run once with a network connection, or put the file with SHA-256 "
-            f"{entry.sha256[:16]}… at {target}"
+            f"To do without a network, put the file with SHA-256 {entry.sha256[:16]}… at {target}"
         )
     files = " ".join((entry.hub_file, *entry.hub_extra))
     command = f"hf download {entry.hub} {files} --revision {entry.revision}"
     return (
-        f"Run once with a network connection, or run `{command}` on another machine and copy the "
-        "cache from there (HF_HOME)"
+        f"To do without a network, run '{command}' on another machine, and copy its folder HF_HOME "
+        "to this one"
     )
 
 
@@ -224,20 +233,40 @@ def _check_digest(entry: CatalogueEntry, path: Path) -> None:
 
 
 def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
+    key = "hub" if entry.hub else "package"
     return ModelError(
-        f"{entry.origin} has SHA-256 {found}, but the catalogue says {entry.sha256}, so the file "
+        f"{entry.origin} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}, so the file "
         "is not used",
         place=entry.name,
-        hint="If whoever publishes the file says that it changed, write the new SHA-256 to "
-        f"{entry.place}. If not, correct the address there",
+        hint="Report this as a defect of pytest-ortbench"
+        if _is_shipped(entry)
+        else f'If its publisher says that the file changed, write sha256 = "{found}" there. If '
+        f"not, correct {key!r} there",
     )
+
+
+def _of_package(entry: CatalogueEntry) -> str:
+    """Return the next step where a package can't be had; empty for an entry that we wrote."""
+    if _is_shipped(entry):
+        return "Connect to the network. "
+    return (
+        f"If the package is wrong, correct it in {_place(entry)}. If not, connect to the network. "
+    )
+
+
+def _is_shipped(entry: CatalogueEntry) -> bool:
+    return Path(entry.place).parent == Path(__file__).parent
+
+
+def _place(entry: CatalogueEntry) -> str:
+    return f"{entry.place} [{entry.name}]"
 
 
 def _no_member(entry: CatalogueEntry) -> ModelError:
     return ModelError(
         f"{entry.package} contains no file {entry.member!r}",
         place=entry.name,
-        hint=f"Correct 'member' in {entry.place} [{entry.name}]",
+        hint=f"Correct 'member' in {_place(entry)}",
     )
 
 

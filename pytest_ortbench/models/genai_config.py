@@ -145,16 +145,16 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             if pipeline
             else "model.decoder.filename is missing, so no model file is named",
             place=str(place),
-            hint="Measure its files one by one, e.g. 'pytest FOLDER/FILE.onnx'"
+            hint=f"Measure its files one by one, e.g. 'pytest {folder / _first(folder)}'"
             if pipeline
-            else 'Write "filename": "model.onnx" into the section model.decoder',
+            else f'Write "filename": "{_first(folder)}" into the section model.decoder',
         )
     for part, name in files.items():
         if name and not _is_file(folder / name):
             raise ModelError(
-                f"model.{part}.filename is {name!r}, but that file does not exist",
+                f"model.{part}.filename is {name!r}, but this folder has no such file",
                 place=str(place),
-                hint=_beside(folder),
+                hint=_beside(folder) or f"Put {name} into {folder}, or correct the name",
             )
     return GenaiConfig(
         folder=folder,
@@ -175,9 +175,9 @@ def _filename(value: object, part: str, folder: Path) -> str:
     if isinstance(value, str):
         return value
     raise ModelError(
-        f"model.{part}.filename is {json.dumps(value)[:40]}, and not the name of a file",
+        f"model.{part}.filename is {json.dumps(value)[:40]}, not the name of a file",
         place=str(folder / GENAI_CONFIG),
-        hint=_beside(folder),
+        hint=f'Write text, e.g. "filename": "{_first(folder)}"',
     )
 
 
@@ -190,9 +190,12 @@ def _is_file(path: Path) -> bool:
 
 def _beside(folder: Path) -> str:
     names = sorted(path.name for path in folder.glob("*.onnx"))
-    if not names:
-        return "Put the file there"
-    return f"Write the name of a file that is there: {', '.join(names)}"
+    return f"Write the name of a file that is there: {', '.join(names)}" if names else ""
+
+
+def _first(folder: Path) -> str:
+    """Return the name of a model file in a folder, or one for an example."""
+    return min((path.name for path in folder.glob("*.onnx")), default="model.onnx")
 
 
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:

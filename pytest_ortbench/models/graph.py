@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ def read_model(
     default_dims: Mapping[str, int] | None = None,
     axes: Mapping[str, Sequence[int | str]] | None = None,
     hints: Mapping[str, ValueHint] | None = None,
+    described_in: str = "",
 ) -> Model:
     """Read a model file: its interface, its operators, and what its inputs must hold.
 
@@ -54,6 +56,7 @@ def read_model(
         default_dims: Sizes that the catalogue names.
         axes: Names that the catalogue gives to the axes of inputs.
         hints: Values that the catalogue prescribes for inputs, in place of what the graph tells.
+        described_in: The entry of the catalogue with ``axes`` and ``hints``, for messages.
 
     Raises:
         ModelError: in one line with the path, if it can't be read, says what no document can hold,
@@ -64,7 +67,7 @@ def read_model(
     outputs = tuple(inspection.tensor_info(value) for value in proto.graph.output)
     flowing = flowing_pairs(proto)
     declared = with_named_axes(inspection.declared_inputs(proto.graph), outputs, flowing)
-    inputs = _with_axes(declared, axes or {}, path)
+    inputs = _with_axes(declared, axes or {}, described_in or str(path))
     facts = Model(
         name=name,
         path=str(file.path),
@@ -108,7 +111,7 @@ def read_model(
     faults = config.faults if decoder is None else decoder.config_faults
     model = replace(
         facts,
-        inputs=_with_hints(told.inputs, hints or {}, path),
+        inputs=_with_hints(told.inputs, hints or {}, described_in or str(path)),
         decoder=decoder,
         implied_dims=implied,
         told_sizes={**facts.told_sizes, **(config.told_sizes if has_cache else {})},
@@ -156,16 +159,16 @@ def _told_by_graph(
 
 
 def _with_axes(
-    inputs: Sequence[TensorInfo], axes: Mapping[str, Sequence[int | str]], path: Path
+    inputs: Sequence[TensorInfo], axes: Mapping[str, Sequence[int | str]], place: str
 ) -> tuple[TensorInfo, ...]:
-    _check_known(axes, inputs, path)
+    _check_known("axes", axes, inputs, place)
     return tuple(
-        replace(info, shape=_named(info, axes[info.name], path)) if info.name in axes else info
+        replace(info, shape=_named(info, axes[info.name], place)) if info.name in axes else info
         for info in inputs
     )
 
 
-def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int | str | None, ...]:
+def _named(info: TensorInfo, axes: Sequence[int | str], place: str) -> tuple[int | str | None, ...]:
     declared = info.shape
     fits = declared is None or (
         len(declared) == len(axes)
@@ -175,32 +178,38 @@ def _named(info: TensorInfo, axes: Sequence[int | str], path: Path) -> tuple[int
         )
     )
     if not fits:
+        own = declared or ()
+        fitting = [
+            size if isinstance(size, int) else (axes[at : at + 1] or [size or f"axis_{at}"])[0]
+            for at, size in enumerate(own)
+        ]
         raise ModelError(
-            f"the catalogue gives input {info.name!r} the axes {list(axes)}, but the model "
-            f"declares {list(declared or ())}",
-            place=str(path),
-            hint=f"In 'axes' of the catalogue's entry, write {len(declared or ())} axes for this "
-            "input. Where the model states a size, write that size",
+            f"'axes' gives the input {info.name!r} {list(axes)}, but the model declares "
+            f"{list(own)}",
+            place=place,
+            hint=f"Write axes = {{ {info.name} = {json.dumps(fitting)} }}",
         )
     return tuple(axes)
 
 
 def _with_hints(
-    inputs: Sequence[TensorInfo], hints: Mapping[str, ValueHint], path: Path
+    inputs: Sequence[TensorInfo], hints: Mapping[str, ValueHint], place: str
 ) -> tuple[TensorInfo, ...]:
-    _check_known(hints, inputs, path)
+    _check_known("inputs", hints, inputs, place)
     return tuple(
         replace(info, hint=hints[info.name]) if info.name in hints else info for info in inputs
     )
 
 
-def _check_known(names: Mapping[str, object], inputs: Sequence[TensorInfo], path: Path) -> None:
+def _check_known(
+    key: str, names: Mapping[str, object], inputs: Sequence[TensorInfo], place: str
+) -> None:
     known = [info.name for info in inputs]
     for name in names:
         if name not in known:
             raise ModelError(
-                f"the catalogue's entry describes {name!r}, which is not an input of this model",
-                place=str(path),
+                f"{key!r} names {name!r}, which is not an input of this model",
+                place=place,
                 hint=did_you_mean(name, known),
             )
 

@@ -90,4 +90,4 @@ def _reason(output: str) -> str:
     """The client's own words: its last line that says ERROR, else its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or ["no reason given"])[-1]
+    return (errors or lines or ["no reason given"])[-1].removeprefix("ERROR: ")

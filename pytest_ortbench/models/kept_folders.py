@@ -20,7 +20,7 @@ from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
-from pytest_ortbench.core.ownership import other_writers
+from pytest_ortbench.core.ownership import other_writers, others_in
 from pytest_ortbench.schema.wire import from_plain, to_plain
 
 
@@ -63,7 +63,7 @@ class KeptFolders(Generic[R]):
 
     def refusal(self) -> Failure | None:
         """Return why nothing below the root may be used: others may write to it."""
-        others = other_writers(self.root.parent) or other_writers(self.root)
+        others = others_in(self.root.parent, self.root)
         if not others:
             return None
         return case_failure(
@@ -102,7 +102,7 @@ class KeptFolders(Generic[R]):
         try:
             lock.acquire(timeout=timeout_s)
         except Timeout:
-            message = f"another process has been {what} for {timeout_s:.0f} s"
+            message = f"another process is {what}, and had not ended after {timeout_s:.0f} s"
             raise case_error(message, hint, kind="timeout", phase=self.phase) from None
         try:
             yield

@@ -316,7 +316,13 @@ def _read_file(path: Path, *, name: str, source: str) -> Model:
     if entry is None:
         return model
     known = read_model(
-        path, name=name, source=source, default_dims=entry.dims, axes=entry.axes, hints=entry.inputs
+        path,
+        name=name,
+        source=source,
+        default_dims=entry.dims,
+        axes=entry.axes,
+        hints=entry.inputs,
+        described_in=f"{entry.place} [{entry.name}]",
     )
     note = f"the file of zoo:{entry.name} (same SHA-256), fed as the catalogue says"
     return replace(known, workloads=entry.workloads, notes=(*known.notes, note))
@@ -432,6 +438,7 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
         default_dims={**built, **entry.dims},
         axes=entry.axes,
         hints=entry.inputs,
+        described_in=f"{entry.place} [{entry.name}]",
     )
     if entry.sha256 and model.digest != entry.sha256:
         raise ModelError(

@@ -89,7 +89,7 @@ class Compilations:
             lambda: self._make(key, case, deadline),
             timeout_s=case.sampling.timeout_s,
             what="compiling this model",
-            hint="Raise --ort-timeout",
+            hint=f"Raise the limit, e.g. --ort-timeout={2 * case.sampling.timeout_s:.0f}",
         )
 
     @property

@@ -30,7 +30,7 @@ from pytest_ortbench.core.errors import WorkerError, cache_advice
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.outcome import RuntimeInfo
-from pytest_ortbench.core.ownership import other_writers
+from pytest_ortbench.core.ownership import other_writers, others_in
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.runtimes.auto import Hardware, this_hardware
 from pytest_ortbench.runtimes.cpu_builds import NoVersion, as_cpu_builds
@@ -164,7 +164,7 @@ class Environments:
         Raises:
             WorkerError: ``unavailable`` with the reason, if it can't be made.
         """
-        others = other_writers(self.folder.parent) or other_writers(self.folder)
+        others = others_in(self.folder.parent, self.folder)
         if others:
             raise _unavailable(
                 requirements,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.errors import WorkerError
-from pytest_ortbench.core.ownership import other_writers
+from pytest_ortbench.core.ownership import other_writers, others_in
 from pytest_ortbench.runtimes.environments import Environments
 from pytest_ortbench.runtimes.specs import parse_requirements
 
@@ -36,7 +36,8 @@ def test_a_folder_of_ones_own_or_one_that_is_not_there(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_user(tmp_path: Path, others: Callable[[Path], None]) -> None:
     others(tmp_path)
-    assert str(tmp_path) in other_writers(tmp_path)
+    assert other_writers(tmp_path)
+    assert others_in(tmp_path / "none", tmp_path).startswith(f"{tmp_path} ")
 
 
 @pytest.mark.parametrize(("mode", "open_to_all"), [(0o777, True), (0o1777, False), (0o775, False)])

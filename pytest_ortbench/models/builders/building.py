@@ -6,6 +6,7 @@ import os
 import pkgutil
 from collections.abc import Callable
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,6 +44,12 @@ def build(name: str, folder: Path) -> Path:
         if _is_right(target, info):
             return target
         _build_locked(info, target)
+    except IsADirectoryError as error:
+        raise ModelError(
+            "a folder stands where the built model is to be written",
+            place=str(target),
+            hint="Remove this folder",
+        ) from error
     except OSError as error:
         raise ModelError(
             f"the built model can't be written: {error.strerror or error}",
@@ -50,6 +57,10 @@ def build(name: str, folder: Path) -> Path:
             hint=cache_advice(error),
         ) from error
     return target
+
+
+#: Packages that decide about the bytes of a file that is built.
+_BUILT_WITH = ("numpy", "onnx", "protobuf")
 
 
 def serialised(info: BuilderInfo, weights: BinaryIO | None = None) -> bytes:
@@ -90,11 +101,12 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
             digest = _digest(info, part)
             if digest != info.digest:
                 raise ModelError(
-                    f"the model that was built here has SHA-256 {digest[:16]}…, but version "
-                    f"{info.version} has {info.digest[:16]}…, so its results could not be "
-                    "compared with those of others",
+                    f"the model that was built here has SHA-256 {digest[:16]}…, but must have "
+                    f"{info.digest[:16]}…, so its results could not be compared with those of "
+                    "others",
                     place=f"builtin:{info.name}",
-                    hint="Please report this with the versions of numpy, onnx and protobuf",
+                    hint="Report this as a defect of pytest-ortbench, with these versions: "
+                    + ", ".join(f"{name} {version(name)}" for name in _BUILT_WITH),
                 )
             if weights:
                 weights.replace(target.with_name(info.weights_name))
