@@ -15,6 +15,7 @@ from pytest_ortbench.cli.arguments import epilog, load_run, results_option
 from pytest_ortbench.cli.terminal import ExitCode, say, table, warn
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry, metric_name
 from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.planning.project_root import root_directory
 from pytest_ortbench.store import accepted
@@ -23,6 +24,7 @@ from pytest_ortbench.store.documents import list_runs
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.gate import GateFinding, GateResult
+    from pytest_ortbench.core.model import Model
     from pytest_ortbench.core.run import Run
 
 _HEADER = ["case", "metric", "accepted", "until", "state", "reason"]
@@ -70,11 +72,15 @@ def command(
     CASE is the id of a case, whole parts of ids (a model's name) or a glob. A number is accepted up
     to the worsening that RUN measured, anything else for the model file that RUN measured.
     """
-    path = root_directory(Path.cwd()) / FILE_NAME if file is None else file
+    root = root_directory(Path.cwd())
+    path = root / FILE_NAME if file is None else file
     if listing:
         return _list(path, must_exist=file is not None)
     asked = _asked(case, metric, reason, until, worse_by)
-    entries = _entries(asked, _run(spec, results))
+    run = _run(spec, results)
+    entries = _entries(asked, run)
+    if run is not None:
+        _compare_files(asked, run, root, is_named=spec is not None)
     return _write(path, entries)
 
 
@@ -171,6 +177,61 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
         for about, some in by_subject.items()
         for entry in _bounded(replace(asked, metric=about), some)
     ]
+
+
+def _compare_files(asked: AcceptedEntry, run: Run, root: Path, *, is_named: bool) -> None:
+    """Look whether a run measured the model files that lie here now, and say where it did not.
+
+    Args:
+        asked: What is to be accepted.
+        run: The run that it was found in.
+        root: Folder that the places of models start at.
+        is_named: Whether the user named the run; the newest one may be of another branch.
+
+    Raises:
+        UsageError: if the newest run measured another file than the one that lies here.
+    """
+    models = {result.case.key: result.case.model for result in run.cases}
+    judged = [
+        models[key]
+        for result in _judged(asked, run)
+        if any(asked.is_about(finding.about) for finding in result.findings)
+        and (key := (result.case_id, result.runtime)) in models
+    ]
+    for model in {model.name: model for model in judged}.values():
+        now = _digest_now(model, root)
+        if now in ("", model.digest):
+            continue
+        place = model.place or model.path
+        measured = (
+            f"the run {run.run_id} measured {place} with SHA-256 {_shown_digest(model.digest)}"
+        )
+        here = f"and the file that lies here has {_shown_digest(now)}"
+        if is_named:
+            warn(f"note: {measured}, {here}; what is accepted is accepted of the measured file")
+            continue
+        raise UsageError(
+            f"{measured}, {here}",
+            place="accept",
+            hint="Run the gate again on this file, or name the run that measured it: --run=RUN. To "
+            f"accept the measured file all the same, add --run={run.run_id}",
+        )
+
+
+def _digest_now(model: Model, root: Path) -> str:
+    """The digest of a model's file as it lies here; empty where none does, or it is no file."""
+    if not model.digest or model.is_made or model.source != "file":
+        return ""
+    path = root / model.place if model.place else Path(model.path)
+    external = tuple((name, path.parent / name) for name in sorted(model.external_files))
+    try:
+        return file_digest(path, external)
+    except (OSError, ValueError):
+        return ""
+
+
+def _shown_digest(digest: str) -> str:
+    return f"{digest[:_SHOWN_DIGEST]}…"
 
 
 def _failing(findings: Sequence[GateFinding]) -> list[GateFinding]:

@@ -17,6 +17,7 @@ from pytest_ortbench.cli.adoption.workflows import (
     GITLAB_INCLUDED,
     github_workflow,
     gitlab_job,
+    ignored,
 )
 from pytest_ortbench.cli.adoption.writing import (
     RESULTS,
@@ -33,6 +34,8 @@ from pytest_ortbench.core.option_text import OptionText
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.planning.named_models import suite_file
 from pytest_ortbench.plugin.option_readers import read_budget
+
+IGNORE_FILE = ".gitignore"
 
 #: What a job may take beside its budget: installing, fetching models, the launches of a gate.
 _BESIDE_MINUTES = 30
@@ -63,10 +66,19 @@ _UNBOUNDED_S = 3600.0
     help="A model beside or in place of those of the repository: zoo:NAME, builtin:NAME.",
 )
 @click.option("--budget", default="10m", show_default=True, help="Time that a run may take.")
+@click.option(
+    "--linux-only", is_flag=True, help="Write no jobs for Windows and macOS, which start by hand."
+)
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option("--force", is_flag=True, help="Write over files that are there, too.")
 def command(
-    folder: Path, ci: str, specs: tuple[str, ...], budget: str, yes: bool, force: bool
+    folder: Path,
+    ci: str,
+    specs: tuple[str, ...],
+    budget: str,
+    linux_only: bool,
+    yes: bool,
+    force: bool,
 ) -> int:
     """Write a suite, its options and a CI job for the models of FOLDER, a repository of git.
 
@@ -83,9 +95,19 @@ def command(
             "track. Add one, or name another model: --model=zoo:silero-vad"
         )
         return ExitCode.NOTHING
-    files = _files(repository, ci, specs, budget, minutes)
+    service = repository.service if ci == "auto" else ci
+    results = next((name for name in RESULTS if is_free(repository.root / name)), RESULTS[-1])
+    files = [
+        NewFile(name=SUITE, text=suite(repository.models, specs, repository.left_out)),
+        NewFile(name=OPTIONS, text=options(budget=" ".join(budget.split()), results=results)),
+        *_job(repository, service, results, minutes, others=not linux_only),
+    ]
+    to_ignore = _not_ignored(repository.root, ignored(results=results, service=service))
+    if to_ignore and not (repository.root / IGNORE_FILE).exists():
+        files.append(NewFile(name=IGNORE_FILE, text="\n".join((*to_ignore, ""))))
+        to_ignore = []
     _say_found(repository, specs)
-    return _write(repository, files, yes=yes, force=force)
+    return _write(repository, files, to_ignore, yes=yes, force=force)
 
 
 def _minutes(budget: str) -> int:
@@ -109,27 +131,31 @@ def _refuse_specs(specs: Sequence[str]) -> None:
             )
 
 
-def _files(
-    repository: Repository, ci: str, specs: Sequence[str], budget: str, minutes: int
+def _job(
+    repository: Repository, service: str, results: str, minutes: int, *, others: bool
 ) -> list[NewFile]:
-    root = repository.root
-    results = next((name for name in RESULTS if is_free(root / name)), RESULTS[-1])
-    files = [
-        NewFile(name=SUITE, text=suite(repository.models, specs, repository.left_out)),
-        NewFile(name=OPTIONS, text=options(budget=" ".join(budget.split()), results=results)),
-    ]
-    service = repository.service if ci == "auto" else ci
+    """The file of the CI service, if there is one."""
     if service == GITHUB:
         text = github_workflow(
             branch=repository.branch,
             lfs=repository.has_pointers,
             results=results,
             minutes=minutes,
+            others=others,
         )
-        files.append(NewFile(name=GITHUB_FILE, text=text))
-    elif service == GITLAB:
-        files.append(_gitlab(root, gitlab_job(results=results, minutes=minutes)))
-    return files
+        return [NewFile(name=GITHUB_FILE, text=text)]
+    if service == GITLAB:
+        text = gitlab_job(results=results, minutes=minutes, others=others)
+        return [_gitlab(repository.root, text)]
+    return []
+
+
+def _not_ignored(root: Path, lines: Sequence[str]) -> list[str]:
+    """Lines that an own ``.gitignore`` does not have, with or without slashes around them."""
+    path = root / IGNORE_FILE
+    there = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    known = {line.strip().strip("/") for line in there.splitlines()}
+    return [line for line in lines if line.strip("/") not in known]
 
 
 def _gitlab(root: Path, text: str) -> NewFile:
@@ -150,7 +176,14 @@ def _say_notes(notes: Sequence[str]) -> None:
         warn(f"note: {note}")
 
 
-def _write(repository: Repository, files: Sequence[NewFile], *, yes: bool, force: bool) -> int:
+def _write(
+    repository: Repository,
+    files: Sequence[NewFile],
+    to_ignore: Sequence[str],
+    *,
+    yes: bool,
+    force: bool,
+) -> int:
     root = repository.root
     states = {file.name: file.state(root) for file in files}
     to_write = [
@@ -182,7 +215,7 @@ def _write(repository: Repository, files: Sequence[NewFile], *, yes: bool, force
     for file in to_write:
         write_file(file, root)
         say(f"written: {file.name}")
-    _say_next(repository, [file.name for file in to_write])
+    _say_next(repository, [file.name for file in to_write], to_ignore)
     return ExitCode.FINE
 
 
@@ -203,12 +236,13 @@ def _kept(file: NewFile) -> str:
     return f"kept: {file.name} already exists with other content; --force replaces it"
 
 
-def _say_next(repository: Repository, written: Sequence[str]) -> None:
+def _say_next(repository: Repository, written: Sequence[str], to_ignore: Sequence[str]) -> None:
     """What is left to do by hand; nothing that was there is changed."""
     say(f"\nnext: pytest @{OPTIONS}")
     if GITLAB_INCLUDED in written:
         say(f"then add to {GITLAB_FILE}:\n\ninclude:\n  - local: {GITLAB_INCLUDED}\n")
-    say("keep out of git (.gitignore): the folder of results, ortbench.xml, ortbench-summary.md")
+    if to_ignore:
+        say(f"then add to {IGNORE_FILE}, before git add:\n\n{chr(10).join(to_ignore)}\n")
     if "tox" in repository.runners:
         say(
             "for tox, add to tox.ini:\n\n[testenv:benchmarks]\ndeps = pytest-ortbench[cpu]\n"

@@ -95,10 +95,17 @@ def _fits(name: str, pattern: str) -> bool:
     return f"/{pattern.strip('/')}/" in f"/{name}/"
 
 
-def accept_command(case: str, metric: str = "") -> str:
-    """Return the command that accepts what is wrong with a case, as it is typed."""
+def accept_command(case: str, metric: str = "", *, run: str = "") -> str:
+    """Return the command that accepts what is wrong with a case, as it is typed.
+
+    Args:
+        case: The case.
+        metric: What of it; empty for everything.
+        run: The run that found it; empty for the newest one.
+    """
     limited = f" --metric={metric}" if metric else ""
-    return f"ortbench accept {shlex.quote(case)}{limited} --reason=TEXT"
+    found = f" --run={shlex.quote(run)}" if run else ""
+    return f"ortbench accept {shlex.quote(case)}{limited}{found} --reason=TEXT"
 
 
 def metric_name(written: str, *, place: str) -> str:

@@ -62,8 +62,8 @@ def budget_of(
         bench: The run.
         held: Cases that limits or a gate hold to something.
         gated: Those of them that are measured in turns with another side.
-        settled: Those of them whose two sides are identical: they have the usual workers and no
-            more, since nothing is decided by their numbers.
+        settled: Those of them by whose own numbers nothing is decided, since both sides are
+            identical or a gate alone decides: they have the usual workers and no more.
 
     Raises:
         UsageError: for passes that alone take longer.
@@ -131,7 +131,7 @@ def admit(
         cases: What it measures.
         held: Those of them that limits or a gate hold to something.
         gated: Those of them that are measured in turns with another side.
-        settled: Those of them whose two sides are identical.
+        settled: As of :func:`budget_of`.
     """
     budget.forget((test, ""))
     budget.expect(_parts_of(cases, budget, ranks_of(cases, held), gated, settled))

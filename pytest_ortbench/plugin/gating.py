@@ -264,6 +264,10 @@ class Gating:
             return False
         return self._against.is_identical(key)
 
+    def decides_in_turns(self, key: Key) -> bool:
+        """Whether launches of both sides decide on a case, and no stored run does."""
+        return self._stored is None and self.launches(key)
+
     def judge(self, item: pytest.Item, planned: Planned) -> Verdict:
         """Compare a case with its baselines; launches of the other side are made for it."""
         result = self._bench.result(planned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +14,7 @@ from pytest_ortbench.plugin.own_tests import planned_of
 
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Key
+    from pytest_ortbench.core.limits import Limit
     from pytest_ortbench.planning.matrix import Plan, Planned
     from pytest_ortbench.planning.request import PlanRequest
     from pytest_ortbench.plugin.bench import Bench
@@ -108,15 +109,37 @@ class Judges:
             for item, planned in ours
             if bench.collection.limits_of(item) or self.judging.owes(planned)
         }
-        bench.budget = budget_of(bench, held, self._gated(held), self._settled(held))
+        limited = {
+            planned.case.key
+            for item, planned in ours
+            if bench.collection.limits_of(item) or self._limits_of(planned)
+        }
+        bench.budget = budget_of(bench, held, self._gated(held), self._settled(held, limited))
+
+    def _limits_of(self, planned: Planned) -> tuple[Limit, ...]:
+        """Limits that are held against the numbers of a case itself, but for those of a marker."""
+        gated = () if self.gating is None else self.gating.limits_of(planned)
+        return (*self.asked_limits.of(planned), *gated)
 
     def _gated(self, keys: Iterable[Key]) -> set[Key]:
         """Those cases that are measured in turns with another side."""
         return {key for key in keys if self.gating is not None and self.gating.launches(key)}
 
-    def _settled(self, keys: Iterable[Key]) -> set[Key]:
-        """Those cases whose two sides are identical, so that a gate needs no number of them."""
-        return {key for key in keys if self.gating is not None and self.gating.settles(key)}
+    def _settled(self, keys: Iterable[Key], limited: Collection[Key]) -> set[Key]:
+        """Those cases whose own numbers decide nothing: a gate alone does, and needs none of them.
+
+        Args:
+            keys: The cases.
+            limited: Those of them that limits are held against.
+        """
+        gating = self.gating
+        if gating is None:
+            return set()
+        return {
+            key
+            for key in keys
+            if gating.settles(key) or (key not in limited and gating.decides_in_turns(key))
+        }
 
     def admit(
         self, item: pytest.Item, request: PlanRequest, plan: Plan, values: MarkerValues
@@ -147,13 +170,14 @@ class Judges:
         if bench.budget is not None:
             held = {entry.case.key for entry in fresh if values.limits or self.judging.owes(entry)}
             cases = [entry.case for entry in fresh if entry.refusal is None]
+            limited = {entry.case.key for entry in fresh if values.limits or self._limits_of(entry)}
             admit(
                 bench.budget,
                 item.nodeid,
                 cases,
                 held=held,
                 gated=self._gated(held),
-                settled=self._settled(held),
+                settled=self._settled(held, limited),
             )
 
     def properties_of(self, planned: Planned) -> list[tuple[str, str]]:

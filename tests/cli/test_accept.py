@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_ortbench.core.acceptance import FILE_NAME, AcceptedEntry
-from pytest_ortbench.core.gate import GateFinding
+from pytest_ortbench.core.file_digest import file_digest
+from pytest_ortbench.core.gate import GateFinding, GateResult
 from pytest_ortbench.core.outcome import Flag
 from pytest_ortbench.gate.numbers.stored import gate_runs
 from pytest_ortbench.planning.project_root import root_directory
@@ -250,3 +251,59 @@ def test_a_finding_without_a_number_beside_one_with_a_number_are_two_entries(too
     assert tool("accept", CASE, REASON).code == 0
     assert [entry.metric for entry in entries()] == ["model_size", "answers"]
     assert [bool(entry.model) for entry in entries()] == [False, True]
+
+
+# The model file that lies here now.
+
+
+@pytest.fixture
+def measured(store, tmp_path):
+    """A run whose gate failed on ``net.onnx``, which lies here as it was measured."""
+    file = tmp_path / "net.onnx"
+    file.write_bytes(b"the branch that was measured")
+    run = grown()
+    model = dataclasses.replace(
+        run.cases[0].case.model,
+        source="file",
+        path="/ci/net.onnx",
+        place="net.onnx",
+        digest=file_digest(file),
+        external_files=(),
+    )
+    case = dataclasses.replace(run.cases[0].case, model=model)
+    run = dataclasses.replace(run, cases=(dataclasses.replace(run.cases[0], case=case),))
+    finding = GateFinding(about="answers", text="they differ")
+    judged = GateResult.undecided(case, baseline="git:main").with_findings([finding])
+    run = dataclasses.replace(run, gate=(dataclasses.replace(judged, model_digest=model.digest),))
+    store(run)
+    return run
+
+
+def test_the_file_that_was_measured_is_accepted(tool, measured):
+    ended = tool("accept", CASE, REASON)
+    assert (ended.code, ended.err) == (0, "")
+    assert entries()[0].model == measured.gate[0].model_digest[:16]
+
+
+def test_the_newest_run_of_another_file_accepts_nothing(tool, measured, tmp_path):
+    (tmp_path / "net.onnx").write_bytes(b"another branch")
+    now = file_digest(tmp_path / "net.onnx")[:16]
+    ended = tool("accept", CASE, REASON)
+    assert ended.code == 2
+    assert not Path(FILE_NAME).exists()
+    for part in (measured.run_id, "net.onnx", measured.gate[0].model_digest[:16], now, "--run="):
+        assert part in ended.err
+
+
+def test_a_named_run_of_another_file_is_accepted_with_a_note(tool, measured, tmp_path):
+    (tmp_path / "net.onnx").write_bytes(b"another branch")
+    ended = tool("accept", CASE, REASON, f"--run={measured.run_id}")
+    assert ended.code == 0
+    assert file_digest(tmp_path / "net.onnx")[:16] in ended.err
+    assert entries()[0].model == measured.gate[0].model_digest[:16]
+
+
+def test_a_file_that_does_not_lie_here_is_compared_with_nothing(tool, measured, tmp_path):
+    (tmp_path / "net.onnx").unlink()
+    ended = tool("accept", CASE, REASON)
+    assert (ended.code, ended.err) == (0, "")

@@ -155,19 +155,60 @@ def test_nothing_is_written_where_nobody_can_be_asked(tool: Tool, repository: Pa
 
 
 @pytest.mark.live
-def test_yes_writes_three_files_and_changes_none(tool: Tool, repository: Path) -> None:
+def test_yes_writes_four_files_and_changes_none(tool: Tool, repository: Path) -> None:
     before = files(repository)
     assert tool("init", "--yes").code == 0
     after = files(repository)
-    assert set(after) - set(before) == {SUITE, OPTIONS, GITHUB_FILE}
+    assert set(after) - set(before) == {SUITE, OPTIONS, GITHUB_FILE, ".gitignore"}
     assert {name: after[name] for name in before} == before
     assert models_of(after[SUITE].decode()) == ["models/*.onnx"]
     workflow = yaml.safe_load(after[GITHUB_FILE])
     assert workflow[True]["push"]["branches"] == ["trunk"]
     again = tool("init", "--yes")
     assert again.code == 0
-    assert again.out.count("unchanged: ") == 3
+    assert again.out.count("unchanged: ") == 3  # what git ignores is ignored already
     assert files(repository) == after
+
+
+@pytest.mark.live
+def test_what_a_run_leaves_behind_is_ignored_by_git(tool: Tool, repository: Path) -> None:
+    assert tool("init", "--yes", "--ci=gitlab").code == 0
+    left = ("results/a/run.json", "ortbench.xml", "ortbench-summary.md", "ortbench-quality.json")
+    for name in left:
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text("x")
+        git(repository, "check-ignore", "--quiet", name)  # ends with 1 for what is not ignored
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_lines_that_an_own_ignore_file_lacks_are_said(
+    tool: Tool, repository: Path, force: tuple[str, ...]
+) -> None:
+    own = repository / ".gitignore"
+    own.write_text("*.pyc\nresults/\n")
+    ended = tool("init", "--yes", *force)
+    assert own.read_text() == "*.pyc\nresults/\n"
+    lines = ended.out.splitlines()
+    assert [line in lines for line in ("/results/", "/ortbench.xml", "/ortbench-summary.md")] == [
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(("ci", "name"), [("github", GITHUB_FILE), ("gitlab", GITLAB_FILE)])
+def test_a_repository_may_have_jobs_for_linux_alone(
+    ci: str, name: str, tool: Tool, repository: Path
+) -> None:
+    assert tool("init", "--yes", "--linux-only", f"--ci={ci}").code == 0
+    text = (repository / name).read_text()
+    assert "windows" not in text.lower()
+    read = yaml.safe_load(text)
+    assert list(read["jobs"] if ci == "github" else read) == [
+        "linux" if ci == "github" else "ortbench"
+    ]
 
 
 @pytest.mark.live

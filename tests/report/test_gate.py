@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+from pytest_ortbench.core.acceptance import FILE_NAME
 from pytest_ortbench.core.accuracy import Accuracy, OutputAccuracy
+from pytest_ortbench.core.complaint import RUN, Complaint
 from pytest_ortbench.core.gate import (
     Acceptance,
     ContrastVerdict,
@@ -361,3 +363,24 @@ def test_only_the_latency_is_incomparable_where_sizes_were_compared() -> None:
     assert first.split(" | ")[2] == "latency incomparable, worse: peak_rss"
     assert "no worse: model_size; times of two runs" in first
     assert second.split(" | ")[2] == "incomparable"
+
+
+def test_a_case_that_no_test_carried_is_not_judged_and_told_once() -> None:
+    text = "not judged: none of its tests reached its end"
+    result = open_result("incomparable", cause="unreached", reason=text, failures=(text,))
+    run = replace(make_run(), gate=(result,), finished_at=None)
+    (row,) = gate_rows(run)
+    assert row.cells[2] == "not judged"
+    assert count_lines(run.gate, ())[0] == "gate: 1 not judged"
+    of_run = Complaint(kind=RUN, text=f"{text} ({CASE})", is_unreached=True)
+    told = run_summary(shown_run(run), [*gate_complaints(run), of_run])
+    assert told.count(text) == 1
+    alone = run_summary(shown_run(run), gate_complaints(run))
+    assert alone.count(text) == 1
+
+
+def test_the_command_of_a_comment_names_its_run_and_the_file_to_commit() -> None:
+    run = accepted_run("expired")
+    (line,) = [line for line in summary(run).splitlines() if "ortbench accept" in line]
+    assert f"--run={run.run_id}" in line
+    assert FILE_NAME in line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from pytest_ortbench.cli.adoption.repository import GITLAB
 from pytest_ortbench.cli.adoption.suite import OPTIONS
 from pytest_ortbench.core.version import VERSION
 
@@ -58,7 +59,7 @@ _GITHUB_STEPS = """\
       - uses: actions/checkout@v4
         with:
           fetch-depth: 0  # the base of a pull request is measured, too
-          lfs: @LFS@
+          lfs: @LFS@  # @WHETHER@ model file lies in Git LFS
       - uses: actions/setup-python@v5
         with:
           python-version: "3.12"
@@ -163,7 +164,9 @@ _FILTER_SIGNS = re.compile(r"^!|\+")
 _NAMES = {"windows": "Windows", "macos": "macOS"}
 
 
-def github_workflow(*, branch: str, lfs: bool, results: str, minutes: int) -> str:
+def github_workflow(
+    *, branch: str, lfs: bool, results: str, minutes: int, others: bool = True
+) -> str:
     """Return a workflow of GitHub Actions.
 
     Args:
@@ -171,25 +174,27 @@ def github_workflow(*, branch: str, lfs: bool, results: str, minutes: int) -> st
         lfs: Whether models lie in Git LFS.
         results: Folder of the run documents.
         minutes: How long a job may take.
+        others: Whether it has jobs for Windows and macOS, too.
     """
     values = {
         "BRANCH": _quoted(_FILTER_SIGNS.sub(r"\\\g<0>", branch)),
         "MINUTES": str(minutes),
         "LFS": "true" if lfs else "false",
+        "WHETHER": "a" if lfs else "no",
         "FILE": GITHUB_FILE,
         "PACKAGE": _PACKAGE,
         "OPTIONS": OPTIONS,
         "RESULTS": results,
     }
     steps = {key: _filled(_GITHUB_STEPS, values | {"KEY": key}) for key in ("linux", *_NAMES)}
-    others = "".join(
+    further = "".join(
         _filled(_GITHUB_OTHER, values | {"KEY": key, "NAME": name, "STEPS": steps[key]})
-        for key, name in _NAMES.items()
+        for key, name in (_NAMES if others else {}).items()
     )
-    return _filled(_GITHUB, values | {"STEPS": steps["linux"], "OTHERS": others})
+    return _filled(_GITHUB, values | {"STEPS": steps["linux"], "OTHERS": further})
 
 
-def gitlab_job(*, results: str, minutes: int) -> str:
+def gitlab_job(*, results: str, minutes: int, others: bool = True) -> str:
     """Return jobs of GitLab; arguments as of :func:`github_workflow`."""
     values = {
         "MINUTES": str(minutes),
@@ -203,7 +208,7 @@ def gitlab_job(*, results: str, minutes: int) -> str:
         filled = _filled(call, {"OPTIONS": OPTIONS})
         return _filled(_GITLAB_BODY, values | {"KEY": key, "CALL": filled, "WHEN": when})
 
-    others = "".join(
+    further = "".join(
         _filled(
             _GITLAB_OTHER,
             {
@@ -214,9 +219,20 @@ def gitlab_job(*, results: str, minutes: int) -> str:
                 "BODY": body(key),
             },
         )
-        for key, name in _NAMES.items()
+        for key, name in (_NAMES if others else {}).items()
     )
-    return _filled(_GITLAB, {"BODY": body("linux"), "OTHERS": others})
+    return _filled(_GITLAB, {"BODY": body("linux"), "OTHERS": further})
+
+
+def ignored(*, results: str, service: str) -> tuple[str, ...]:
+    """Return what a run leaves behind and git should not take, a line of ``.gitignore`` each.
+
+    Args:
+        results: Folder of the run documents.
+        service: A key of what jobs can be written for; empty for none.
+    """
+    of_gitlab = ("/ortbench-quality.json", "/ortbench-metrics.txt") if service == GITLAB else ()
+    return (f"/{results}/", "/ortbench.xml", "/ortbench-summary.md", *of_gitlab)
 
 
 def _filled(template: str, values: dict[str, str]) -> str:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pytest_ortbench.core.gate import (
+    CAUSES,
     MODEL_RELATIONS,
     MODEL_SAME,
+    UNREACHED,
     ContrastVerdict,
     DefaultSizes,
     GateFinding,
@@ -164,6 +166,8 @@ def verdict_word(result: GateResult) -> str:
         return "removed"
     if result.identical:
         return f"{result.verdict} (identical files)"
+    if result.cause == UNREACHED:
+        return "not judged"
     if result.verdict == "incomparable" and gated_metrics(result):
         return "latency incomparable"
     if result.verdict == "less accurate" and not _is_contender_wrong(result):
@@ -184,6 +188,8 @@ def failing_words(result: GateResult) -> list[str]:
 
 def brief_failures(result: GateResult) -> list[str]:
     """Say in a few words each why a case fails: what there is no room for elsewhere in a row."""
+    if result.cause == UNREACHED:
+        return [CAUSES[UNREACHED]]
     found = [finding for finding in result.findings if finding.fails and not finding.is_accepted]
     briefs = [_brief(result, finding) for finding in found]
     return briefs or list(result.failures)

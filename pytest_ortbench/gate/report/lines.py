@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_ortbench.core.case import Key
-from pytest_ortbench.core.gate import GateResult
+from pytest_ortbench.core.gate import UNREACHED, GateResult
 from pytest_ortbench.core.metrics import SIDE_METRICS
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.gate.numbers.acceptance import acceptance_text
@@ -92,10 +92,12 @@ def count_lines(results: Sequence[GateResult], runtimes: Collection[str]) -> lis
 
 
 #: What a verdict may count as, in the order of the line.
-_CLASSES = ("failed", "accepted", "not judged in full", "passed")
+_CLASSES = ("failed", "accepted", "not judged", "not judged in full", "passed")
 
 
 def _class_of(result: GateResult, is_open: bool) -> str:
+    if result.cause == UNREACHED:
+        return "not judged"
     if result.failures:
         return "failed"
     if result.accepted:

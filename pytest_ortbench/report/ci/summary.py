@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pytest_ortbench.core.acceptance import accept_command
-from pytest_ortbench.core.complaint import GATE, Complaint
+from pytest_ortbench.core.acceptance import FILE_NAME, accept_command
+from pytest_ortbench.core.complaint import GATE, RUN, Complaint
 from pytest_ortbench.core.gate import SUBJECTS
 from pytest_ortbench.core.metrics import METRICS
 from pytest_ortbench.core.units import counted
@@ -107,7 +107,7 @@ def _sections(shown: ShownRun, complaints: Sequence[Complaint]) -> Iterator[Summ
     quiet = tuple(gate_row_markdown(row) for row in rows if not row.is_news)
     if news:
         yield SummaryPart(head=head, rows=news, most=0.4)
-    wrong = _complaint_lines(complaints)
+    wrong = _complaint_lines(complaints, run.run_id)
     if wrong:
         yield SummaryPart(rows=wrong, most=0.6)
     counts = tuple(map(_told, count_lines(run.gate, runtimes_of(run))))
@@ -149,8 +149,13 @@ def _sections(shown: ShownRun, complaints: Sequence[Complaint]) -> Iterator[Summ
     yield SummaryPart(title="How it was measured", rows=tuple(_origin(shown)))
 
 
-def _complaint_lines(complaints: Sequence[Complaint]) -> tuple[str, ...]:
-    """What is wrong, by case, what fails first; tests that say the same of a case are one line."""
+def _complaint_lines(complaints: Sequence[Complaint], run_id: str) -> tuple[str, ...]:
+    """What is wrong, by case, what fails first; tests that say the same of a case are one line.
+
+    What the run says of a case that no test carried, its gate need not say again.
+    """
+    if any(complaint.is_unreached and complaint.kind == RUN for complaint in complaints):
+        complaints = [one for one in complaints if not (one.is_unreached and one.kind == GATE)]
     by_case: dict[tuple[bool, str], Counter[str]] = {}
     for complaint in sorted(complaints, key=lambda entry: not entry.fails):
         name = complaint.case or complaint.test
@@ -176,19 +181,24 @@ def _complaint_lines(complaints: Sequence[Complaint]) -> tuple[str, ...]:
         if complaint.kind == GATE and complaint.fails and not complaint.is_unreached
     ]
     if found:
-        lines += ["", f"If it is meant: `{_accepting(found)}`, and commit the file."]
+        lines += [
+            "",
+            f"If it is meant: `{_accepting(found, run_id)}`, and commit `{FILE_NAME}`. The run is "
+            "among the files that the job kept: put its folder into your folder of results, or "
+            "write the path of its `run.json` behind `--run=`.",
+        ]
     return tuple(lines)
 
 
-def _accepting(found: Sequence[Complaint]) -> str:
+def _accepting(found: Sequence[Complaint], run_id: str) -> str:
     """The command that accepts what a gate found: of one case as it is typed, else its form."""
     abouts = {complaint.about for complaint in found}
     cases = {complaint.case for complaint in found}
     case, about = found[0].case, found[0].about
     if len(cases) > 1 or not case or "`" in case:
-        return accept_command("CASE")
+        return accept_command("CASE", run=run_id)
     is_one = len(abouts) == 1 and (about in METRICS or about in SUBJECTS)
-    return accept_command(case, about if is_one else "")
+    return accept_command(case, about if is_one else "", run=run_id)
 
 
 def _notes(shown: ShownRun) -> Iterator[str]:
