@@ -128,7 +128,7 @@ def _certificates(ca: str | None, cert: str | None, key: str | None) -> Certific
             f"TLS needs three files, but {' and '.join(missing)} "
             f"{'is' if len(missing) == 1 else 'are'} not given",
             place="fleet shard",
-            hint="Give --tls-ca, --tls-cert and --tls-key, or none of them",
+            hint=f"For TLS, add {' and '.join(missing)}. To do without TLS, leave all three out",
         )
     return None
 

@@ -67,7 +67,7 @@ def command(
         raise UsageError(
             "a latency limit is drawn in the figures of one run, not in those of a comparison",
             place="--slo" if p99 is None else "--p99",
-            hint="Leave the option out, or name one RUN",
+            hint="To draw the limit, name one RUN. To compare runs, leave the option out",
         )
     limit = _limit("latency_p99", "--p99", p99) or _limit("latency_p50", "--slo", slo)
 

@@ -59,8 +59,8 @@ class InputSets:
         if not self._count:
             raise unconverted(
                 f"{recipe.base} can't be made: {recipe.calibration_data} has no calibration data",
-                "Put .npz files there, each with an array for every input of the model, or leave "
-                "calibration_data out to use random inputs",
+                "Put .npz files there, each with an array for every input of the model. For random "
+                "inputs, leave calibration_data out",
             )
         self._next, self._end = 0, self._count
 

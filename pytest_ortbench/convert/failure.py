@@ -90,7 +90,9 @@ def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None
         if name not in known:
             raise unconverted(
                 f"nodes_to_exclude names the node {name!r}, but the model has no such node",
-                did_you_mean(name, known),
+                did_you_mean(name, known)
+                if known
+                else "The nodes of this model have no names, so remove the setting",
             )
 
 

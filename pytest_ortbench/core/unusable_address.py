@@ -34,7 +34,7 @@ def unusable_address(
     return UsageError(
         f"the port {port} of {host} can't be used: {why}",
         place=port_place,
-        hint="Choose another port, or 0 for any free one",
+        hint=f"Choose another port. For any free one, write {port_place}=0",
     )
 
 

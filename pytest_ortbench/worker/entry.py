@@ -74,7 +74,8 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     if made is None:
         known = [name for name, value in vars(module).items() if _is_entry(value, module)]
         raise export_error(
-            f"{path.name} has no function {function!r}", did_you_mean(function, known)
+            f"{path.name} has no function {function!r}",
+            did_you_mean(function, known) if known else _FUNCTION,
         )
     needed = _needed_arguments(made)
     if needed:

@@ -86,8 +86,8 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     if program.is_exported and asked == "torchscript":
         raise EngineRefusal(
             "the TorchScript exporter does not accept an exported program (.pt2)",
-            hint="Leave --ort-exporter=torchscript out, or name a function that returns the "
-            "module, e.g. net.py:build",
+            hint="To export this file, leave --ort-exporter=torchscript out. To use that exporter, "
+            "name a function that returns the module, e.g. net.py:build",
         )
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
@@ -102,8 +102,8 @@ def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
     raise EngineRefusal(
         "the model has no example inputs, which an export needs",
         kind="error",
-        hint="Set the size of each input, e.g. --ort-exporter=inputs=1x3x224x224, or use a "
-        "function that returns the model and its example inputs",
+        hint="Set the size of each input, e.g. --ort-exporter=inputs=1x3x224x224. If a function "
+        "returns the model, have it return example inputs as well",
     )
 
 

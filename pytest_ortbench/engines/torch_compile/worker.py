@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import class_and_line
+from pytest_ortbench.core.errors import class_and_line, says
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
 
@@ -39,7 +39,9 @@ class Compiled(Eager):
             with torch.inference_mode(), self._autocast():
                 compiled(*arguments, **keywords)
         except (RuntimeError, ImportError) as error:
-            raise EngineRefusal(f"torch.compile: {class_and_line(error)}") from error
+            raise EngineRefusal(
+                f"torch.compile can't compile the model. {says('It', class_and_line(error))}"
+            ) from error
         finally:
             _end_compile_workers()
         self.called = compiled

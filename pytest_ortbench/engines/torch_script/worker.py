@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.program import Program
@@ -35,7 +35,9 @@ class Scripted(Eager):
                 if frozen and hasattr(self.called, "training"):
                     self.called = torch.jit.freeze(self.called.eval())
             except (RuntimeError, TypeError) as error:
-                raise EngineRefusal(f"torch.jit.{method}: {first_line(error)}") from error
+                raise EngineRefusal(
+                    f"torch.jit.{method} can't convert the model. {says('It', first_line(error))}"
+                ) from error
         return None
 
     def in_force(self) -> dict[str, str]:

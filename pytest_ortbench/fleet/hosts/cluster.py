@@ -350,7 +350,8 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         raise UsageError(
             "certificates are given, but an address with tcp:// does not use them",
             place="--scheduler",
-            hint="Write tls://HOST:PORT, or leave --tls-ca, --tls-cert and --tls-key out",
+            hint=f"To use them, write --scheduler=tls{address[3:]}. To do without them, leave "
+            "--tls-ca, --tls-cert and --tls-key out",
         )
     try:
         from distributed import Client, Security  # an extra
@@ -374,5 +375,6 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
         raise UsageError(
             f"no scheduler answers at {address}. {says('Dask', first_line(error))}",
             place="--scheduler",
-            hint="Start a scheduler there with 'dask scheduler', or correct --scheduler",
+            hint="If none runs there, start one with 'dask scheduler'. If one runs elsewhere, "
+            "correct --scheduler",
         ) from error

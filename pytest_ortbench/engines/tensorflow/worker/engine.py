@@ -102,5 +102,5 @@ class TensorFlow(Engine):
             raise EngineRefusal(
                 f"TensorFlow finds no {kind} on this machine, only {', '.join(seen)}",
                 kind="unavailable",
-                hint=f"Name a device that is there, or install a build of TensorFlow for {kind}",
+                hint=f"Name a device that is there. For {kind}, install a TensorFlow with it",
             )

@@ -153,7 +153,7 @@ class Eager(Engine):
             raise EngineRefusal(
                 f"PyTorch has no device {self.device!r} here. {says('It', first_line(error))}",
                 kind="unavailable",
-                hint="Name another device, or install a build of PyTorch for this device",
+                hint="Name another device. For this one, install a build of PyTorch with it",
             ) from error
 
     def _program(self) -> Program:

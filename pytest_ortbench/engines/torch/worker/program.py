@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
 
@@ -107,7 +107,7 @@ def load_program_file(path: Path) -> LoadedSource:
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         kind = "exported program" if is_exported else "program in TorchScript"
         raise EngineRefusal(
-            f"{path.name} holds no {kind}: {first_line(error)}",
+            f"{path.name} holds no {kind}. {says('PyTorch', first_line(error))}",
             kind="error",
             hint="Weights alone are not a model. Write a function that builds the module, loads "
             "the weights with torch.load(…, weights_only=True) and returns the module with "
