@@ -179,7 +179,7 @@ def why_unreadable(error: OSError) -> tuple[str, str]:
         return "does not exist", "Correct the path"
     if isinstance(error, IsADirectoryError):
         return "is a folder, not a file", "Name a file. If the path is right, move the folder away"
-    said = f"can't be read. The system says: {error.strerror or str(error)!r}"
+    said = f"can't be read. {says('The system', error.strerror or str(error))}"
     if isinstance(error, PermissionError):
         return said, "Give your user the right to read it"
     return said, "Correct the path. If it is right, remove the cause that the system names"

@@ -8,7 +8,7 @@ import sys
 
 from packaging.version import InvalidVersion, Version
 
-from pytest_ortbench.core.errors import UsageError, first_line
+from pytest_ortbench.core.errors import UsageError, first_line, says
 from pytest_ortbench.core.units import counted
 
 _PIP_S = 120.0
@@ -78,7 +78,7 @@ def released(name: str, *, place: str) -> list[Version]:
     match = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if match is None:
         told = done.stderr.strip().splitlines()
-        said = f". It says: {told[-1]!r}" if told else ""
+        said = f". {says('pip', told[-1])}" if told else ""
         raise UsageError(
             f"pip finds no releases of {name!r}{said}",
             place=place,

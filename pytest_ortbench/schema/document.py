@@ -12,7 +12,13 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from pytest_ortbench.core.errors import REPORT_IT, DocumentError, ForeignDocumentError, first_line
+from pytest_ortbench.core.errors import (
+    REPORT_IT,
+    DocumentError,
+    ForeignDocumentError,
+    first_line,
+    says,
+)
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import SCHEMA_VERSION, Run
 from pytest_ortbench.core.secrets import masked
@@ -274,7 +280,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
     try:
         plain = cast(PlainObject, msgspec.to_builtins(value))
     except (TypeError, OverflowError) as error:
-        bad = next(_foreign_values(value), f"msgspec says: {first_line(error)!r}")
+        bad = next(_foreign_values(value), says("msgspec", first_line(error)))
         raise DocumentError(f"{_CANT_WRITE}: {bad}", place=place, hint=_HOOK) from error
     bad = next(find_nonfinite(plain), "")
     if bad:
@@ -283,7 +289,7 @@ def _plain(value: Run | CaseResult, place: str) -> PlainObject:
         msgspec.convert(plain, type(value), strict=True)
     except msgspec.ValidationError as error:
         wrong = next(wrong_types(plain, type(value)), None)
-        what = wrong or f"msgspec says: {first_line(error)!r}"
+        what = wrong or says("msgspec", first_line(error))
         raise DocumentError(f"{_CANT_WRITE}: {what}", place=place, hint=_HOOK) from error
     fault = next(faults_of(value), None)
     if fault is not None:
@@ -381,7 +387,7 @@ def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:
     try:
         return msgspec.convert(plain, kind, strict=True)
     except msgspec.ValidationError as error:
-        what = next(wrong_types(plain, kind), None) or f"msgspec says: {first_line(error)!r}"
+        what = next(wrong_types(plain, kind), None) or says("msgspec", first_line(error))
         raise DocumentError(
             f"the file is not a valid run document: {what}", place=place, hint=CHANGED
         ) from error

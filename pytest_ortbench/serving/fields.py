@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.serving.tensor_values import ProtocolError, shown
 
 #: Parameters that change what a request means; whoever ignored them would answer another question.
@@ -172,7 +172,7 @@ def not_json(error: ValueError, hint: str) -> ProtocolError:
         error: What its parser raised.
         hint: The next step.
     """
-    message = f"the body is not JSON. The parser says: {first_line(error)!r}"
+    message = f"the body is not JSON. {says('The parser', first_line(error))}"
     if isinstance(error, UnicodeDecodeError):
         wrong = f"{error.object[error.start]:#04x}"
         message = f"byte {error.start} ({wrong}) is not UTF-8, so the body is not JSON"

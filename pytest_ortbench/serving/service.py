@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pytest_ortbench.core.errors import OrtbenchError, first_line
+from pytest_ortbench.core.errors import OrtbenchError, first_line, says
 from pytest_ortbench.serving.metrics import Observer
 from pytest_ortbench.serving.protocol import (
     InferRequest,
@@ -353,7 +353,7 @@ def _refused(error: Exception, late: RequestRefused) -> RequestRefused:
     if isinstance(error, InputsRefused):
         return RequestRefused(
             422,
-            f"the model does not run on these inputs. ONNX Runtime says: {first_line(error)!r}",
+            f"the model does not run on these inputs. {says('ONNX Runtime', first_line(error))}",
             place="inputs",
             hint="Send values that the model takes",
         )

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-from pytest_ortbench.core.errors import UsageError, class_and_line, near_and_known
+from pytest_ortbench.core.errors import UsageError, class_and_line, near_and_known, says
 from pytest_ortbench.core.version import VERSION
 from pytest_ortbench.serving.steps import Steps
 
@@ -121,8 +121,8 @@ def traces_of(model: str) -> Traces:
     except Exception as error:  # exporters of others raise what they like
         names = ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_")))
         raise UsageError(
-            "OpenTelemetry can't be set up as the environment variables say. It says: "
-            f"{class_and_line(error)!r}",
+            "OpenTelemetry can't be set up as the environment variables say. "
+            + says("OpenTelemetry", class_and_line(error)),
             place="--traces",
             hint=f"Correct {names}" if names else "Repair the installation of OpenTelemetry",
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.store.documents import HOW_TO_NAME, foreign_note, list_runs, resolve_run
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
@@ -58,7 +58,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be read. The system says: {error.strerror!r}",
+            f"{spec!r} can't be read. {says('The system', error.strerror or str(error))}",
             place=place,
             hint=HOW_TO_NAME,
         ) from error

@@ -12,6 +12,7 @@ from pytest_ortbench.core.errors import (
     UsageError,
     did_you_mean,
     nearest,
+    says,
     why_unreadable,
 )
 from pytest_ortbench.core.run import LATEST, Run
@@ -199,7 +200,8 @@ def resolve_run(spec: str, root: Path) -> Path:
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be the name of a run. The system says: {error.strerror!r}",
+            f"{spec!r} can't be the name of a run. "
+            f"{says('The system', error.strerror or str(error))}",
             hint=HOW_TO_NAME,
         ) from error
     if document is not None:

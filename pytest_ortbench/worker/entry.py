@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean, first_line
+from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean, first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -213,7 +213,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except ImportError as error:
             packages = (*kind.distributions, *kind.exporter_distributions)
             raise case_error(
-                f"{text} can't be exported. Python says: {first_line(error)!r}",
+                f"{text} can't be exported. {says('Python', first_line(error))}",
                 f"Run: pip install {' '.join(packages)}" if packages else "",
                 kind="unavailable",
                 phase="export",
@@ -221,7 +221,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
         except Exception as error:
             # Code of the user's and of the framework raises whatever it likes.
             raise export_error(
-                f"{text} can't be exported by {kind.title}. It says: {class_and_line(error)!r}",
+                f"{text} can't be exported. {says(kind.title, class_and_line(error))}",
                 f"Correct {text}. To see the whole error, export it in a script of your own",
             ) from error
 

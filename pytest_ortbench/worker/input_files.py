@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pytest_ortbench.core.case import InputSpec
 from pytest_ortbench.core.element_types import STAND_INS
-from pytest_ortbench.core.errors import first_line
+from pytest_ortbench.core.errors import first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, from_codes, represented
 from pytest_ortbench.worker.element_types import (
@@ -71,14 +71,14 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         raise unreadable_input(path, error) from error
     except (EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise input_error(
-            f"the input file {path} is damaged, or neither .npy nor .npz. numpy says: "
-            f"{first_line(error)!r}",
+            f"the input file {path} is damaged, or neither .npy nor .npz. "
+            f"{says('numpy', first_line(error))}",
             "Write it again with numpy.save or numpy.savez",
         ) from error
     except (ValueError, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
-            f"the input file {path} can't be read. numpy says: {first_line(error)!r}",
+            f"the input file {path} can't be read. {says('numpy', first_line(error))}",
             "Write it with numpy.save or numpy.savez, without pickle and with text as a '<U' array",
         ) from error
 

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from pytest_ortbench.core.errors import WorkerError, first_line
+from pytest_ortbench.core.errors import WorkerError, first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.user_code import load_file
 
@@ -31,8 +31,8 @@ def library_for(path: str) -> str:
     except ImportError as error:
         raise _failed(
             "unavailable",
-            f"operators of {Path(path).name} need {PACKAGE}, which can't be imported. Python says: "
-            f"{first_line(error)!r}",
+            f"operators of {Path(path).name} need {PACKAGE}, which can't be imported. "
+            f"{says('Python', first_line(error))}",
             f"Run: pip install {PACKAGE}",
         ) from error
     try:

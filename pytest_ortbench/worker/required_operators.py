@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_ortbench.core.case import Provider, SessionConfig
-from pytest_ortbench.core.errors import class_and_line
+from pytest_ortbench.core.errors import class_and_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.schema.model_questions import ListOperators, RequiredOperators
@@ -35,8 +35,8 @@ def list_operators(question: ListOperators, state: WorkerState) -> RequiredOpera
         from onnxruntime.tools.reduced_build_config_parser import parse_config
     except ImportError as error:
         raise case_error(
-            f"ONNX Runtime {load()[0].__version__} can't list operators. Python says: "
-            f"{class_and_line(error)!r}",
+            f"ONNX Runtime {load()[0].__version__} can't list operators. "
+            f"{says('Python', class_and_line(error))}",
             "Use ONNX Runtime 1.16 or newer, with the package flatbuffers",
             kind="unavailable",
             phase="import",

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.errors import WorkerError, first_line
+from pytest_ortbench.core.errors import WorkerError, first_line, says
 from pytest_ortbench.core.failures import case_error
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _decode(coded: Mapping[str, Any], arrays: Mapping[str, Any]) -> object:
 
 def _damaged(path: Path, error: Exception) -> WorkerError:
     return case_error(
-        f"the reference outputs in {path} can't be read. Python says: {first_line(error)!r}",
+        f"the reference outputs in {path} can't be read. {says('Python', first_line(error))}",
         "Delete the file. The next run writes it again",
         kind="error",
         phase="accuracy",

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pytest_ortbench.core.case import Case, Provider, SessionConfig
-from pytest_ortbench.core.errors import WorkerError, first_line
+from pytest_ortbench.core.errors import WorkerError, first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU, NVIDIA, WEBGPU
 from pytest_ortbench.core.session_entries import NO_CPU
@@ -211,7 +211,7 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
     if made is not None:
         return case_error(
             f"{case.provider.label} in ONNX Runtime {version} can't load the file that it "
-            f"compiled. It says: {native!r}",
+            f"compiled. {says('ONNX Runtime', native)}",
             f"To compile it again, delete {Path(case.variant.path).parent}. If that fails too, use "
             "another version of the provider (--ort-runtimes), or leave --ort-compiled out",
             phase="session",
@@ -219,7 +219,7 @@ def _not_loaded(case: Case, native: str) -> WorkerError:
     told = ", ".join(part.text for part in case.model.compiled)
     return case_error(
         f"{case.provider.label} in ONNX Runtime {version} can't load the file, which was compiled "
-        f"for {told}. It says: {native!r}",
+        f"for {told}. {says('ONNX Runtime', native)}",
         "Compile the model again, or use the version that compiled it (--ort-runtimes)",
         phase="session",
     )

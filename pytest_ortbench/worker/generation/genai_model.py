@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import WorkerError, first_line
+from pytest_ortbench.core.errors import WorkerError, first_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.generation.requests import decoder_in
@@ -69,7 +69,7 @@ def load_genai() -> tuple[ModuleType, int]:
         import onnxruntime_genai as genai  # an extra
     except (ImportError, OSError) as error:
         raise _refused(
-            f"{PACKAGE} can't be imported. Python says: {first_line(error)!r}",
+            f"{PACKAGE} can't be imported. {says('Python', first_line(error))}",
             "Run: pip install 'pytest-ortbench[genai]'",
             kind="unavailable",
             phase="import",
@@ -177,8 +177,8 @@ class GenaiModel:
             if _UNKNOWN_KIND in str(error):
                 version = getattr(self._genai, "__version__", "")
                 raise _refused(
-                    f"{PACKAGE} {version} does not know this kind of network. It says: "
-                    f"{first_line(error)!r}",
+                    f"{PACKAGE} {version} does not know this kind of network. "
+                    f"{says(PACKAGE, first_line(error))}",
                     "Install a newer onnxruntime-genai. To measure without it, use "
                     "--ort-engines=session",
                 ) from error
