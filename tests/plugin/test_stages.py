@@ -138,7 +138,7 @@ def test_without_a_file_a_limit_on_frames_says_so(
     [
         ("gone.py", "*--ort-stages: the file '*/gone.py'*"),
         ("resnet*@own_stages.py", "*--ort-stages: no case matches the pattern 'resnet[*]'*"),
-        ("broken.py", "*--ort-stages: */broken.py, line 1, *"),
+        ("broken.py", "*--ort-stages: '*/broken.py' *in line 1 (*"),
     ],
 )
 def test_what_is_wrong_with_the_option_ends_the_run_before_it_starts(
