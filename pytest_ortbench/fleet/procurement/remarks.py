@@ -194,7 +194,8 @@ def doubt_texts(tenders: Sequence[Tender], *, advise: bool = True) -> list[str]:
     if unstable:
         texts.append(
             f"Numbers of {first_names(unstable, 6)} are unstable: the 95 % interval of the median "
-            "latency or of the throughput is wider than the number itself."
+            "latency or of the throughput is wider than the number itself, and the two need not "
+            "fit together."
         )
     return texts
 

@@ -60,6 +60,8 @@ def _card(tender: Tender, award: Award, terms: Terms) -> AnswerCard:
     certainty = (
         f"not proven: {chance} probable"
         if award.kind is Sureness.PROBABLE
+        else "one machine"
+        if award.kind is Sureness.ALONE and is_of_one(tender, terms)
         else _CERTAINTIES[award.kind]
     )
     notes = [*to_settle(tender, terms), *left_out_texts(tender.left_out)]
