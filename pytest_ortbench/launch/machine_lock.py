@@ -47,10 +47,12 @@ class Holder:
     Attributes:
         pid: Its process; 0 if unknown.
         since: When it took the lock, in seconds of the clock.
+        ends: When it expects to end, likewise; 0 if it said nothing.
     """
 
     pid: int = 0
     since: float = 0.0
+    ends: float = 0.0
 
     def __str__(self) -> str:
         name = f"process {self.pid}" if self.pid else "another process"
@@ -61,7 +63,11 @@ class Holder:
             began = time.strftime("%H:%M:%S", time.localtime(self.since))
         except (OverflowError, ValueError, OSError):
             return name
-        return f"{name}, measuring since {began}, for {_time_words(seconds)}"
+        left = ""
+        if self.ends:
+            left_s = self.ends - time.time()
+            left = f", about {_time_words(left_s)} left" if left_s > 1 else ", longer than it expected"
+        return f"{name}, measuring since {began}, for {_time_words(seconds)}{left}"
 
 
 class MachineLock:
@@ -87,10 +93,26 @@ class MachineLock:
         self._hint = hint
         self._longest_s = math.inf if longest_s is None else longest_s
         self._path = lock_file()
+        self._left_s = self._since = 0.0
         self._descriptor: int | None = None
         self._guest: int | None = None
         self._free = not _has_locks() or _is_passed_on(self._path)
         self._line = WaitingLine(self._path.with_name(f"{self._path.name}.waiting"))
+
+    def expect(self, left_s: float) -> None:
+        """Say how long this run still takes, for those that wait for it.
+
+        Args:
+            left_s: Seconds from the time on at which it has its turn; 0 if that is not known.
+        """
+        self._left_s = left_s
+        if self._descriptor is not None:
+            self._write_record(self._descriptor)
+
+    def awaited(self) -> str:
+        """Name the run that this one would have to wait for now; empty if there is none."""
+        is_mine = self._free or self._descriptor is not None or not self._waits
+        return "" if is_mine or not is_locked(self._path) else str(holder_of(self._path))
 
     def take(self) -> float:
         """Wait until it is this run's turn, and return the seconds that that took.
@@ -115,7 +137,7 @@ class MachineLock:
                 raise
             raise StoppedWaiting(
                 f"interrupted after {_time_words(time.monotonic() - began)} of waiting for another "
-                f"run on this machine ({self._holder()}); nothing was measured meanwhile"
+                f"run on this machine ({holder_of(self._path)}); nothing was measured meanwhile"
             ) from error
         self._line.leave()
         waited = time.monotonic() - began
@@ -133,7 +155,7 @@ class MachineLock:
             if (not ahead or left >= _LEFT_TO_OTHERS) and self._try():
                 return
             left = left + 1 if ahead and is_locked(self._path) is False else 0
-            holder, minutes = self._holder(), int((time.monotonic() - began) / _TOLD_AGAIN_S)
+            holder, minutes = holder_of(self._path), int((time.monotonic() - began) / _TOLD_AGAIN_S)
             if told != (holder.pid, ahead) or minutes > last:
                 told, last = (holder.pid, ahead), minutes
                 self._tell(f"waiting for another run on this machine {self._why(began, ahead)}")
@@ -148,7 +170,7 @@ class MachineLock:
     def _why(self, began: float, ahead: int) -> str:
         """Say for whom this run waits, for how long so far, and who is before it."""
         waited = time.monotonic() - began
-        parts = [str(self._holder())]
+        parts = [str(holder_of(self._path))]
         parts += [f"{ahead} more before this one"] if ahead else []
         parts += [f"waited {_time_words(waited)} so far"] if waited >= 1 else []
         return f"({'; '.join(parts)}){self._hint}"
@@ -158,7 +180,7 @@ class MachineLock:
         if self._free or (self._descriptor is None and self._try()):
             return ""
         if self._descriptor is None:
-            return str(self._holder())
+            return str(holder_of(self._path))
         return "" if self._has_no_guests() else "a run that did not wait"
 
     def close(self) -> None:
@@ -183,10 +205,8 @@ class MachineLock:
         if not is_left and lock_at_once(descriptor, shared=False):
             self._descriptor = descriptor
             _forget_in_children(self)
-            record = {"pid": os.getpid(), "since": time.time()}
-            with contextlib.suppress(OSError):  # another user's file may not take it
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, json.dumps(record).encode("ascii"), 0)
+            self._since = time.time()
+            self._write_record(descriptor)
             os.environ[HELD] = f"{os.getpid()}:{start_of(os.getpid())}:{self._path}"
             return True
         os.close(descriptor)
@@ -196,23 +216,43 @@ class MachineLock:
                 lock_at_once(self._guest, shared=True)
         return False
 
-    def _holder(self) -> Holder:
-        descriptor = open_shared(self._path)
-        if descriptor is None:
-            return Holder()
-        try:
-            record = json.loads(os.pread(descriptor, _LONGEST_RECORD, 0))
-            return Holder(pid=int(record["pid"]), since=float(record["since"]))
-        except (OSError, ValueError, KeyError, TypeError, OverflowError):
-            return Holder()
-        finally:
-            os.close(descriptor)
+    def _write_record(self, descriptor: int) -> None:
+        """Say in the file who measures, since when, and until when as far as it knows."""
+        record = {"pid": os.getpid(), "since": self._since}
+        if self._left_s:
+            record["ends"] = time.time() + self._left_s
+        with contextlib.suppress(OSError):  # another user's file may not take it
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(record).encode("ascii"), 0)
 
     def _has_no_guests(self) -> bool:
         return not (self._guests().exists() and is_locked(self._guests()))
 
     def _guests(self) -> Path:
         return self._path.with_name(f"{self._path.name}.beside")
+
+
+def holder_of(path: Path) -> Holder:
+    """Return who holds the lock of a file, as far as the file says it.
+
+    Args:
+        path: The file.
+    """
+    descriptor = open_shared(path)
+    if descriptor is None:
+        return Holder()
+    try:
+        record = json.loads(os.pread(descriptor, _LONGEST_RECORD, 0))
+        ends = float(record.get("ends", 0.0))
+        return Holder(
+            pid=int(record["pid"]),
+            since=float(record["since"]),
+            ends=ends if 0 < ends < math.inf else 0.0,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return Holder()
+    finally:
+        os.close(descriptor)
 
 
 def lock_file() -> Path:

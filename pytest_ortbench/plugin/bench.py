@@ -408,6 +408,8 @@ class Bench:
         self.progress.expect(len(self.planned), self.budget or self.countdown)
         if self.countdown is not None:
             self.countdown.begin(case)
+        countdown = self.budget or self.countdown
+        self.session.machine.expect(0.0 if countdown is None else countdown.left_s)
         self.progress.begin(case)
 
     def end(self, result: CaseResult) -> None:

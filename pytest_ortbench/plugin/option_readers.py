@@ -287,6 +287,19 @@ def refuse_idle_gate(
         )
 
 
+def refuse_wait_without_lock(
+    *, value: float | None, place: str, is_typed: bool, no_lock: bool
+) -> None:
+    """Refuse a longest time of waiting for a run that does not wait; that of an ini file rests."""
+    if value is not None and is_typed and no_lock:
+        raise UsageError(
+            "the option limits how long a run waits, but with --ort-no-lock it does not wait",
+            place=place,
+            hint="Leave out --ort-no-lock to wait at most so long, or --ort-wait to measure at "
+            "once beside other runs",
+        )
+
+
 def refuse_time_beyond_timeout(*, value: float, place: str, timeout_s: float) -> None:
     """Refuse more seconds of timing than a case may take altogether; the default may shrink."""
     if value >= timeout_s:

@@ -119,6 +119,7 @@ class RunOptions(CaseOptions):
         help="wait at most this long for another run on this machine, as 10m, then end with exit "
         "code 75 (default: until the other run has ended)",
         reader="pytest_ortbench.plugin.option_readers:read_wait",
+        rule="pytest_ortbench.plugin.option_readers:refuse_wait_without_lock",
     )
     json: Path | None = option(
         None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol, TextIO
@@ -23,6 +24,10 @@ class TimeLeft(Protocol):
     @property
     def left_s(self) -> float:
         """Seconds until its end."""
+
+
+#: So long collecting may take without a word.
+_SLOW_S = 3.0
 
 
 class Progress:
@@ -50,6 +55,7 @@ class Progress:
         self._done = 0
         self._countdown: TimeLeft | None = None
         self._case: Case | None = None
+        self._began_s: float | None = time.monotonic()
         self.stage = ""
 
     def expect(self, cases: int, countdown: TimeLeft | None) -> None:
@@ -62,10 +68,19 @@ class Progress:
         self._case = case
 
     def phase(self, name: str) -> None:
-        """The current case enters a phase."""
+        """The current case enters a phase, or a process that is asked while tests are collected."""
+        if self._case is None and not self._expected:
+            self._say_if_slow(name)
         if self._case is not None:
             count = f"{self._done}/{self._expected}{self._left()}"
             self._draw(f"{self._case.case_id} · {self._doing(name)} · {count}")
+
+    def _say_if_slow(self, name: str) -> None:
+        """Say once that collecting takes long, and what is being done."""
+        if self._began_s is None or time.monotonic() - self._began_s < _SLOW_S:
+            return
+        self._began_s = None
+        self.say(f"still collecting: asking the runtimes what they have ({name})")
 
     def _doing(self, name: str) -> str:
         return f"{self.stage} · {name}" if self.stage else name

@@ -65,7 +65,10 @@ def collection_lines(bench: Bench, judges: Judges, any_test: bool) -> list[str]:
     left_s = 0.0
     if bench.countdown is not None and bench.budget is None:
         left_s = bench.countdown.left_s
+    awaited = bench.session.machine.awaited()
+    apart = f"; it waits first for another run on this machine ({awaited})" if awaited else ""
     estimate = f", about {time_words(left_s)} (estimate)" if left_s else ""
+    estimate += apart
     lines.append(f"ortbench: {_cases(len(bench.planned))}{_less(len(refused))}{estimate}")
     lines += _budget_lines(bench)
     lines += making

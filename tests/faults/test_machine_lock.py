@@ -17,7 +17,7 @@ import pytest
 from pytest_ortbench.core.own_folder import start_of
 from pytest_ortbench.core.stop_signals import GAVE_UP_WAITING, GaveUpWaiting, StoppedWaiting
 from pytest_ortbench.launch import machine_lock
-from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, lock_file
+from pytest_ortbench.launch.machine_lock import HELD, PLACE, MachineLock, holder_of, lock_file
 from pytest_ortbench.launch.waiting_line import WaitingLine
 
 from .runs import BARE, started, write_model
@@ -88,6 +88,39 @@ def test_what_others_wrote_into_the_file_is_no_harm(held: MachineLock, content: 
     beside.take()
     assert beside.other()
     beside.close()
+
+
+@pytest.mark.parametrize("ends", [b"null", b"-1", b"1e999", b'"soon"', b"[2]"])
+def test_an_end_that_is_none_is_not_told(held: MachineLock, ends: bytes) -> None:
+    lock_file().write_bytes(b'{"pid": 4242, "since": 5.0, "ends": %s}' % ends)
+    assert holder_of(lock_file()).ends == 0.0
+
+
+def test_a_run_tells_those_that_wait_when_it_expects_to_end(
+    held: MachineLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert holder_of(lock_file()).ends == 0.0
+    monkeypatch.setattr("pytest_ortbench.launch.machine_lock.time.time", lambda: 5000.0)
+    held.expect(90.0)
+    assert holder_of(lock_file()).ends == 5090.0
+    held.expect(20.0)
+    assert holder_of(lock_file()).ends == 5020.0
+    waiting = MachineLock(_nobody)
+    assert waiting.awaited() == str(holder_of(lock_file()))
+    assert held.awaited() == ""
+    assert MachineLock(_nobody, waits=False).awaited() == ""
+    held.close()
+    assert waiting.awaited() == ""
+
+
+def test_a_run_that_knew_its_end_before_its_turn_tells_it_then(place: Path) -> None:
+    lock = MachineLock(_nobody)
+    lock.expect(60.0)
+    lock.take()
+    holder = holder_of(lock_file())
+    assert holder.pid == os.getpid()
+    assert holder.ends - holder.since == pytest.approx(60.0, abs=30.0)
+    lock.close()
 
 
 def test_links_and_pipes_in_its_place_are_not_opened(place: Path, tmp_path: Path) -> None:

@@ -548,6 +548,17 @@ def test_a_wait_names_its_unit(
     assert read(f"--ort-wait={text}").wait_s == seconds
 
 
+def test_a_wait_is_refused_for_a_run_that_does_not_wait(
+    read: Read, pytester: pytest.Pytester
+) -> None:
+    message = _message(read, "--ort-wait=10m", "--ort-no-lock")
+    assert message.startswith("--ort-wait: ")
+    assert "--ort-no-lock" in message
+    # One of the project rests while a run does not wait.
+    pytester.makepyprojecttoml('[tool.pytest]\nort_wait = "1h"\n')
+    assert read("--ort-no-lock").no_lock
+
+
 # -- wrong values --------------------------------------------------------------------------------
 
 

@@ -46,6 +46,28 @@ def test_what_the_screen_can_not_write_is_spelt_out(encoding: str, expected: str
     assert _shown(raw.getvalue().decode(encoding)) == expected
 
 
+def test_slow_collecting_is_told_once_with_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr("pytest_ortbench.plugin.progress.time", clock)
+    lines: list[str] = []
+    writer = SimpleNamespace(fullwidth=100, width_of_current_line=0, _file=StringIO())
+    reporter = SimpleNamespace(isatty=False, verbosity=0, _tw=writer, write_line=lines.append)
+    progress = Progress(reporter)  # type: ignore[arg-type]
+    progress.phase("importing")
+    assert lines == []
+    now_s[0] += 5.0
+    progress.phase("loading")
+    progress.phase("importing")
+    assert len(lines) == 1
+    assert "loading" in lines[0]
+    progress = Progress(reporter)  # type: ignore[arg-type]
+    progress.expect(1, None)
+    now_s[0] += 5.0
+    progress.phase("measuring")
+    assert len(lines) == 1
+
+
 def test_a_long_status_ends_where_the_line_does() -> None:
     raw = BytesIO()
     progress = _progress(TextIOWrapper(raw, encoding="ascii"), width=43)
@@ -91,8 +113,12 @@ def test_a_case_counts_once_however_many_passes_it_gets() -> None:
     bench.budget = None
     vars(bench)["planned"] = {case.key: None}
     vars(bench)["countdown"] = SimpleNamespace(
-        begin=lambda _: counted.append("begin"), end=lambda _: counted.append("end")
+        begin=lambda _: counted.append("begin"),
+        end=lambda _: counted.append("end"),
+        left_s=60.0,
     )
+    told: list[float] = []
+    vars(bench)["session"] = SimpleNamespace(machine=SimpleNamespace(expect=told.append))
     vars(bench)["progress"] = SimpleNamespace(
         expect=lambda *_: None, begin=lambda _: None, end=lambda: None, rest=lambda: None
     )
@@ -100,6 +126,7 @@ def test_a_case_counts_once_however_many_passes_it_gets() -> None:
         bench.begin(case)
         bench.end(make_result(case=case))
     assert counted == ["begin", "end", "begin"]
+    assert told == [60.0, 60.0]
 
 
 def test_what_a_worker_does_is_said_in_words_and_not_by_the_name_of_its_phase(
