@@ -63,10 +63,10 @@ class Holder:
             began = time.strftime("%H:%M:%S", time.localtime(self.since))
         except (OverflowError, ValueError, OSError):
             return name
-        left = ""
+        left, left_s = "", self.ends - time.time()
         if self.ends:
-            left_s = self.ends - time.time()
-            left = f", about {_time_words(left_s)} left" if left_s > 1 else ", longer than it expected"
+            about = f"about {_time_words(left_s)} left"
+            left = f", {about if left_s > 1 else 'longer than it expected'}"
         return f"{name}, measuring since {began}, for {_time_words(seconds)}{left}"
 
 

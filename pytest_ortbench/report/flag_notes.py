@@ -65,5 +65,17 @@ def flag_notes(shown: Sequence[Entry]) -> tuple[FlagNote, ...]:
     return tuple(sorted((*known, *unknown), key=lambda note: order.index(note.kind.severity)))
 
 
+def flag_lines(entries: Sequence[Entry]) -> list[str]:
+    """Name all flags of rows, those with the same ones together: ``CPU-SHARE SPREAD: a, b``.
+
+    Args:
+        entries: Rows of a run.
+    """
+    cases: dict[str, list[str]] = {}
+    for entry in entries:
+        cases.setdefault(" ".join(entry.flags), []).append(entry.result.case.case_id)
+    return [one_line(f"{flags}: {', '.join(names)}") for flags, names in cases.items()]
+
+
 def _only(texts: set[str]) -> str:
     return next(iter(texts)) if len(texts) == 1 else ""

@@ -21,6 +21,7 @@ from pytest_ortbench.analysis.input_sizes import (
     resolved_sizes,
 )
 from pytest_ortbench.core.case import FIX_DIMS, Case
+from pytest_ortbench.core.flags import CPU_SHARE
 from pytest_ortbench.core.interval import UNSTABLE
 from pytest_ortbench.core.judgement import DRAWN_INPUTS
 from pytest_ortbench.core.outcome import FAILURE_KINDS, CaseResult, Failure, RuntimeInfo
@@ -104,12 +105,14 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
     blind = [
         entry.result.case.case_id
         for entry in shown
-        if entry.result.measurements and runs_on_cpus(entry.result) is None
+        if entry.result.measurements
+        and CPU_SHARE not in entry.flags
+        and runs_on_cpus(entry.result) is None
     ]
     if blind:
         sentences.append(
-            f"Nothing tells on which device {named(blind)} ran, so a lack of CPU time was not "
-            "looked for."
+            f"Nothing tells on which device {named(blind)} ran, so a lack of CPU time may have "
+            "gone unseen."
         )
     if threads:
         used = ", ".join(

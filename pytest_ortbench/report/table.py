@@ -15,7 +15,7 @@ from pytest_ortbench.report.cells import ALL_COLUMNS, NOTHING, leading_columns, 
 from pytest_ortbench.report.column import Column
 from pytest_ortbench.report.entries import Entry, ModelGroup, ShownRun, by_model
 from pytest_ortbench.report.escape import encodable, one_line
-from pytest_ortbench.report.flag_notes import flag_notes
+from pytest_ortbench.report.flag_notes import flag_lines, flag_notes
 from pytest_ortbench.report.shards import shard_lines
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def render_table(
     for index, table in enumerate(tables):
         table.render(after=index > 0)
     dropped = dict.fromkeys(column.key for table in tables for column in table.dropped)
-    _Legend(page, shown, skips=skips).render(dropped)
+    counted = [entry for table in tables for entry in table.with_counted_flags()]
+    _Legend(page, shown, skips=skips).render(dropped, counted)
     return page.written(max(table.total for table in tables), color=color)
 
 
@@ -173,11 +174,10 @@ class _Table:
         self.alike: list[Column] = []
         self.widths = self._natural_widths()
         self._fit(asked=asked)
-        shown_below = [*self.alike, *(column for band in self.folded for column in band)]
         self.dropped = [
             column
             for column in candidates
-            if self.has_numbers and column not in self.columns and column not in shown_below
+            if self.has_numbers and column not in (*self._laid_out(), *self.alike)
         ]
 
     @property
@@ -264,6 +264,17 @@ class _Table:
         if excess > 0 and self.widths.get(key, 0) > least:
             self.widths[key] = max(least, self.widths[key] - excess)
 
+    def with_counted_flags(self) -> list[Entry]:
+        """Return the rows whose flags have no room, so that some of them are only counted."""
+        width = self.widths.get("status")
+        if width is None or all(column.key != "status" for column in self._laid_out()):
+            return []
+        texts = ((entry, self.cells[id(entry)]["status"]) for entry in self.shown if entry.measured)
+        return [entry for entry, text in texts if _packed(text, width) != text]
+
+    def _laid_out(self) -> list[Column]:
+        return [*self.columns, *(column for band in self.folded for column in band)]
+
     def render(self, *, after: bool) -> None:
         """Add the lines of the table, ``after`` another one."""
         from rich.text import Text
@@ -343,14 +354,20 @@ class _Legend:
         flags = [note.kind.name for note in flag_notes(shown.entries)]
         self.width = max(map(len, ("runtimes", *flags))) + GAP
 
-    def render(self, dropped: Iterable[str]) -> None:
-        """Add its lines; ``dropped`` are keys of columns without room."""
+    def render(self, dropped: Iterable[str], counted: Sequence[Entry]) -> None:
+        """Add its lines.
+
+        Args:
+            dropped: Keys of columns without room.
+            counted: Rows of which not all flags had room.
+        """
         from rich.text import Text
 
         self.page.lines.append(Text())
         if not self.shown:
             self._entry("cases", ["none was measured"])
         self._entry("numbers", legend.includes(self.shown))
+        self._entry("flags", flag_lines(counted))
         for note in flag_notes(self.shown):
             word = self.page.plain(note.kind.name).ljust(self.width)
             style = _SEVERITY_STYLES[note.kind.severity]

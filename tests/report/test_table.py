@@ -271,11 +271,23 @@ def test_flags_that_do_not_fit_are_counted() -> None:
     flags = [Flag(name=name) for name in ("CPU-SHARE", "RESOLUTION", "BIMODAL", "SPREAD")]
     run = factory.make_run([factory.make_result(flags=flags)])
     assert line_with(
-        render_table(shown_run(run), width=200, color=False), "native/cpu/b1"
+        render_table(shown_run(run), width=200, color=False), "  native/cpu/b1"
     ).endswith("  CPU-SHARE RESOLUTION BIMODAL SPREAD")
     assert line_with(
-        render_table(shown_run(run), width=110, color=False), "native/cpu/b1"
+        render_table(shown_run(run), width=110, color=False), "  native/cpu/b1"
     ).endswith("  CPU-SHARE +3")
+
+
+@pytest.mark.parametrize(("width", "is_named"), [(200, False), (110, True), (80, True)])
+def test_flags_that_were_only_counted_are_named_below(width: int, is_named: bool) -> None:
+    names = ("CPU-SHARE", "RESOLUTION", "BIMODAL", "SPREAD")
+    cases = [factory.make_case(batch=batch) for batch in (1, 8, 16)]
+    flags = [Flag(name=name) for name in names]
+    results = [factory.make_result(case=case, flags=flags) for case in cases[:2]]
+    run = factory.make_run([*results, factory.make_result(case=cases[2], flags=flags[:1])])
+    text = " ".join(render_table(shown_run(run), width=width, color=False).split())
+    labels = ", ".join(case.case_id for case in cases[:2])
+    assert (f"flags {' '.join(names)}: {labels} CPU-SHARE 3 cases" in text) == is_named
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
