@@ -131,6 +131,16 @@ def includes(shown: Sequence[Entry]) -> tuple[str, ...]:
             "from arrays, in Python, is part of the latency. Converted with zipmap=False they are "
             "arrays."
         )
+    if any(
+        size.origin == "catalogue"
+        for case in cases
+        for spec in case.inputs
+        for size in spec.resolved
+    ):
+        sentences.append(
+            "catalogue: the list of known models that this package has (ortbench models), or your "
+            "catalogue.toml, gives these sizes; --ort-dims changes them."
+        )
     sentences += _size_questions(cases)
     return tuple(one_line(sentence) for sentence in sentences)
 
