@@ -60,7 +60,8 @@ def test_other_answers_are_less_accurate_whatever_the_times_say():
     (finding,) = result.findings
     assert (finding.about, finding.fails) == ("answers", True)
     assert re.findall(r"(-?[\d.]+) dB", result.failures[0])[:2] == ["-39.9", "60"]
-    assert re.search(r"--ort-gate=new/native/cpu/b1@sides_sqnr >= -40 dB", result.failures[0])
+    # To let pass what is further apart than the values are large is no advice.
+    assert "--ort-gate" not in result.failures[0]
     assert result.answers.compared.outputs[0].sqnr_db == -39.9
     assert "-39.9 dB" in verdict_line(result)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.gate import GateResult
 from pytest_ortbench.gate.measuring.pair import Pair
 from pytest_ortbench.launch.reference import reference_case, reference_file
 from pytest_ortbench.planning.matrix import Planned
@@ -19,9 +20,10 @@ from tests.results_factory import make_case
 def _gate(folder: Path) -> Any:
     """Writes a file where the reference outputs of each side belong, in place of launches."""
 
-    def judge(pair: Pair, *_: object, **__: object) -> None:
+    def judge(pair: Pair, *_: object, **__: object) -> GateResult:
         for case in (pair.baseline, pair.contender):
             reference_file(reference_case(case), folder).write_bytes(b"outputs")
+        return GateResult(case_id="c", runtime="r", baseline="b", verdict="same")
 
     return SimpleNamespace(judge=judge)
 
@@ -33,7 +35,13 @@ def _side(folder: Path, pairs: list[PlannedPair]) -> OtherSide:
     )
     progress = SimpleNamespace(within=lambda _: nullcontext())
     options = SimpleNamespace(against="model:old.onnx")
-    bench: Any = SimpleNamespace(options=options, execution=engine, progress=progress, budget=None)
+    bench: Any = SimpleNamespace(
+        options=options,
+        execution=engine,
+        progress=progress,
+        budget=None,
+        known=lambda _: None,
+    )
     side = OtherSide(bench)
     side._pairs = {pair.contender.case.key: pair for pair in pairs}
     side.carried = list(side._pairs)
