@@ -47,7 +47,8 @@ _VERDICTS = {
     "margin (`--ort-gate=latency:5%`). With `--ort-gate-strict` it fails.",
     "incomparable": "The line of the case says which side lacks what. If inputs or sizes changed "
     "on purpose, accept it as `comparison`.",
-    "less accurate": "Check the model. If its answers are meant to change, say how far they may "
+    "less accurate": "Shown as *answers differ* where no labels and no NaN tell that the contender "
+    "is the wrong side. Check the model. If its answers are meant to change, say how far they may "
     "([the answers of both sides](../guides/gating.md#the-answers-of-both-sides)).",
     "unjudged": "Both sides gave NaN, a side died over the inputs, or no output has the same name. "
     "Give real inputs (`--ort-inputs`), or rename the outputs.",
