@@ -434,7 +434,7 @@ def missing(entry: Entry, column: Column) -> str:
 def status(entry: Entry) -> str:
     """Return ``ok``, the names of the flags, or the kind of the failure."""
     if not entry.measured:
-        return entry.result.status
+        return entry.failed_as
     return " ".join(entry.flags) or "ok"
 
 

@@ -45,6 +45,13 @@ class Entry:
         return self.result.status == "measured"
 
     @property
+    def failed_as(self) -> str:
+        """The kind of its failure; ``budget`` where the time of the run, not its own, was over."""
+        share, status = self.result.budget, self.result.status
+        is_of_run = share is not None and (share.ended or not share.given_s)
+        return "budget" if is_of_run and status == "timeout" else status
+
+    @property
     def flags(self) -> tuple[str, ...]:
         """Names of its validity flags, those first that say most: a narrow cell cuts the others.
 

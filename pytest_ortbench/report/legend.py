@@ -444,7 +444,7 @@ def failure_groups(shown: Sequence[Entry]) -> tuple[FailureGroup, ...]:
                 if failure
                 else FAILURE_KINDS.get(entry.result.status, "no reason was recorded") + "."
             )
-            groups.setdefault((entry.result.status, sentence), []).append(entry)
+            groups.setdefault((entry.failed_as, sentence), []).append(entry)
     return tuple(
         FailureGroup(
             entries=tuple(members),

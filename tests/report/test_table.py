@@ -11,10 +11,11 @@ import pytest
 from rich.cells import cell_len
 
 from pytest_ortbench.core.errors import UsageError
-from pytest_ortbench.core.outcome import Flag
+from pytest_ortbench.core.outcome import BudgetShare, Flag
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.report.cells import ALL_COLUMNS
 from pytest_ortbench.report.entries import shown_run
+from pytest_ortbench.report.legend import failure_groups
 from pytest_ortbench.report.table import render_table
 from tests import results_factory as factory
 from tests.report import sample_runs
@@ -288,6 +289,26 @@ def test_flags_that_were_only_counted_are_named_below(width: int, is_named: bool
     text = " ".join(render_table(shown_run(run), width=width, color=False).split())
     labels = ", ".join(case.case_id for case in cases[:2])
     assert (f"flags {' '.join(names)}: {labels} CPU-SHARE 3 cases" in text) == is_named
+
+
+@pytest.mark.parametrize(
+    ("share", "word"),
+    [
+        (None, "timeout"),
+        (BudgetShare(given_s=9.0), "timeout"),
+        (BudgetShare(given_s=9.0, ended=True), "budget"),
+        (BudgetShare(given_s=0.0), "budget"),
+    ],
+)
+def test_a_case_that_the_time_of_the_run_left_out_is_no_timeout_of_its_own(
+    share: BudgetShare | None, word: str
+) -> None:
+    result = factory.make_result(status="timeout", failure=factory.make_failure("timeout"))
+    result = dataclasses.replace(result, budget=share)
+    (entry,) = shown_run(factory.make_run([result])).entries
+    assert entry.failed_as == word
+    (group,) = failure_groups([entry])
+    assert group.status == word
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
