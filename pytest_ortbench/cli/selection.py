@@ -96,7 +96,9 @@ def table_columns(text: str) -> list[str]:
             raise UsageError(
                 f"the table has no column {name!r}",
                 place="--columns",
-                hint=_advice_on_column(name, keys),
+                hint="'ortbench export' writes this column"
+                if name in COLUMNS
+                else _advice_on_column(name, keys),
             )
         if name:
             chosen.append(keys[name])
