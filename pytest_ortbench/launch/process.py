@@ -263,7 +263,7 @@ class WorkerProcess:
     def _explain_end(self) -> NoReturn:
         if not self._ended(_ENDING_S):
             message = f"the measured process stopped answering while {_doing(self.phase)}"
-            self._give_up("crash", message, tells_phase=True)
+            self._give_up("crash", message, _LOG_MAY_TELL, tells_phase=True)
         limited = self._limit is not None and self._limit.killed()
         how = self._finish()
         log = self.read_log()
@@ -281,7 +281,7 @@ class WorkerProcess:
             failure = self._failure("error", message, self._noise())
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            hint = _HINTS.get(how.signal, "")
+            hint = _HINTS.get(how.signal, _LOG_MAY_TELL)
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
@@ -445,6 +445,8 @@ _SMALLER_OR_MORE = (
     "Measure smaller inputs with --ort-batch-sizes or --ort-dims. To allow more memory, raise "
     "--ort-memory-limit"
 )
+
+_LOG_MAY_TELL = "Read the native log of the case, which may say why"
 
 #: What a signal usually means, as the next step.
 _HINTS = {

@@ -322,7 +322,7 @@ def _ending(future: Any) -> Ended | str:
     try:
         return msgspec.convert(future.result(), Ended)
     except msgspec.ValidationError as error:
-        return f"the worker's answer is none: {error}"
+        return f"the worker's answer can't be read ({says('its parser', str(error))})"
     except Exception as error:  # noqa: BLE001  # of the worker, of Dask
         return f"{type(error).__name__}: {error}"
 
