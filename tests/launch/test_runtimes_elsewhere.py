@@ -170,7 +170,7 @@ def test_a_file_that_is_gone_is_a_failure_of_that_phase(
         launcher.open(case, worker=0, deadline=None)
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("error", CHANGED_FILE)
-    assert failure.message.startswith(f"{tmp_path / 'gone.onnx'} has changed ")
+    assert failure.message.startswith(f"{tmp_path / 'gone.onnx'} was removed ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")

@@ -121,7 +121,7 @@ def test_sys_exit_of_an_imported_package_too(launcher: ProcessLauncher, tmp_path
 def test_memory_that_runs_out_in_python(launcher: ProcessLauncher, tmp_path: Path) -> None:
     failure = ends_with(launcher, tmp_path, "memory@later")
     assert (failure.kind, failure.phase) == ("out_of_memory", "measure")
-    assert failure.message == "Unable to allocate 1.00 TiB for an array"
+    assert "Unable to allocate 1.00 TiB for an array" in failure.message
 
 
 def test_memory_that_runs_out_in_native_code(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_killed_from_outside_in_the_middle_of_a_block(tmp_path: Path) -> None:
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.signal) == ("crash", "measure", "SIGKILL")
     assert "dmesg" in failure.hint
-    with pytest.raises(WorkerError, match="already ended"):
+    with pytest.raises(WorkerError, match="SIGKILL"):
         worker.ask(ReadMemory())
     worker.pause()
     worker.resume()
