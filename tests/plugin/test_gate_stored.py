@@ -115,7 +115,10 @@ def test_absolute_limits_hold_without_a_baseline_and_have_the_samples_that_they_
             "ERROR: --ort-gate: 'tow[*]' in 'tow[*]@peak_rss:1%' matches no case. The cases are "
             "one/native/cpu/b1, two/native/cpu/b1",
         ),
-        (["--ort-baseline=models"], "ERROR: --ort-baseline: *models contains net.txt, but no run*"),
+        (
+            ["--ort-baseline=models"],
+            "ERROR: --ort-baseline: *models' contains 'net.txt', but no run*",
+        ),
     ],
 )
 @pytest.mark.usefixtures("two")
