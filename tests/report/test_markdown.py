@@ -79,9 +79,10 @@ def _complained(*pairs: tuple[str, str]) -> str:
 
 
 def test_the_comment_has_the_command_that_accepts_what_one_case_costs() -> None:
-    case = make_case().case_id
-    assert _complained((case, "latency")) == accept_command(case, "latency")
-    assert _complained((case, "latency"), (case, "peak_rss")) == accept_command(case)
-    assert _complained((case, "incomparable")) == accept_command(case)
-    assert _complained((case, "latency"), ("other", "latency")) == accept_command("CASE")
-    assert _complained(("a`b", "latency")) == accept_command("CASE")
+    case, run = make_case().case_id, make_run([]).run_id
+    one, any_case = accept_command(case, run=run), accept_command("CASE", run=run)
+    assert _complained((case, "latency")) == accept_command(case, "latency", run=run)
+    assert _complained((case, "latency"), (case, "peak_rss")) == one
+    assert _complained((case, "incomparable")) == one
+    assert _complained((case, "latency"), ("other", "latency")) == any_case
+    assert _complained(("a`b", "latency")) == any_case
