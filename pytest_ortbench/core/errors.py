@@ -28,6 +28,12 @@ REPORT_IT = (
     "This is a defect of pytest-ortbench. Please open an issue in its repository, with this message"
 )
 
+#: The next step where it may help to do the same once more.
+RUN_AGAIN_OR_REPORT_IT = (
+    "Run again. If this happens twice, please open an issue in the repository of pytest-ortbench, "
+    "with this message"
+)
+
 #: A longer message shows its two ends: what was written may be of any length.
 _LONGEST = 1000
 #: Known words beyond the first number are not all named: so many of them are.
@@ -153,6 +159,20 @@ def why_no_python(error: OSError | SyntaxError | ValueError) -> tuple[str, str]:
         said = says("Python", error.msg)
         return f"is not valid Python in line {error.lineno} ({said})", "Correct the line"
     return f"is not valid Python ({says('Python', str(error))})", "Correct the file"
+
+
+def why_no_json(error: ValueError | RecursionError) -> str:
+    """Return why a file is no JSON, as it follows its name.
+
+    Args:
+        error: What reading its content raised.
+    """
+    import json  # only where something is wrong
+
+    if isinstance(error, json.JSONDecodeError):
+        said = says("Python", error.msg)
+        return f"is not valid JSON in line {error.lineno}, column {error.colno} ({said})"
+    return f"is not valid JSON ({says('Python', str(error))})"
 
 
 def cache_advice(error: OSError) -> str:

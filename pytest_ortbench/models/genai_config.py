@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, why_no_json
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import GENAI_CONFIG
 
 #: A configuration is a page of text.
 _MOST_BYTES = 4 * 2**20
+_COPY_AGAIN = "Copy the file again from where the model came from"
 #: No decoder has as many layers.
 _MOST_LAYERS = 1_000
 #: Templates of inputs of a cache, each with that of the outputs that go on with them, and what
@@ -145,7 +146,7 @@ def read_genai_config(folder: Path) -> GenaiConfig:
             if pipeline
             else "model.decoder.filename is missing, so no model file is named",
             place=str(place),
-            hint=f"Measure its files one by one, e.g. 'pytest {folder / _first(folder)}'"
+            hint=f"Measure its files one by one, e.g. {_command(folder)}"
             if pipeline
             else f'Write "filename": "{_first(folder)}" into the section model.decoder',
         )
@@ -198,6 +199,16 @@ def _first(folder: Path) -> str:
     return min((path.name for path in folder.glob("*.onnx")), default="model.onnx")
 
 
+def _command(folder: Path) -> str:
+    """Return the command that measures a model file in a folder."""
+    return f"'pytest {folder / _first(folder)}'"
+
+
+def _without(place: Path) -> str:
+    """Return how to measure a file although its configuration is damaged."""
+    return f"To measure without it, name a model file, e.g. {_command(place.parent)}"
+
+
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
     """Return what the file holds, and whether it begins with a byte order mark."""
     try:
@@ -206,7 +217,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
                 f"the file is larger than {_MOST_BYTES >> 20} MiB, the most that a configuration "
                 "may have",
                 place=str(place),
-                hint="Restore the file, or measure one of the .onnx files in its folder",
+                hint=f"{_COPY_AGAIN}. {_without(place)}",
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
@@ -222,15 +233,15 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         ) from None
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"the file is not valid JSON ({error})",
+            f"the file {why_no_json(error)}",
             place=str(place),
-            hint="Correct the file at that place, or measure one of the .onnx files in its folder",
+            hint=f"Correct the file. {_without(place)}",
         ) from None
     if not isinstance(value, dict):
         raise ModelError(
             "the file does not contain a JSON object ({…})",
             place=str(place),
-            hint="Restore the file, or measure one of the .onnx files in its folder",
+            hint=f"{_COPY_AGAIN}. {_without(place)}",
         )
     return value, data.startswith(codecs.BOM_UTF8)
 
@@ -241,7 +252,6 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
         raise ModelError(
             f"{where} has no section {name!r}",
             place=str(place),
-            hint="Have onnxruntime-genai's model builder write the file again, or measure one of "
-            "the .onnx files",
+            hint=f"Write the file again with onnxruntime-genai's model builder. {_without(place)}",
         )
     return section

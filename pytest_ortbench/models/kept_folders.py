@@ -76,7 +76,7 @@ class KeptFolders(Generic[R]):
     def unusable(self, error: OSError) -> Failure:
         """Return what a file system that does not do as asked comes to."""
         return case_failure(
-            f"the cache {self.root} can't be used ({error.strerror or error})",
+            f"the cache folder {self.root} can't be used ({error.strerror or error})",
             cache_advice(error),
             kind="error",
             phase=self.phase,

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, why_no_json, why_unreadable
 
 
 def metadata_of(path: Path) -> dict[str, str]:
@@ -31,10 +31,14 @@ def configuration_of(path: Path, name: str) -> dict[str, Any]:
         return {}
     try:
         read = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        why, step = why_unreadable(error)
+        raise UsageError(f"{str(file)!r} {why}", hint=step) from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(
-            f"{str(file)!r} can't be read as JSON ({error})",
-            hint="Correct the file, or move it out of the model's folder",
+            f"{str(file)!r} {why_no_json(error)}",
+            hint="Correct the file. If it does not belong to the model, move it out of the model's "
+            "folder",
         ) from None
     return read if isinstance(read, dict) else {}
 

@@ -246,7 +246,7 @@ def _damaged_name(proto: onnx.ModelProto) -> bytes | None:
 def _refuse_other_formats(path: Path, head: bytes) -> None:
     for offset, signature, reason, hint in _SIGNATURES:
         if head[offset : offset + len(signature)] == signature:
-            raise ModelError(reason, place=str(path), hint=hint)
+            raise ModelError(f"the file {reason}", place=str(path), hint=hint)
     text = _as_text(head)
     if text is None:
         return

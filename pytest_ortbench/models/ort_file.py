@@ -62,8 +62,9 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         raise ModelError(
             "the file ends in .ort, but is not in ONNX Runtime's own format",
             place=str(path),
-            hint="Run 'python -m onnxruntime.tools.convert_onnx_models_to_ort FILE.onnx', or name "
-            "the .onnx file",
+            hint="To measure that format, make the file again: 'python -m "
+            "onnxruntime.tools.convert_onnx_models_to_ort FILE.onnx'. To measure the ONNX model, "
+            "name its .onnx file",
         )
     return Model(
         name=name,

@@ -30,6 +30,7 @@ from pytest_ortbench.core.model_spec import (
     is_onnx_file,
 )
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.builders.registry import BUILDERS, NAMED_ONLY
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import (
@@ -268,7 +269,7 @@ class _Resolver:
         matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207  # absolute patterns too
         files = [file for file in matches if is_model_file(Path(file))]
         if not files:
-            other = f", but {len(matches)} other files" if matches else ""
+            other = f", but {counted(len(matches), 'other file')}" if matches else ""
             message = f"the pattern {spec!r} matches no {ONNX} file{other}"
             hint = "Write a pattern of model files, e.g. models/*.onnx"
             raise NoModelError(message, spec=spec, place=self._place, hint=hint)
@@ -444,7 +445,8 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
         raise ModelError(
             f"the file has SHA-256 {model.digest}, but the catalogue says {entry.sha256}",
             place=str(path),
-            hint=f"Restore the file, or correct sha256 in {entry.place} [{entry.name}]",
+            hint=f'If you changed it on purpose, write sha256 = "{model.digest}" in {entry.place} '
+            f"[{entry.name}]. If not, put the original file there",
         )
     return replace(model, workloads=entry.workloads)
 

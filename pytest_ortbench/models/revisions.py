@@ -6,12 +6,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from pytest_ortbench.core.errors import ModelError, UsageError, nearest
+from pytest_ortbench.core.errors import ModelError, UsageError, nearest, says
 from pytest_ortbench.core.model_spec import is_model_file, is_onnx_file
 
 _PLACE = "--ort-against=git"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _GIT_S = 300.0
+_WITHOUT_GIT = "To compare without Git, name a model file: --ort-against=model:PATH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +80,10 @@ class Revision:
             return path.resolve().relative_to(self.top).as_posix()
         except ValueError:
             raise UsageError(
-                f"{path} is outside the Git repository {self.top}, so Git has no version of the "
-                "file",
+                f"{path} is outside the Git repository {self.top}, so Git has no earlier version "
+                "of it",
                 place=_PLACE,
-                hint="Name a model file in the repository, or compare with a file: "
+                hint="To compare it with a file of an earlier version, write "
                 "--ort-against=model:PATH",
             ) from None
 
@@ -95,9 +96,10 @@ class Revision:
         content = _git(self.top, "cat-file", "--filters", f"{self.commit}:{inside}")
         if content.startswith(_POINTER):
             raise ModelError(
-                "Git has only a pointer to the file here, which is stored with Git LFS",
+                "the file is stored with Git LFS, and its content at this revision has not been "
+                "fetched",
                 place=f"{self.name}:{inside}",
-                hint=f"Run 'git lfs install' and 'git lfs fetch origin {self.name}'",
+                hint=f"Run 'git lfs install', then 'git lfs fetch origin {self.name}'",
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
@@ -152,11 +154,17 @@ def _git(folder: Path, *arguments: str) -> bytes:
     command = ["git", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_S, check=False)
-    except (OSError, subprocess.SubprocessError) as error:
+    except subprocess.TimeoutExpired as error:
         raise ModelError(
-            f"Git can't be run: {error}",
+            f"'git {arguments[0]}' did not end within {_GIT_S:.0f} s",
             place=_PLACE,
-            hint="Install Git, or compare with a file: --ort-against=model:PATH",
+            hint=f"Run again. {_WITHOUT_GIT}",
+        ) from error
+    except OSError as error:  # of no file: whatever is asked of Git can't be told
+        raise UsageError(
+            f"Git can't be run ({says('the system', error.strerror or str(error))})",
+            place=_PLACE,
+            hint=f"Install Git. {_WITHOUT_GIT}",
         ) from error
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -20,18 +20,22 @@ from pytest_ortbench.core.source import KeptExport, Source
 from pytest_ortbench.engines.registry import framework_of_file, marked_folder
 from pytest_ortbench.models.graph import read_model
 
-#: Files that can't be loaded without running whatever they say, or that hold weights without a
-#: model, by suffix.
+_RUNS_CODE = "and loading it could run any code in it"
+_TORCH_SAVE = f"torch.save wrote this file, {_RUNS_CODE}"
+_HDF5_FILE = f"this is an HDF5 file, {_RUNS_CODE}"
+_PYTHON_PICKLE = f"this is a pickle of Python, {_RUNS_CODE}"
+#: Why nothing loads files that run whatever they say, or that hold weights without a model, by
+#: suffix.
 _PICKLES: dict[str, str] = {
-    ".pth": "weights or an object that torch.save pickled",
-    ".pt": "weights or an object that torch.save pickled",
-    ".ckpt": "a checkpoint, which is pickled",
-    ".pkl": "a pickle",
-    ".pickle": "a pickle",
-    ".joblib": "a pickle of joblib",
-    ".h5": "weights or a model in HDF5, which may hold code",
-    ".hdf5": "weights or a model in HDF5, which may hold code",
-    ".safetensors": "weights without a model",
+    ".pth": _TORCH_SAVE,
+    ".pt": _TORCH_SAVE,
+    ".ckpt": f"this is a pickled checkpoint, {_RUNS_CODE}",
+    ".pkl": _PYTHON_PICKLE,
+    ".pickle": _PYTHON_PICKLE,
+    ".joblib": f"this is a pickle of joblib, {_RUNS_CODE}",
+    ".h5": _HDF5_FILE,
+    ".hdf5": _HDF5_FILE,
+    ".safetensors": "this file holds weights without a model",
 }
 _MAKE_ONNX = "Export the original model to ONNX, and name the ONNX file"
 _WITH_FUNCTION = (
@@ -127,9 +131,9 @@ def source_at(path: Path) -> SourceSpec | None:
         return None
     if path.suffix.lower() == PYTHON and path.is_file():
         return SourceSpec(path=path, refusal=_which_function(path))
-    pickled = pickled_weights(path)
-    if pickled:
-        return SourceSpec(path=path, refusal=recipe(path, pickled))
+    reason = pickled_weights(path)
+    if reason:
+        return SourceSpec(path=path, refusal=recipe(path, reason))
     path = marked_folder(path)
     if framework_of_file(path) is not None:
         return SourceSpec(path=path)
@@ -138,7 +142,7 @@ def source_at(path: Path) -> SourceSpec | None:
 
 
 def pickled_weights(path: Path) -> str:
-    """Say what a file is that nothing may load as it is; empty for any other one."""
+    """Return why nothing may load a file as it is; empty for any other one."""
     suffix = path.suffix.lower()
     try:
         with path.open("rb") as stream:
@@ -165,12 +169,11 @@ def _members(path: Path) -> list[str]:
         return []
 
 
-def recipe(path: Path, pickled: str) -> str:
+def recipe(path: Path, reason: str) -> str:
     """Say why a file is not loaded, and how its model is measured."""
     return (
-        f"this is {pickled}, and loading it could run any code in it. Write a function that "
-        f"builds the model, loads {path.name} and returns (model, example inputs), and name the "
-        "function, e.g. --ort-models=net.py:build"
+        f"{reason}. Write a function that builds the model, loads {path.name} and returns (model, "
+        "example inputs), and name the function, e.g. --ort-models=net.py:build"
     )
 
 

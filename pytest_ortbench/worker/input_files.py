@@ -140,16 +140,41 @@ def _fitting(
 
 
 def _sizes_hint(spec: InputSpec, shape: tuple[int, ...], held: tuple[int, ...]) -> str:
-    """Return which sizes to set, if all that differ are of dimensions with a name, else a shape."""
-    wrong = [pair for pair in zip(shape, held, strict=False) if pair[0] != pair[1]]
-    names = {
-        size.size: "--ort-batch-sizes=" if size.origin == "batch" else f"--ort-dims={size.symbol}:"
-        for size in spec.resolved
-        if size.symbol and size.origin in _SETTABLE and shape.count(size.size) == 1
-    }
-    if len(shape) == len(held) and all(wanted in names for wanted, _ in wrong):
-        return f"Write {' '.join(f'{names[wanted]}{size}' for wanted, size in wrong)}"
-    return f"Store an array of the shape {list(shape)} there"
+    options = size_options(spec, shape, held)
+    return f"Write {options}" if options else f"Store an array of the shape {list(shape)} there"
+
+
+def size_options(spec: InputSpec, shape: tuple[int, ...], held: tuple[int, ...]) -> str:
+    """Return the options that set other sizes; empty unless each that differs can be set.
+
+    Args:
+        spec: An input of a case.
+        shape: Its shape.
+        held: The shape that it is to have.
+    """
+    if len(shape) != len(held):
+        return ""
+    options = []
+    for wanted in dict.fromkeys(shape):
+        sizes = {size for before, size in zip(shape, held, strict=True) if before == wanted}
+        if sizes == {wanted}:
+            continue
+        symbols = [
+            known
+            for known in spec.resolved
+            if known.size == wanted and known.symbol and known.origin in _SETTABLE
+        ]
+        size = sizes.pop()
+        # Where axes of one size are not all of dimensions with a name, nobody knows which are.
+        if sizes or not size or len(symbols) != shape.count(wanted):
+            return ""
+        options += [
+            f"--ort-batch-sizes={size}"
+            if known.origin == "batch"
+            else f"--ort-dims={known.symbol}:{size}"
+            for known in symbols
+        ]
+    return " ".join(options)
 
 
 def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) -> NDArray[Any]:

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -221,6 +222,8 @@ class Hub:
 
     def __init__(self, folder: Path, *, fails: bool = False) -> None:
         self.folder, self.fails, self.asked = folder, fails, list[tuple[str, str, str]]()
+
+    constants = SimpleNamespace(HF_HUB_CACHE="/hub")
 
     def try_to_load_from_cache(self, repo: str, name: str, revision: str) -> str | None:
         assert (repo, revision) == ("a/b", "abc")

@@ -185,7 +185,7 @@ def test_weights_beside_the_model_come_along(project: Project, tmp_path: Path) -
         ({"hub_file": "absent.onnx"}, "absent.onnx"),
         ({"revision": "f" * 40}, "f" * 40),
         ({"hub": "a/b/c"}, "hub = 'OWNER/NAME'"),
-        ({"hub_file": "../../secret.onnx"}, "paths inside of it"),
+        ({"hub_file": "../../secret.onnx"}, "hub_file in "),
     ],
 )
 def test_what_can_not_be_had_is_one_message(

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from pytest_ortbench.core.case import InputSpec
+from pytest_ortbench.core.case import InputSpec, SymbolSize
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint, Variant
 from pytest_ortbench.launch.reference import reference_case, reference_key
+from pytest_ortbench.worker.input_files import size_options
 from pytest_ortbench.worker.inputs import make_feeds, varies
 from tests.damaged_archives import DAMAGES, damaged
 from tests.results_factory import make_case
@@ -110,3 +111,25 @@ def test_further_sets_of_a_file_are_fed_in_turn(tmp_path: Path) -> None:
     assert varies((spec,))
     fed = [make_feeds((spec,), seed=0, sample=number)["x"] for number in range(4)]
     assert [np.asarray(value).tolist() for value in fed] == [[1.0], [2.0], [3.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("held", "options"),
+    [
+        ((8, 3, 64, 64), "--ort-batch-sizes=8 --ort-dims=height:64 --ort-dims=width:64"),
+        ((2, 3, 32, 32), "--ort-batch-sizes=2"),
+        ((1, 3, 32, 32), ""),
+        ((1, 3, 64, 32), ""),
+        ((1, 3, 0, 0), ""),
+        ((1, 4, 32, 32), ""),
+        ((1, 3, 32), ""),
+    ],
+)
+def test_options_set_the_sizes_that_differ(held: tuple[int, ...], options: str) -> None:
+    names = {"N": (1, "batch"), "height": (32, "dims"), "width": (32, "default")}
+    sizes = tuple(
+        SymbolSize(symbol=name, size=size, origin=origin, how=origin)
+        for name, (size, origin) in names.items()
+    )
+    spec = replace(SPEC, shape=(1, 3, 32, 32), resolved=sizes)
+    assert size_options(spec, spec.shape, held) == options

@@ -105,7 +105,8 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
                     f"{info.digest[:16]}…, so its results could not be compared with those of "
                     "others",
                     place=f"builtin:{info.name}",
-                    hint="Report this as a defect of pytest-ortbench, with these versions: "
+                    hint="Please open an issue in the repository of pytest-ortbench, with this "
+                    "message and these versions: "
                     + ", ".join(f"{name} {version(name)}" for name in _BUILT_WITH),
                 )
             if weights:

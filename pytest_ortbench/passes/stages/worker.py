@@ -32,6 +32,7 @@ from pytest_ortbench.core.python_profilers import profiler_of
 from pytest_ortbench.passes.stages.facts import FrameBlock, StagesReady
 from pytest_ortbench.passes.stages.questions import LoadStages, ProfileStages, RunFrames
 from pytest_ortbench.schema.wire import from_plain
+from pytest_ortbench.worker.input_files import size_options
 from pytest_ortbench.worker.timing import median
 from pytest_ortbench.worker.user_code import call, failed, load_file, stage_error
 from pytest_ortbench.worker.warm_up import least_seconds, warm_up
@@ -195,10 +196,12 @@ class UserStages:
         for name, spec in wanted.items():
             made, asked = _described(feeds[name]), _asked(spec)
             if asked and made != asked:
+                held = getattr(feeds[name], "shape", ())
+                options = size_options(spec, spec.shape, held)
                 raise stage_error(
                     f"{place}, has {name!r} as {made}, but the case has {asked}",
-                    f"Return {asked}. To measure {made}, set the sizes with --ort-dims and "
-                    "--ort-batch-sizes",
+                    f"Return {asked}"
+                    + (options and f". To measure the shape {list(held)}, write {options}"),
                 )
 
     def sequential(self, count: int) -> FrameBlock:

@@ -14,9 +14,9 @@ from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.option_text import OptionText, read_plain_text
 
 _FORMS = (
-    "Name an .npz file with an array 'labels'. For data that a function returns, write "
-    "FILE.py:FUNCTION; for boxes coco:FILE.json; for photos their folder, with "
-    "--ort-labels=FILE.csv"
+    "For photos, name their folder and add --ort-labels=FILE.csv; for boxes on photos, write "
+    "coco:FILE.json. For arrays, name an .npz file with an array 'labels'; for data that a "
+    "function returns, write FILE.py:FUNCTION"
 )
 _LABELS = "labels"
 #: A file of boxes, and how outputs become boxes.
@@ -50,10 +50,17 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
     suffix = path.suffix.lower()
     if path.is_dir() or (suffix == ".txt" and path.is_file()):
         return Dataset(path=str(path.absolute()))
-    if suffix not in (".npz", ".py"):
-        ending = f"ends in {suffix}" if suffix else "has no ending"
+    if suffix.partition(":")[0] == ".json":
         raise UsageError(
-            f"{text!r} {ending}, but labelled data is read from .npz, .py and .json files",
+            f"{text!r} does not begin with coco:, as a file of boxes must",
+            place=place,
+            hint=f"Write coco:{text}",
+        )
+    if suffix not in (".npz", ".py"):
+        raise UsageError(
+            f"{text!r} ends in {suffix}, but labelled data is read from .npz, .py and .json files"
+            if suffix
+            else f"{text!r} is neither a folder nor an .npz, .py or .json file",
             place=place,
             hint=_FORMS,
         )
@@ -72,8 +79,9 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
             f"{', '.join(known)}"
             if known
-            else "Define one, e.g. def data(): return [({'x': array}, labels)], metric; and write "
-            f"{file}:data. The function metric(outputs, labels) returns the scores of a batch",
+            else "Define one in it, e.g. 'def data(): return [({\"x\": array}, labels)], metric', "
+            "where metric(outputs, labels) returns the scores of a batch. Then write "
+            f"{file}:data",
         )
     else:
         _check_function(path, function, place)

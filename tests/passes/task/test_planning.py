@@ -55,6 +55,7 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("data.csv", "'data.csv' ends in .csv, but "),
+        ("labels.json", "Write coco:labels.json"),
         ("missing.npz", "does not exist"),
         ("missing.py:f", "does not exist"),
         ("text.npz", "text.npz' is not an .npz file"),

@@ -23,6 +23,8 @@ _OF_PARTS = frozenset(("le", "code", "reason"))
 _OF_MODELS = ("model", "model_name")
 #: Names of foreign files that a message shows, and characters of each.
 _MOST_SHOWN, _LONGEST_SHOWN = 5, 40
+#: Characters of the one name that a proposed query or load has.
+_LONGEST_PROPOSED = 120
 #: What tells the model of a service that serves one.
 _MODEL_INFO = "ortbench_serve_model_info"
 #: When a process started, for counters that do not say when they did.
@@ -227,11 +229,13 @@ def _computed(series: Sequence[CounterSeries], place: str) -> ReportedRequests:
     correct = "Correct the query, so that its answer is a number of requests a second above 0"
     if not numbers:
         raise UsageError(
-            "the answer has no value, but a rate is one number", place=place, hint=correct
+            "the stored answer of Prometheus has no value, but a rate is one number",
+            place=place,
+            hint=correct,
         )
     if len(numbers) > 1:
         raise UsageError(
-            f"the answer has {len(numbers)} values, but a rate is one number",
+            f"the stored answer of Prometheus has {len(numbers)} values, but a rate is one number",
             place=place,
             hint="Add them up in the query: sum(rate(NAME_count[1h])) with the name of your metric",
         )
@@ -286,7 +290,7 @@ def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
         return "Save the metrics of a service that has a histogram of the times of its requests"
     begun = file.load.partition(":metric=")[0]
     if len(times) == 1:
-        return f"Write the one that the file has: {begun}:metric={times[0][:_LONGEST_SHOWN]}"
+        return f"Write the one that the file has: {begun}:metric={times[0][:_LONGEST_PROPOSED]}"
     return f"Write the one for times of requests after {begun}:metric= ({_several(times)})"
 
 
@@ -380,8 +384,8 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
         raise UsageError(
             f"the values of {_shown(entry.name)} have no timestamps, so no rate can be computed",
             place=place,
-            hint="Ask the Prometheus server that watches the service for the last hour, and save "
-            f"its answer: /api/v1/query?query={entry.name[:_LONGEST_SHOWN]}[1h]",
+            hint="Save the answer of your Prometheus server to this query of the last hour: "
+            f"/api/v1/query?query={entry.name[:_LONGEST_PROPOSED]}[1h]",
         )
     if len(values) == 1:
         if start_s is None:

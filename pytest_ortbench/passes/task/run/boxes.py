@@ -110,10 +110,11 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
         raise _unfit(
-            f"the boxes that the reference ({other.label}) detects match no labelled box: none "
-            f"overlaps one of the same category ({_form_words(dataset, other)}; {told_by})",
-            "First check the numbers of the classes, then the form of the boxes "
-            "(coco:FILE.json:FORM), then the scaling of the pictures (--ort-preprocess)",
+            f"no box that the reference ({other.label}) detects overlaps a labelled box of the "
+            f"same category ({_form_words(dataset, other)}; {told_by})",
+            "First compare the class numbers of the model with the categories in "
+            f"{dataset.label.removeprefix('coco:')}, then check the form of the boxes "
+            f"({dataset.label}:FORM), then the scaling of the pictures (--ort-preprocess)",
         )
     return replace(
         scored,

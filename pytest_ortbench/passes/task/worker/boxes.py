@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import DETECTION_FORMS, Boxes
 from pytest_ortbench.core.errors import says
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.worker.box_forms import Triple, read_form, recognised
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.worker.user_code import call, load_file
@@ -30,12 +31,6 @@ if TYPE_CHECKING:
 
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
-_HINT = (
-    f"Name the form of the outputs, one of {', '.join(DETECTION_FORMS)}: "
-    "--ort-dataset=coco:labels.json:yolov8. If none fits, name a function that takes the outputs "
-    "and returns (boxes, scores, labels) for each picture: "
-    "--ort-dataset=coco:labels.json:FILE.py:FUNCTION"
-)
 _TRIPLES = (
     "Return one (boxes, scores, labels) for each picture. Boxes are an array [n, 4] with left, "
     "top, right and bottom; scores and labels have n values"
@@ -102,7 +97,8 @@ class BoxReader:
             self._function = getattr(module, asked.function, None)
             if not callable(self._function):
                 raise bad_data(
-                    f"{Path(asked.adapter).name} has no function {asked.function!r}", _HINT
+                    f"{Path(asked.adapter).name} has no function {asked.function!r}",
+                    "Define the function at the top level of the file",
                 )
 
     @property
@@ -128,15 +124,20 @@ class BoxReader:
         if len(pictures) != len(rows):
             if self._function:
                 raise bad_data(
-                    f"{self._who} returned boxes for {len(pictures)} pictures, but the batch has "
-                    f"{len(rows)} (the outputs are {self.shapes})",
+                    f"{self._who} returned boxes for {counted(len(pictures), 'picture')}, but the "
+                    f"batch has {len(rows)} (the outputs are {self.shapes})",
                     "Return one (boxes, scores, labels) for each picture, with empty arrays for a "
                     "picture without boxes",
                 )
             raise bad_data(
-                f"the outputs, read as {self.form}, have boxes for {len(pictures)} pictures, but "
-                f"the batch has {len(rows)}: {self.shapes}",
-                _HINT,
+                f"the outputs, read as {self.form}, have boxes for "
+                f"{counted(len(pictures), 'picture')}, but the batch has {len(rows)}: "
+                f"{self.shapes}",
+                _name_form(
+                    self.form,
+                    "If the model takes one picture at a time, use --ort-batch-sizes=1. If not, "
+                    "name",
+                ),
             )
         for row, picture in zip(rows, pictures, strict=True):
             self._read[row] = _whole(*picture)
@@ -162,14 +163,15 @@ class BoxReader:
             self.form = recognised(arrays, self._table.classes)
             if not self.form:
                 raise bad_data(
-                    f"the outputs do not have a known form of boxes: {self.shapes}", _HINT
+                    f"the outputs do not have a known form of boxes: {self.shapes}",
+                    _name_form(),
                 )
         triples = read_form(self.form, arrays, self._table.classes)
         if triples is None:
             raise bad_data(
                 f"the outputs are {self.shapes}, but those of the form {self.form} are "
                 f"{DETECTION_FORMS[self.form]}",
-                _HINT,
+                _name_form(self.form),
             )
         return triples
 
@@ -184,6 +186,23 @@ class BoxReader:
         offsets = np.array([x_offset, y_offset, x_offset, y_offset])
         placed = np.clip(boxes * scales + offsets, 0, (width, height, width, height))
         return PictureBoxes(row=row, boxes=placed, scores=scores, labels=labels)
+
+
+def _name_form(but: str = "", name: str = "Name") -> str:
+    """Return how to name the form of outputs, or a function that reads them.
+
+    Args:
+        but: The form that they do not have; empty for none.
+        name: How the sentence begins.
+    """
+    forms = {form: shapes for form, shapes in DETECTION_FORMS.items() if form != but}
+    listed = ", ".join(f"{form} ({shapes})" for form, shapes in forms.items())
+    example = "yolov8" if "yolov8" in forms else "yolov5"
+    return (
+        f"{name} the form of the outputs, e.g. --ort-dataset=coco:labels.json:{example}. The forms "
+        f"are {listed}. If none fits, name a function that takes the outputs and returns (boxes, "
+        "scores, labels) for each picture: --ort-dataset=coco:labels.json:FILE.py:FUNCTION"
+    )
 
 
 def _whole(boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]) -> Triple:
