@@ -38,8 +38,9 @@ _CONSTANTS: tuple[tuple[re.Pattern[str], int, str], ...] = (
 )
 #: What tells a cache that neither names nor the graph tell.
 _HOW_TO_NAME = (
-    "If the model is a language model, name its caches in a genai_config.json beside it "
-    "(past_key_names, past_value_names, present_key_names, present_value_names)"
+    "If the model is a language model, name its caches in a genai_config.json beside it: "
+    "past_key_names and past_value_names in model.decoder.inputs, present_key_names and "
+    "present_value_names in model.decoder.outputs, each with %d for the layer, e.g. 'past.%d.key'"
 )
 
 
@@ -203,7 +204,7 @@ def _parts(
     pairs = cache_pairs(inputs, outputs, (*named, *graph.flowing))
     if isinstance(pairs, str):
         return (
-            f"no single output gives what the cache input {pairs!r} takes in the next step. "
+            f"which output the cache input {pairs!r} takes in the next step is not known. "
             f"{_HOW_TO_NAME}"
         )
     mask = _named(inputs, MASK, told, "attention_mask")

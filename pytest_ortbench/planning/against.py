@@ -169,8 +169,8 @@ class Against:
                 f"this run already measures {self.side.label}, so each case would be compared "
                 "with itself",
                 place=_PLACE,
-                hint=f"Name another side in {_PLACE}. To measure this side alone, leave "
-                f"{_PLACE} out",
+                hint=f"Name something else to compare with in {_PLACE}. To measure without a "
+                f"comparison, leave {_PLACE} out",
             )
         if self.side.kind == "git" and not self._files:
             raise UsageError(

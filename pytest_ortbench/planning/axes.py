@@ -20,7 +20,8 @@ _LONGEST_NUMBER = 18
 #: Sizes of one range.
 _MOST_SIZES = 10_000
 _LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
-_SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
+_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
+_SETTING = re.compile(rf"{_NAME.pattern}\s*=")
 
 
 def split_list(
@@ -203,8 +204,9 @@ def parse_dims(
     dims: dict[str, tuple[int, ...]] = {}
     for item in split_list(texts, place=place):
         name, written = _name_and_sizes(_spread(item, place) if ranges else item, place)
+        example = f"{name}:128, or {name}:1-128 for a range" if ranges else f"{name}:128"
         sizes = [
-            parse_int(size, place=f"{place}, dimension {name!r}", least=0, example="seq:128")
+            parse_int(size, place=f"{place}, dimension {name!r}", least=0, example=example)
             for size in written
         ]
         dims[name] = tuple(dict.fromkeys((*dims.get(name, ()), *sizes)))
@@ -284,7 +286,9 @@ def parse_settings(texts: str | Iterable[str], *, place: str, example: str) -> d
             raise UsageError(
                 f"{item!r} has no name before '='" if equals else f"{item!r} has no '='",
                 place=place,
-                hint=f"Write a name and a value, e.g. {example}",
+                hint=f"Write {item}=VALUE, as in {example}"
+                if _NAME.fullmatch(item)
+                else f"Write a name and a value, e.g. {example}",
             )
         if settings.get(key, value) != value:
             raise UsageError(

@@ -210,10 +210,14 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             found.append(path)
     if missing:
         raise UsageError(
-            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are missing, "
-            f"e.g. {missing[0]!r}",
+            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are not "
+            + ("beside it" if folder is None else f"in {str(folder)!r}")
+            + f", e.g. {missing[0]!r}",
             place=PLACE,
-            hint="Name the folder of the images, e.g. --ort-inputs=photos/",
+            hint="Name the folder of the images, e.g. --ort-inputs=photos/"
+            if folder is None
+            else "If they lie elsewhere, name their folder with --ort-inputs. If not, correct "
+            f"file_name in {coco.path.name}",
         )
     return found
 

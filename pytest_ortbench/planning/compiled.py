@@ -76,7 +76,9 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
         )
     if provider.then:
         return _refused(
-            f"--ort-compiled takes one provider, but {provider.label} is a chain of several"
+            f"--ort-compiled takes one provider, but {provider.label} names several",
+            f"To compile, name one provider, e.g. --ort-providers={provider.alias}. To measure "
+            f"{provider.label}, leave --ort-compiled out",
         )
     if provider.name in _BY_KERNELS:
         return _refused(

@@ -64,7 +64,7 @@ def device_options(
     raise UsageError(
         f"{kind.alias!r} takes no device, but {device!r} is given",
         place=place,
-        hint=f"Write {kind.alias} alone. Options are set with --ort-provider-option",
+        hint=f"Write {kind.alias}",
     )
 
 

@@ -56,7 +56,10 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
             f"{named!r} can't be the encoder: {found}",
             place="encoder",
             hint="Name the encoder that was exported with this decoder. If it has none, leave the "
-            "key 'encoder' out",
+            "key 'encoder' out"
+            if model.hears
+            else "Leave the key 'encoder' out. If another model listens to this encoder, write the "
+            "key into the entry of that model",
         )
     return _noted(model, found)
 

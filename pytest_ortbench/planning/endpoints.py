@@ -186,8 +186,9 @@ def endpoint_refusal(case: Case) -> Failure | None:
         if case.model.decoder is None:
             return case_failure(
                 f"the endpoint writes text, but {case.model.name!r} is not a language model",
-                "Name a language model, or the address of an endpoint that takes tensors: "
-                "http://HOST:PORT/v2/models/NAME/infer",
+                f"To measure {case.model.name!r}, name an endpoint that takes tensors, e.g. "
+                f"{PLACE}=http://HOST:PORT/v2/models/NAME/infer. To measure this endpoint, name "
+                "the file of its language model",
             )
         return case_failure(
             "this endpoint only answers prompts with text, but the case is a single inference on "
@@ -213,7 +214,7 @@ def endpoint_refusal(case: Case) -> Failure | None:
     if case.session.intra_op_num_threads is not None:
         return case_failure(
             "--ort-threads has no effect on an endpoint, which sets its own threads",
-            "Leave --ort-threads out. To measure other providers with it, measure the endpoint in "
-            "a run of its own",
+            "Leave --ort-threads out. To measure other providers with --ort-threads, measure the "
+            "endpoint in a run of its own",
         )
     return None

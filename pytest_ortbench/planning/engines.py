@@ -120,11 +120,13 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
         info: What it says of itself.
     """
     if not any(name.startswith(_PACKAGE) for name in info.distributions):
+        installs = "To add it to your environment, run: pip install 'pytest-ortbench[genai]'. "
+        is_own = runtime.label == Runtime().label
+        kept = f"{installs}To leave your environment as it is, use" if is_own else "Use"
         return {
             GENAI: case_failure(
                 f"{_PACKAGE} is not installed in runtime {runtime.label!r}",
-                f"Run: pip install 'pytest-ortbench[genai]'. Or add --ort-runtimes={_PACKAGE}, "
-                "which makes an environment with the package",
+                f"{kept} --ort-runtimes={_PACKAGE}, which makes an environment with the package",
                 kind="unavailable",
                 phase="import",
             )
@@ -285,8 +287,8 @@ def _framework_refusal(case: Case) -> Failure | None:
         )
     if not case.runtime.shares_files:
         return case_failure(
-            f"the provider {alias!r} reads the code that the model was exported from on the disk "
-            f"of this machine, but runtime {case.runtime.label!r} does not share files with it",
+            f"the provider {alias!r} runs the code that the model was exported from. This code is "
+            f"on the disk of this machine, which runtime {case.runtime.label!r} can't see",
             "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current",
         )
     if source.library and kind is not None and source.library not in kind.libraries:

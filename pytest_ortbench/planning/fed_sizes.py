@@ -5,7 +5,7 @@ A refusal comes with sizes that can be fed, where a small change makes some.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pytest_ortbench.core.arithmetic import element_count
 from pytest_ortbench.core.case import InputSpec
@@ -82,7 +82,7 @@ def set_size(symbol: str, values: Mapping[str, int], which: str = "a larger") ->
         values: Sizes of dimensions.
         which: What the size is to be, for people.
     """
-    example = _enlarged(symbol, values)
+    example = _near(symbol, values, 1, lambda size: size > 0)
     if not example:
         names = " or ".join(map(repr, names_in(symbol, values)))
         return f"Set {which} size for {names} with --ort-dims"
@@ -100,15 +100,46 @@ def names_in(symbol: str, values: Mapping[str, int]) -> tuple[str, ...]:
     return (symbol,) if expression is None else expression.names()
 
 
-def _enlarged(symbol: str, values: Mapping[str, int]) -> str:
-    """Return such a size as ``--ort-dims`` takes it, ``NAME:SIZE``; empty where none is near."""
+def lower_size(symbol: int | str, values: Mapping[str, int], most: int) -> str:
+    """Advise a size of one dimension at which an axis has at most so many elements.
+
+    Args:
+        symbol: The size of the axis.
+        values: Sizes of dimensions.
+        most: How many it may have.
+
+    Returns:
+        A step; empty where no dimension decides.
+    """
+    names = names_in(symbol, values) if isinstance(symbol, str) else ()
+    if not isinstance(symbol, str) or not names:
+        return ""
+    if names == (symbol,):
+        return f"Set {symbol!r} to at most {most}, e.g. --ort-dims={symbol}:{most}"
+    example = _near(symbol, values, -1, lambda size: size <= most)
+    setting = f", e.g. --ort-dims={example}" if example else " with --ort-dims"
+    return f"Set {' or '.join(map(repr, names))} so that {symbol!r} is at most {most}{setting}"
+
+
+def _near(symbol: str, values: Mapping[str, int], step: int, fits: Callable[[int], bool]) -> str:
+    """Return a size of one dimension at which a size fits, as ``--ort-dims`` takes it.
+
+    Args:
+        symbol: The size that is to fit: a dimension, or an expression of some.
+        values: Sizes of dimensions.
+        step: 1 for larger ones, -1 for smaller ones.
+        fits: Whether a size is right.
+
+    Returns:
+        ``NAME:SIZE``; empty where none is near.
+    """
     for name in names_in(symbol, values):
         if name == symbol:
             return f"{name}:{_USUAL}"
-        now = values.get(name, 0)
-        for size in range(max(now, 0) + 1, max(now, 0) + _FARTHEST):
+        now = max(values.get(name, 0), 0)
+        for size in range(now + step, max(now + step * _FARTHEST, 0), step):
             try:
-                if evaluate(symbol, {**values, name: size}) > 0:
+                if fits(evaluate(symbol, {**values, name: size})):
                     return f"{name}:{size}"
             except (ArithmeticError, KeyError):
                 continue

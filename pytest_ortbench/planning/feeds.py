@@ -30,7 +30,7 @@ from pytest_ortbench.planning.default_sizes import OTHER, PAST, SEQUENCE
 from pytest_ortbench.planning.fed_sizes import (
     check_size,
     check_work,
-    names_in,
+    lower_size,
     set_size,
     told_with,
 )
@@ -417,13 +417,12 @@ def _positions(
     count = shape[-1] if shape else 1
     last = int(hint.low) + count - 1
     if 0 <= hint.high < last:
-        name, most = named[-1] if named else "", int(hint.high - hint.low) + 1
+        most = int(hint.high - hint.low) + 1
         return case_failure(
             f"input {info.name!r} would hold positions up to {last}, but the model knows "
             f"positions up to {int(hint.high)} only",
-            f"Set {name!r} to at most {most}, e.g. --ort-dims={name}:{most}"
-            if isinstance(name, str) and names_in(name, sizes) == (name,)
-            else f"Set sizes at which the last axis of {info.name!r} is at most {most}",
+            lower_size(named[-1] if named else "", sizes, most)
+            or f"Export the model with at most {most} on the last axis of {info.name!r}",
         )
     if hint.low == 0:
         return hint

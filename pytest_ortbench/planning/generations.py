@@ -131,9 +131,9 @@ def _no_decoder(axes: ModelAxes, dims: Mapping[str, tuple[int, ...]]) -> Failure
         name = next((name for name, values in sizes.items() if len(values) > 1), "")
         values = " and ".join(map(str, sizes.get(name, ())))
         return case_failure(
-            f"--ort-dims gives {name!r}, a size of the cache of model {model.name!r}, the values "
-            f"{values}, but a run that generates text takes one",
-            f"Write one, e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
+            f"--ort-dims has several values for {name!r}: {values}. This is a size of the cache of "
+            f"model {model.name!r}, and a run that generates text takes one",
+            f"Write e.g. --ort-dims={name}:{next(iter(sizes.get(name, ())), 'SIZE')}",
         )
     return case_failure(
         f"model {model.name!r} was not recognised as a language model: {why_no_decoder(model)}",

@@ -225,7 +225,7 @@ class ImageReader:
                 if size is not None and upright.size != size:
                     raise UsageError(
                         f"{str(path)!r} has {upright.width}x{upright.height} pixels, but the file "
-                        f"of boxes says {size[0]}x{size[1]}",
+                        f"that --ort-dataset names says {size[0]}x{size[1]}",
                         place="--ort-dataset",
                         hint="Use the pictures that the boxes were drawn on",
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean, why_unreadable
@@ -16,13 +16,14 @@ PLACE = "--ort-labels"
 _CLASS_FILES = ("classes.txt", "labels.txt")
 
 
-def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
+def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str]:
     """Read which label each file has.
 
     Args:
         path: The CSV file: name and label, with or without a heading; separated by commas,
             semicolons or tabs.
         names: Files of the folder, relative to it.
+        folder: The folder.
 
     Returns:
         The label of each file that has one, in the order of ``names``.
@@ -46,6 +47,7 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         for alias in {name, Path(name).name, Path(name).stem}:
             stems.setdefault(alias, []).append(name)
     labels: dict[str, str] = {}
+    heading = ""
     found_in: dict[str, int] = {}
     lines = csv.reader(io.StringIO(text), delimiter=separator)
     for number, cells in enumerate(lines, 1):
@@ -61,7 +63,8 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         written, label = cells[0].strip().replace("\\", "/"), cells[1].strip()
         meant = stems.get(written.removeprefix("./"), [])
         if not meant and number == 1:
-            continue  # a heading
+            heading = written
+            continue
         if len(meant) != 1:
             raise UsageError(
                 f"{written!r} ({where}) is not a file in the folder of the inputs"
@@ -82,7 +85,8 @@ def read_labels(path: Path, names: Sequence[str]) -> dict[str, str]:
         found_in[meant[0]] = number
     if not labels:
         raise UsageError(
-            f"{path.name} names none of the files in the folder of the inputs",
+            f"{path.name} names none of the files in {str(folder)!r}"
+            + (f", only {heading!r}" if heading else ""),
             place=PLACE,
             hint=f"Write the name of a file and its label on each line, e.g. "
             f"{names[0] if names else 'cat.jpg'},3",
@@ -128,35 +132,50 @@ def read_column(path: Path, count: int) -> list[str]:
 
 
 def class_numbers(
-    labels: Sequence[str], *, model: Path, beside: Sequence[Path], metadata: Mapping[str, str]
-) -> list[int]:
+    labels: Mapping[str, str],
+    *,
+    source: Path,
+    called: Callable[[str], str],
+    model: Path,
+    beside: Sequence[Path],
+    metadata: Mapping[str, str],
+) -> dict[str, int]:
     """Return labels as numbers of classes: as written, or by the place in the list of classes.
+
+    Args:
+        labels: As written, by what has them.
+        source: The file that they are written in.
+        called: Says in words what has a label.
+        model: Path of the model.
+        beside: Folders of the labels and the data.
+        metadata: What the model file says.
 
     Raises:
         UsageError: for words without a list of classes, and for a word that is not in it.
     """
     try:
-        return [int(label) for label in labels]
+        return {name: int(label) for name, label in labels.items()}
     except ValueError:
         pass
     classes, where = class_names(model, beside, metadata)
     if not classes:
-        word = next(label for label in labels if not label.lstrip("-").isdigit())
+        name, word = next(item for item in labels.items() if not item[1].lstrip("-").isdigit())
         raise UsageError(
-            f"the label {word!r} is a word, and the number of its class is not known",
+            f"the label {word!r} of {called(name)} in {source.name} is a word, and no file says "
+            "which class it is",
             place=PLACE,
-            hint="Write class numbers in place of words, or list the class names, one per line in "
-            f"the order of the classes, in a file {_CLASS_FILES[0]} beside the labels",
+            hint="To keep words, write the names of all classes, one per line in their order, "
+            f"into {source.with_name(_CLASS_FILES[0])}. If not, write the numbers of the classes",
         )
     numbers = {name: number for number, name in enumerate(classes)}
-    for label in labels:
+    for name, label in labels.items():
         if label not in numbers:
             raise UsageError(
-                f"the label {label!r} is not in {where}",
+                f"the label {label!r} of {called(name)} in {source.name} is not in {where}",
                 place=PLACE,
                 hint=did_you_mean(label, classes),
             )
-    return [numbers[label] for label in labels]
+    return {name: numbers[label] for name, label in labels.items()}
 
 
 def class_names(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -310,17 +310,21 @@ def _labels(
     """The label of each labelled example, as the model's output has it."""
     if data.labels is None:
         return None
+    called: Callable[[str], str] = repr
     if data.kind == "text":
+        called = f"line {{}} of {data.path.name}".format
         written = dict(zip(names, read_column(data.labels, len(names)), strict=True))
     else:
-        written = read_labels(data.labels, names)
+        written = read_labels(data.labels, names, data.path)
     if any("string" in info.type for info in model.outputs):
         return dict(written)
     beside = (data.labels.parent, data.path if data.path.is_dir() else data.path.parent)
     numbers = class_numbers(
-        list(written.values()),
+        written,
+        source=data.labels,
+        called=called,
         model=Path(model.path),
         beside=beside,
         metadata=settings.metadata,
     )
-    return dict(zip(written, numbers, strict=True))
+    return dict(numbers)

@@ -7,9 +7,10 @@ configuration and the command line. What the stored case needs and nobody gives 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -77,20 +78,28 @@ def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str])
         return given.runtime
     runtime = stored.runtime
     if runtime.label == _CURRENT:
-        needed = []
+        needed, keys = [], []
         if len(runtime.command) > 1:  # one word is the interpreter's path of back then
             needed.append(f"the command {shlex.join(runtime.command)!r} to start Python")
+            keys.append('command = ["PROGRAM", "ARGUMENT"]')
+        else:
+            keys.append('python = "current"')
         if runtime.environment:
-            needed.append(f"the environment variables {_listed(tuple(runtime.environment))}")
+            several = "s" if len(runtime.environment) > 1 else ""
+            named = _listed(tuple(runtime.environment))
+            needed.append(f"the environment variable{several} {named}")
+            values = ", ".join(f'{json.dumps(name)} = "VALUE"' for name in runtime.environment)
+            keys.append(f"environment = {{ {values} }}")
         if needed:
-            named = "--runtimes=NAME, a runtime of pyproject.toml that sets it ("
-            named += "[tool.ortbench.runtimes.NAME])"
-            raise _refused(stored, [(" and ".join(needed), named)])
+            entry = f"Write {' and '.join(keys)} under [tool.ortbench.runtimes.NAME] in "
+            entry += "pyproject.toml"
+            lack = _Lack(what=" and ".join(needed), entry=entry, option="--runtimes=NAME")
+            raise _refused(stored, [lack])
         return _CURRENT
     if runtime.label in configured:
         return runtime.label
     what = f"the runtime {runtime.label!r}, which this project does not configure"
-    raise _refused(stored, [(what, "--runtimes=SPEC")])
+    raise _refused(stored, [_Lack(what=what, option="--runtimes=SPEC")])
 
 
 def request_of(
@@ -192,8 +201,8 @@ def choose_case(stored: Case, plan: Plan, given: TrustedOptions) -> PlannedAgain
         names = ", ".join(entry.case.case_id for entry in plan.entries)
         reasons = "; ".join(f"{skip.what}: {skip.reason}" for skip in plan.skips)
         raise UsageError(
-            "this case of the stored run can't be repeated here: in this project, its options "
-            f"make {names or reasons or 'no case'}",
+            "this case can't be repeated here. With the settings of this project, its options give "
+            + (names or f"no case{f' ({reasons})' if reasons else ''}"),
             place=stored.case_id,
             hint="Name the model file in place of the case, e.g. "
             f"{PurePosixPath(stored.model.path).name} --providers={stored.provider.label}",
@@ -253,25 +262,46 @@ def _without_model(case: Case) -> set[str]:
     }
 
 
-def _missing(stored: Case, planned: Case) -> Iterator[tuple[str, str]]:
-    """What the stored case had and this one lacks, and the option that gives it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lack:
+    """What a stored case had and the planned one lacks.
+
+    Attributes:
+        what: In words.
+        entry: What gives it in ``pyproject.toml``, as a step; empty for nothing.
+        option: The option that gives it; empty for none.
+    """
+
+    what: str
+    entry: str = ""
+    option: str = ""
+
+
+def _missing(stored: Case, planned: Case) -> Iterator[_Lack]:
+    """What the stored case had and this one lacks."""
     if stored.session.custom_ops and not planned.session.custom_ops:
-        yield f"custom operators ({_listed(stored.session.custom_ops)})", "--custom-ops=PATH"
+        libraries = _listed(stored.session.custom_ops)
+        yield _Lack(what=f"custom operators ({libraries})", option="--custom-ops=PATH")
     for key, value in stored.session.entries.items():
         if key not in planned.session.entries and key != SPINNING:
-            yield f"the session option {key!r}", f"--session-option={f'{key}={value}'!r}"
+            option = f"--session-option={f'{key}={value}'!r}"
+            yield _Lack(what=f"the session option {key!r}", option=option)
     # Links are as many, and in the same order: both have the same label.
     for before, now in zip(stored.provider.links, planned.provider.links, strict=True):
         for key, value in before.options.items():
             if key not in now.options:
-                option = f"{now.alias}.{key}={value}"
-                yield f"the option {key!r} of {now.alias}", f"--provider-option={option!r}"
+                option = f"--provider-option={f'{now.alias}.{key}={value}'!r}"
+                yield _Lack(what=f"the option {key!r} of {now.alias}", option=option)
         if before.library and not now.library:
-            table = f"library in [tool.ortbench.plugins.{now.alias}]"
-            yield f"a library of the provider ({before.library!r})", table
+            yield _Lack(
+                what=f"a library of the provider ({before.library!r})",
+                entry=f'Write library = "PATH" under [tool.ortbench.plugins.{now.alias}] in '
+                "pyproject.toml",
+            )
     fed = [spec.path for spec in stored.inputs if spec.path]
     if fed and not any(spec.path for spec in planned.inputs):
-        yield f"inputs from files ({_listed(tuple(dict.fromkeys(fed)))})", "--inputs=PATH"
+        files = _listed(tuple(dict.fromkeys(fed)))
+        yield _Lack(what=f"inputs from files ({files})", option="--inputs=PATH")
 
 
 def _differences(stored: Case, planned: Case) -> Iterator[str]:
@@ -293,12 +323,15 @@ def _differences(stored: Case, planned: Case) -> Iterator[str]:
                 yield f"the {what} {key} is {value!r} here, {before.get(key, 'unset')!r} in the run"
 
 
-def _refused(stored: Case, missing: list[tuple[str, str]]) -> UsageError:
-    needs = ", ".join(what for what, _ in missing)
+def _refused(stored: Case, missing: Sequence[_Lack]) -> UsageError:
+    needs = ", ".join(lack.what for lack in missing)
+    options = " ".join(lack.option for lack in missing if lack.option)
+    steps = [lack.entry for lack in missing if lack.entry]
+    steps += [f"Add to the command line: {options}"] if options else []
     return UsageError(
-        f"the case was measured with {needs}, which is not taken from a stored run, for safety",
+        f"the case was measured with {needs}. For safety, this is not taken from a stored run",
         place=stored.case_id,
-        hint=f"Add to the command line: {' '.join((option for _, option in missing))}",
+        hint=". ".join(steps),
     )
 
 

@@ -229,8 +229,8 @@ class Planner:
         )
         if len(resolved.models) != 1:
             raise UsageError(
-                f"{request.models[0]!r} stands for {len(resolved.models)} models, but one is "
-                "measured",
+                f"{request.models[0]!r} stands for {len(resolved.models)} models, but one "
+                "call measures one model",
                 place="ortbench.measure",
                 hint="Pass the path of one model file",
             )
@@ -249,8 +249,7 @@ class Planner:
             raise UsageError(
                 f"{other} and {model.path} are both called {model.name!r}",
                 place="the requested models",
-                hint="Give one of them another name: the file, or the entry that names it in "
-                "pyproject.toml or catalogue.toml",
+                hint="Rename the entry of pyproject.toml or catalogue.toml that gives this name",
             )
 
     def _describe(self, model: Model) -> Model:

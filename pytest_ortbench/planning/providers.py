@@ -313,6 +313,7 @@ def _devices_in_all(name: str, offer: RuntimeOffer) -> Sequence[str]:
     return ("",)
 
 
+_ALL_NAMES = "To list them all, run: ortbench providers --known"
 _OPTION_EXAMPLE = "cuda.use_tf32=1"
 _NOT_IN_ALL = (
     "it sends requests to a remote service and runs no node of a graph, so 'all' leaves it out"
@@ -333,14 +334,14 @@ def parse_provider_options(
     options: dict[str, dict[str, str]] = {}
     for key, value in parse_settings(texts, place=place, example=_OPTION_EXAMPLE).items():
         word, dot, option = key.partition(".")
-        if not dot or not option:
-            made = f"cuda.{key}={value}"
+        if not word or not option:
+            made = _OPTION_EXAMPLE if word and dot else f"cuda.{option or key}={value}"
             raise UsageError(
                 f"'{key}={value}' has no option between '.' and '='"
-                if dot
+                if word and dot
                 else f"'{key}={value}' does not say which provider has the option",
                 place=place,
-                hint=f"Write PROVIDER.OPTION=VALUE, e.g. {_OPTION_EXAMPLE if dot else made}",
+                hint=f"Write PROVIDER.OPTION=VALUE, e.g. {made}",
             )
         kind = known_kind(word) or engine_kind(word)
         if kind is None and not _may_be_plugin(word):
@@ -409,6 +410,12 @@ def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
         pieces = [piece.strip() for piece in word.split(",")]
         unknown = [piece for piece in pieces if not _is_known(piece)]
         word = unknown[0] if unknown else word
+    if not word:
+        return UsageError(
+            "the name of an execution provider is missing",
+            place=place,
+            hint="Write e.g. cpu, or cuda:0 for a device",
+        )
     several = SHARED_HARDWARE.get(word.lower())
     if several is not None:
         return UsageError(
@@ -418,5 +425,7 @@ def _unknown(word: str, available: Sequence[str], place: str) -> UsageError:
         )
     names = (*BY_NAME, *available) if word.endswith(_SUFFIX) else (*_suggested(), *available)
     return UsageError(
-        f"{word!r} is not a known execution provider", place=place, hint=did_you_mean(word, names)
+        f"{word!r} is not a known execution provider",
+        place=place,
+        hint=did_you_mean(word, names, "" if nearest(word, names) else _ALL_NAMES),
     )

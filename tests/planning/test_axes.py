@@ -204,7 +204,7 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 
 
 def test_settings_refuse_what_is_no_pair_and_two_values() -> None:
-    with refused(UsageError, "'abc'", place=PLACE, hint="a=1"):
+    with refused(UsageError, "'abc'", place=PLACE, hint="abc=VALUE"):
         parse_settings("abc", place=PLACE, example="a=1")
     with refused(UsageError, "'=1'", place=PLACE, hint="a=1"):
         parse_settings("=1", place=PLACE, example="a=1")

@@ -339,6 +339,13 @@ def test_positions_past_the_end_of_their_table_are_refused() -> None:
     assert shapes(found, dims={"S": 512}) == [(1, 512)]
     with refused(RefusedCombination, "599", "511", hint="--ort-dims=S:512"):
         resolve_inputs(found, batch=1, dims={"S": 600})
+    # The size of the axis is made of several: that of one is lowered until all fit.
+    joined = described(tensor("position_ids", "B", "P + S", type=INT_TYPE, hint=hint))
+    with refused(RefusedCombination, hint="--ort-dims=S:412"):
+        resolve_inputs(joined, batch=1, dims={"P": 100, "S": 600})
+    fixed = described(tensor("position_ids", "B", 600, type=INT_TYPE, hint=hint))
+    with refused(RefusedCombination, hint="Export"):
+        resolve_inputs(fixed, batch=1, dims={})
 
 
 # -- decoders --------------------------------------------------------------------------------------

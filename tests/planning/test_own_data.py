@@ -332,9 +332,9 @@ class TestLabels:
             (
                 "p0.png,dog\n",
                 "",
-                "the label 'dog' is a word, and the number of its class is not known",
+                "the label 'dog' of 'p0.png' in labels.csv is a word",
             ),
-            ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' is not in "),
+            ("p0.png,dgo\n", "cat\ndog\n", "the label 'dgo' of 'p0.png' in labels.csv is not in "),
         ],
     )
     def test_what_is_wrong_is_said_with_its_place(
@@ -349,7 +349,7 @@ class TestLabels:
 def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     with pytest.raises(UsageError) as caught:
-        read_labels(tmp_path / "labels.json", ["a.jpg"])
+        read_labels(tmp_path / "labels.json", ["a.jpg"], tmp_path)
     assert "--ort-dataset=coco:labels.json" in caught.value.hint
 
 

@@ -170,6 +170,7 @@ def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
         ),
         ("cuda:-1", "'-1' is not a device of 'cuda'"),
         ("cuda:", "'cuda:' has no device after"),
+        (":0", "the name of an execution provider is missing"),
         ("dml:tpu", "which takes gpu, npu or an index"),
         ("qnn:dsp", "'qnn' has no device 'dsp'. Known: qnn:htp, qnn:cpu"),
         ("openvino:FOO", "'FOO' is neither a device of OpenVINO nor a provider"),
@@ -284,6 +285,7 @@ def test_provider_options_by_alias() -> None:
             "'device_id=1' does not say which provider has the option. Write "
             "PROVIDER.OPTION=VALUE, e.g. cuda.device_id=1",
         ),
+        (".device_id=1", "'.device_id=1' does not say which provider"),
         ("cuda.=1", "'cuda.=1' has no option"),
         ("cdua.device_id=1", "'cdua' is not a known execution provider. Did you mean 'cuda'?"),
         ("cuda.device_id", "'cuda.device_id' has no '='"),

@@ -155,8 +155,10 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint=f"{near_and_known(spec, (model.name for model in models))}. To measure "
-                "another model, name its file as an argument, e.g. pytest det.onnx",
+                hint=f"{near_and_known(spec, (model.name for model in models))}. To add a model "
+                "to the run, name its file as an argument, e.g. pytest det.onnx rec.onnx"
+                if models
+                else "Name the files of both models as arguments, e.g. pytest det.onnx rec.onnx",
             )
 
 

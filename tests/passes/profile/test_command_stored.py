@@ -67,7 +67,7 @@ def _runtime(**changed: Any) -> dict[str, Any]:
             "the runtime 'lab'",
             "--runtimes=SPEC",
         ),
-        (_runtime(environment={"PYTHONPATH": "/x"}), "variables 'PYTHONPATH'", "--runtimes=NAME"),
+        (_runtime(environment={"PYTHONPATH": "/x"}), "variable 'PYTHONPATH'", "--runtimes=NAME"),
     ],
     ids=["command", "command of a runtime", "requirements", "environment"],
 )
@@ -129,7 +129,7 @@ def test_libraries_and_options_of_the_document_are_not_loaded(
         "--custom-ops=PATH",
         "--session-option='session.x_file_path=/x/out'",
         "--provider-option='cpu.path=/x/y'",
-        "library in [tool.ortbench.plugins.cpu]",
+        "[tool.ortbench.plugins.cpu]",
         "--inputs=PATH",
     ):
         assert option in error

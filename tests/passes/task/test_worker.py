@@ -261,10 +261,10 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.int64(3)}, "the array 'labels' in data.npz is a single number"),
         (
             {"x": X, "labels": np.int64([1, 2, 3, 2])},
-            "the label 3 is not a class of 'logits', which has classes 0 to 2. Write "
-            "a class from 0 to 2",
+            "the label 3 of sample 2 is not a class of the output 'logits', which has classes "
+            "0 to 2. Write a class from 0 to 2",
         ),
-        ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 is not a class of 'logits'"),
+        ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 of sample 3 is not a class"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
             "shape [2] fit no output of the model: logits float32 [2, 3]",
@@ -344,9 +344,9 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: [1.0, 2.0]",
-            "the metric returned 2 scores for 4 labels. Return one score per sample",
+            "the metric returned 2 scores for the 4 samples of batch 0. Return 4 scores",
         ),
-        ("return [({'x': X}, Y)], lambda o, y: []", "the metric returned no score for a batch"),
+        ("return [({'x': X}, Y)], lambda o, y: []", "the metric returned no score for batch 0"),
         (
             "def batches():\n"
             "    yield {'x': X}, Y\n"

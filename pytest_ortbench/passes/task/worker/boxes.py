@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: Boxes whose largest coordinate is below are shares of the input.
 _LARGEST_SHARE = 2.0
 _TRIPLES = (
-    "Return one (boxes, scores, labels) for each picture. Boxes are an array [n, 4] with left, "
-    "top, right and bottom; scores and labels have n values"
+    "Return (boxes, scores, labels) for each picture: an array [n, 4] of boxes with left, top, "
+    "right and bottom, n scores, and n labels"
 )
 
 
@@ -247,7 +247,7 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
         if not len(boxes) == len(scores) == len(labels):
             raise bad_data(
                 f"{who} returned {len(boxes)} boxes, {len(scores)} scores and {len(labels)} "
-                f"labels {picture}, but the counts must be equal",
+                f"labels {picture}, but each box needs one score and one label",
                 _TRIPLES,
             )
         triples.append((boxes, scores, labels))

@@ -216,9 +216,12 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
         raise bad_data(
             f"{path.name} has no array named {LABELS!r}, only {held}"
             if not names
-            else f"{path.name} has {len(names)} arrays of labels: {', '.join(names)}",
-            f"Store the labels as one array, named {LABELS!r}, or '{LABELS}:OUTPUT' with the name "
-            "of an output, if the model has several",
+            else f"{path.name} has {len(names)} arrays of labels, but only one can be used: "
+            f"{', '.join(names)}",
+            "Keep the labels of the output that is to be scored"
+            if names
+            else f"Name the array of labels {LABELS!r}. If the model has several outputs, name it "
+            f"'{LABELS}:OUTPUT', with the name of the output that the labels are for",
         )
     labels = arrays[names[0]]
     if not labels.ndim:
@@ -351,7 +354,7 @@ class LabelScores:
         counted = np.ones(wanted.shape, dtype=bool)
         if by_class:
             counted = wanted != IGNORED
-            _check_range(wanted[counted], found.shape[-1], name)
+            self._check_range(wanted, counted, found.shape[-1], name)
             # A row with NaN has no class; argmax would name the first NaN.
             right = (found.argmax(axis=-1) == wanted) & ~np.isnan(found).any(axis=-1)
         else:
@@ -399,15 +402,22 @@ class LabelScores:
         raise bad_data(
             f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output of the "
             f"model: {shapes}",
-            "For classes, give integers of the shape of an output without its last axis. For "
-            f"values, give integers or texts of the shape of an output. {_ENTRY_POINT}",
+            "For numbers of classes, give integers in the shape of the output without its last "
+            "axis, e.g. [8] for an output [8, 1000]. For an output of integers or texts, give "
+            f"labels of its type and shape. {_ENTRY_POINT}",
         )
 
-
-def _check_range(labels: NDArray[Any], classes: int, name: str) -> None:
-    if labels.size and (labels.min() < 0 or labels.max() >= classes):
-        bad = int(labels.min() if labels.min() < 0 else labels.max())
-        raise bad_data(
-            f"the label {bad} is not a class of {name!r}, which has classes 0 to {classes - 1}",
-            f"Write a class from 0 to {classes - 1}, or {IGNORED} for a sample that is not counted",
-        )
+    def _check_range(
+        self, labels: NDArray[Any], counted: NDArray[Any], classes: int, name: str
+    ) -> None:
+        """Refuse the first label that counts and is no class of an output."""
+        wrong = (counted & ((labels < 0) | (labels >= classes))).reshape(len(labels), -1)
+        if wrong.any():
+            row = int(wrong.any(axis=1).argmax())
+            bad = labels.reshape(len(labels), -1)[row, wrong[row].argmax()]
+            raise bad_data(
+                f"the label {bad} of sample {self._seen + row} is not a class of the output "
+                f"{name!r}, which has classes 0 to {classes - 1}",
+                f"Write a class from 0 to {classes - 1}, or {IGNORED} for a sample that is not "
+                "counted",
+            )

@@ -116,7 +116,9 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
         outputs = _run(session, given, dataset, len(values))
         nonfinite += nonfinite_in(outputs, rows=given.samples)
         nonfinite_inputs += nonfinite_in(list(given.feeds.values()), rows=given.samples)
-        values += _scores(labelled.metric, dict(zip(names, outputs, strict=True)), given, values)
+        named = dict(zip(names, outputs, strict=True))
+        number = len(digests) - 1
+        values += _scores(labelled.metric, named, given, number=number, before=len(values))
     if not values:
         raise bad_data(f"{dataset.label} returned no batch", "Give at least one labelled sample")
     broken = [name for name, some in finite.items() if not some]
@@ -197,8 +199,8 @@ def hold_against_reference(
             f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
             f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
             "Check that classes are numbered from 0, that labels have the order of the samples, "
-            "and that inputs are scaled as in training. If the best score of your metric is 0, add "
-            "an offset to it",
+            "and that inputs are scaled as in training. If 0 is the best score of your metric, "
+            "return e.g. 1 + score",
         )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
         counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
@@ -242,8 +244,8 @@ def _run(session: Session, batch: Batch, dataset: Dataset, first: int) -> Sequen
             for info in session.get_inputs()
         )
         raise bad_data(
-            f"the model fails on the batch that begins with sample {first} of {dataset.label}, "
-            f"which is {fed} ({says('its runtime', first_line(error))})",
+            f"the model fails on the batch that begins with sample {first} of {dataset.label}. "
+            f"The batch holds {fed}. {says('The runtime', first_line(error))}",
             f"Give arrays as the model takes them: {taken}",
         ) from error
 
@@ -263,9 +265,17 @@ def _note_finite(finite: dict[str, bool], feeds: Mapping[str, object]) -> None:
 
 
 def _scores(
-    metric: Metric, outputs: Mapping[str, object], batch: Batch, before: Sequence[float]
+    metric: Metric, outputs: Mapping[str, object], batch: Batch, *, number: int, before: int
 ) -> list[float]:
-    """One finite number a sample that counts."""
+    """One finite number a sample that counts.
+
+    Args:
+        metric: Scores the batch.
+        outputs: What the model gave, by name.
+        batch: The samples.
+        number: Which batch it is, from 0 on.
+        before: How many scores earlier batches have.
+    """
     import numpy as np
 
     given = metric(outputs, batch.labels)
@@ -281,19 +291,20 @@ def _scores(
         scores = scores[: batch.samples]
     if not scores.size:
         raise bad_data(
-            "the metric returned no score for a batch",
-            "Return one score per sample, or one for the whole batch",
+            f"the metric returned no score for batch {number}",
+            "Return one score per sample, or a single score for the whole batch",
         )
     expected = _count(batch.labels)
     if batch.samples is None and expected is not None and scores.size not in (1, expected):
         raise bad_data(
-            f"the metric returned {scores.size} scores for {expected} labels",
-            "Return one score per sample, or one for the whole batch",
+            f"the metric returned {scores.size} scores for the {expected} samples of batch "
+            f"{number}",
+            f"Return {expected} scores, or a single score for the whole batch",
         )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
         raise bad_data(
-            f"the metric returned {scores[bad[0]]:g} for sample {len(before) + int(bad[0])}",
+            f"the metric returned {scores[bad[0]]:g} for sample {before + int(bad[0])}",
             "Return a finite number for each sample",
         )
     values: list[float] = scores.tolist()
