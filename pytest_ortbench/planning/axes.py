@@ -20,8 +20,7 @@ _LONGEST_NUMBER = 18
 #: Sizes of one range.
 _MOST_SIZES = 10_000
 _LIKE_A_SIZE = re.compile(r"\s*[-+]?\d")
-_NAME = re.compile(r"[A-Za-z_][\w.\-]*")
-_SETTING = re.compile(rf"{_NAME.pattern}\s*=")
+_SETTING = re.compile(r"[A-Za-z_][\w.\-]*\s*=")
 
 
 def split_list(
@@ -287,7 +286,7 @@ def parse_settings(texts: str | Iterable[str], *, place: str, example: str) -> d
                 f"{item!r} has no name before '='" if equals else f"{item!r} has no '='",
                 place=place,
                 hint=f"Write {item}=VALUE, as in {example}"
-                if _NAME.fullmatch(item)
+                if starts_setting(f"{item}=")
                 else f"Write a name and a value, e.g. {example}",
             )
         if settings.get(key, value) != value:
