@@ -163,8 +163,8 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
                 f"the gate found nothing worse for {asked.case!r} in the run {run.run_id}, so "
                 "there is nothing to accept",
                 place="accept",
-                hint="If the gate found it in another run, name that run with --run=RUN. To accept "
-                "a change in advance, name the metric, e.g. --metric=latency",
+                hint="If another run got worse, name that run with --run=RUN. To accept a change "
+                "in advance, name the metric, e.g. --metric=latency",
             )
         return [asked]
     if asked.metric:
@@ -203,18 +203,18 @@ def _compare_files(asked: AcceptedEntry, run: Run, root: Path, *, is_named: bool
         if now in ("", model.digest):
             continue
         place = model.place or model.path
-        measured = (
-            f"the run {run.run_id} measured {place} with SHA-256 {_shown_digest(model.digest)}"
+        differs = (
+            f"{place} has another content now (SHA-256 {_shown_digest(now)}) than when the run "
+            f"{run.run_id} measured it ({_shown_digest(model.digest)})"
         )
-        here = f"and the file that lies here has {_shown_digest(now)}"
         if is_named:
-            warn(f"note: {measured}, {here}; what is accepted is accepted of the measured file")
+            warn(f"note: {differs}. What is accepted is what that run found")
             continue
         raise UsageError(
-            f"{measured}, {here}",
+            differs,
             place="accept",
-            hint="Run the gate again on this file, or name the run that measured it: --run=RUN. To "
-            f"accept the measured file all the same, add --run={run.run_id}",
+            hint="To accept the content of now, run the gate on it first. To accept what that run "
+            f"found, add --run={run.run_id}",
         )
 
 

@@ -123,3 +123,14 @@ def _uncollected() -> Iterator[None]:
         gc.freeze()
         if enabled:
             gc.enable()
+
+
+def words_for_pytest(model: str) -> list[str]:
+    """Return the arguments by which pytest measures a model.
+
+    Args:
+        model: As a command takes it: a file, or a name such as ``zoo:silero-vad``.
+    """
+    # Pytest takes brackets and colons in an argument for a test of the file.
+    is_plain = Path(model).exists() and not set(model) & set("[:")
+    return [model] if is_plain else ["--pyargs", "pytest_ortbench.suites", f"--ort-models={model}"]

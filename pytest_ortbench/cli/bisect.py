@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.arguments import epilog, words_for_pytest
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.core.patterned import refuse_unfitting
@@ -28,6 +29,8 @@ from pytest_ortbench.session import Session
 if TYPE_CHECKING:
     from pytest_ortbench.core.case import Case, Runtime
     from pytest_ortbench.gate.measuring.bisect import Bisected
+
+_PLACE = "--runtimes"
 
 
 @click.command(
@@ -55,8 +58,9 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     rules = parse_rules(split_list(limits, place="--limits"), place="--limits")
     machine = fingerprint()
     with OwnFolder("bisect") as folder, Session(Path.cwd(), notify=warn) as session:
-        chosen, launcher = _chosen(session, runtimes), session.launcher
-        case = _case(session, model, threads)
+        specs = _specs(runtimes)
+        chosen, launcher = _chosen(session, specs), session.launcher
+        case = _case(session, model, threads, specs)
         refuse_unfitting(rules, [case.case_id], place="--limits")
         chosen_rules = rules_for(case.case_id, rules)
         check_margins({case.case_id: chosen_rules.margin}, place="--limits")
@@ -78,16 +82,24 @@ def command(model: str, runtimes: str, limits: tuple[str, ...], threads: int | N
     return ExitCode.NOTHING if _undecided(bisected) else ExitCode.FINE
 
 
-def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
-    place = "--runtimes"
-    specs = expand_range(text, place=place) or split_list((text,), place=place)
+def _specs(text: str) -> Sequence[str]:
+    """What the text of the option names, in order.
+
+    Raises:
+        UsageError: if it is one runtime.
+    """
+    specs = expand_range(text, place=_PLACE) or split_list((text,), place=_PLACE)
     if len(specs) < 2:
         raise UsageError(
             f"{text!r} names one runtime, but a bisection needs two or more",
-            place=place,
+            place=_PLACE,
             hint="Write a range of versions, e.g. onnxruntime==1.20.1..1.32.0",
         )
-    chosen = session.choose_runtimes(specs, place=place)
+    return specs
+
+
+def _chosen(session: Session, specs: Sequence[str]) -> tuple[Runtime, ...]:
+    chosen = session.choose_runtimes(specs, place=_PLACE)
     for label, failure in chosen.failures.items():
         warn(f"note: {label} is left out: {failure.message}")
     usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
@@ -95,14 +107,14 @@ def _chosen(session: Session, text: str) -> tuple[Runtime, ...]:
         raise UsageError(
             f"a bisection needs two runtimes that start, but only {len(usable)} of "
             f"{len(chosen.runtimes)} {'starts' if usable else 'start'}",
-            place=place,
+            place=_PLACE,
             hint="The notes above say why the others do not start. Name other versions, e.g. "
             "onnxruntime==1.20.1..1.32.0",
         )
     return usable
 
 
-def _case(session: Session, model: str, threads: int | None) -> Case:
+def _case(session: Session, model: str, threads: int | None, specs: Sequence[str]) -> Case:
     request = PlanRequest(models=(model,), threads=() if threads is None else (threads,))
     entries = session.plan(request).entries
     if len(entries) != 1:
@@ -112,8 +124,9 @@ def _case(session: Session, model: str, threads: int | None) -> Case:
             place="MODEL",
             hint=f"Name one model file, e.g. {paths[0]}"
             if len(paths) > 1
-            else "To compare two versions on every case of a model, run "
-            f"'pytest {model} --ort-runtimes=onnxruntime==1.20.1,onnxruntime==1.32.0'",
+            else "This model can't be bisected. To compare the first and the last version on all "
+            f"of its cases, run 'pytest {in_shell(words_for_pytest(model))} "
+            f"--ort-runtimes={specs[0]},{specs[-1]}'",
         )
     refusal = entries[0].refusal
     if refusal is not None:

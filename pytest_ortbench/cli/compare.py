@@ -283,7 +283,7 @@ def _refuse_pdf(runs: Sequence[str], output: Path | None, terms: Terms | None) -
             place="--format=pdf" if output is None else "--output",
             hint="Add --machines=machines.toml, a file with e.g. [machines.big] and "
             "price_per_hour = 0.4. For a PDF without costs, run "
-            f"'ortbench report {' '.join(runs)} --one-page'",
+            f"'ortbench report {' '.join(runs)} --one-page --output={output or 'decision.pdf'}'",
         )
     if output is None:
         raise UsageError(

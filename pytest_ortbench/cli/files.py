@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, why_unwritable
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.store.writable import refuse_to_replace
 
@@ -33,9 +33,10 @@ def writing(place: Path | None, *, option: str, what: str = "") -> Iterator[None
     try:
         yield
     except OSError as error:
+        path = str(place or error.filename)
         raise DocumentError(
-            f"{what} can't be written: {error.strerror or error}".strip(),
-            place=str(place or error.filename),
+            f"{what} {why_unwritable(error, Path(path))}".strip(),
+            place=path,
             hint=f"Name another path with {option}",
         ) from error
 

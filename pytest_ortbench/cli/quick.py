@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from pytest_ortbench.cli.adoption.writing import RESULTS, is_free
-from pytest_ortbench.cli.arguments import epilog
+from pytest_ortbench.cli.arguments import epilog, words_for_pytest
 from pytest_ortbench.cli.terminal import ExitCode, say, warn
 from pytest_ortbench.core.command_line import in_shell
 
@@ -71,9 +71,6 @@ def command(
 
 def _words(model: str, page: Path, budget: str, arguments: tuple[str, ...]) -> list[str]:
     """Arguments of pytest; settings of a project that are about its own tests do not count."""
-    # Pytest takes brackets and colons in an argument for a test of the file.
-    is_plain = Path(model).exists() and not set(model) & set("[:")
-    named = [model] if is_plain else ["--pyargs", "pytest_ortbench.suites", f"--ort-models={model}"]
     own = {argument.partition("=")[0] for argument in arguments}
     set_here = []
     if "--ort-providers" not in own:
@@ -83,7 +80,7 @@ def _words(model: str, page: Path, budget: str, arguments: tuple[str, ...]) -> l
     if not own & {"--ort-results", "--ort-no-results"} and not is_free(Path(RESULTS[0])):
         set_here.append(f"--ort-results={RESULTS[1]}")
     return [
-        *named,
+        *words_for_pytest(model),
         *set_here,
         f"--ort-html={page}",
         "-o",

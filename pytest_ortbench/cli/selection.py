@@ -96,7 +96,8 @@ def table_columns(text: str) -> list[str]:
             raise UsageError(
                 f"the table has no column {name!r}",
                 place="--columns",
-                hint="'ortbench export' writes this column"
+                hint=f"To see {name}, write all columns to a file: 'ortbench export RUN "
+                "--output=rows.csv'"
                 if name in COLUMNS
                 else _advice_on_column(name, keys),
             )

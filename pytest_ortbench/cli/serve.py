@@ -195,14 +195,18 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
         raise UsageError(
             f"{request.models[0]!r} can't be served: {reasons}",
             place="MODEL",
-            hint="Choose a provider and a precision that can run the model, with --provider and "
-            "--precision",
+            hint="To serve the model as it is, on the CPU, leave --provider and --precision out",
         )
     if len(plan.entries) > 1:
+        cases = [entry.case for entry in plan.entries]
+        sizes = ",".join(f"{name}:{first}" for name, (first, *_) in request.dims.items())
+        is_one = len({case.model.path for case in cases}) == 1
         raise UsageError(
-            f"{request.models[0]!r} gives {len(plan.entries)} cases, but a service runs one",
-            place="MODEL",
-            hint="Name one model file, one provider and one size for each dimension",
+            f"{request.models[0]!r} gives {len(cases)} cases, but a service runs one",
+            place="--dims" if is_one else "MODEL",
+            hint=f"Write one size for each dimension, e.g. --dims={sizes}"
+            if is_one
+            else f"Name one model file, e.g. {cases[0].model.path}",
         )
     return session.prepare(plan.entries[0])
 

@@ -70,8 +70,10 @@ def more_memory(conversion: Conversion) -> str:
     """
     command = f"pytest {Path(conversion.source).name} --ort-precisions={conversion.recipe.name}"
     return (
-        f"Free memory, and run again. To convert elsewhere, run 'ORTBENCH_CACHE=made {command}' on "
-        "a machine with more memory, and measure the model.onnx below made/variants here"
+        "Free memory, and run again. To convert elsewhere, run "
+        f"'ORTBENCH_CACHE=ortbench-cache {command}' on a machine with more memory. Then copy its "
+        "folder ortbench-cache to this machine, and run "
+        "'pytest ortbench-cache/variants/*/model.onnx'"
     )
 
 
@@ -173,12 +175,13 @@ def _named_node(text: str, conversion: Conversion) -> str:
 
 def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
     """Tell what can't be written from what can't be read."""
+    said = error.strerror or str(error)
     read, made = _named_file(error.filename), _named_file(error.filename2)
     file = made or read  # of a copy that failed, what was to be made
     in_folder = folder is not None and file is not None and folder in (file, *file.parents)
     if error.errno in _FULL or (in_folder and error.errno in _DENIED):
         return conversion_failure(
-            f"{file or folder or 'a file'} can't be written: {error.strerror}",
+            f"{file or folder or 'a file'} can't be written. {says('The system', said)}",
             cache_advice(error),
             kind="error",
         )
@@ -189,15 +192,15 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
             "Raise the limit, e.g. with 'ulimit -n 4096', and run again",
             kind="error",
         )
-    of_model = file is not None and sources in file.parents
+    if error.errno == errno.ENOENT:
+        hint = "Put the file back, leave it there until the run ends, and run again"
+    elif error.errno in _DENIED:
+        hint = "Make the file readable, and run again"
+    else:
+        hint = "Run again. If this happens twice, copy the file to another disk"
+    named = file or f"a file in {sources}{f' or {folder}' if folder is not None else ''}"
     return conversion_failure(
-        f"{file or 'a file'} can't be used: {error.strerror}",
-        "Run again. The model and its external data must stay readable until the run ends"
-        if of_model
-        else "Make the file readable, and run again"
-        if file is not None
-        else "Run again. If this happens twice, look for a fault of the disk",
-        kind="error",
+        f"{named} can't be used. {says('The system', said)}", hint, kind="error"
     )
 
 

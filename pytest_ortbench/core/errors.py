@@ -16,10 +16,13 @@ Every message shows the value, the place, the rule and the next step. Only the o
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_ortbench.core.failure import Failure
 
 
@@ -203,6 +206,20 @@ def why_unreadable(error: OSError) -> tuple[str, str]:
     if isinstance(error, PermissionError):
         return said, "Give your user the right to read it"
     return said, "Correct the path. If it is right, remove the cause that the system names"
+
+
+def why_unwritable(error: OSError, path: Path) -> str:
+    """Return what keeps a named file from being written, as follows its name.
+
+    Args:
+        error: What the file system said.
+        path: The file.
+    """
+    parts = (path, *path.parents) if isinstance(error, NotADirectoryError) else path.parents
+    part = next((part for part in parts if os.path.isfile(part)), None)  # noqa: PTH113 - no raise
+    if part is not None:
+        return f"can't be written, since {str(part)!r} is a file, not a folder"
+    return f"can't be written. {says('The system', error.strerror or str(error))}"
 
 
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:

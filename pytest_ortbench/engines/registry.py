@@ -60,7 +60,8 @@ def engine_kind(alias: str) -> EngineKind | None:
             raise UsageError(
                 kind,
                 place=f"the engine {alias!r} of the package {package!r}",
-                hint=f"Repair the package. To do without it, run: pip uninstall {package}",
+                hint="If the package is yours, correct its entry point. If not, run: pip uninstall "
+                f"{package}",
             )
         return kind
     return None
@@ -73,7 +74,7 @@ def _brought(entry: EntryPoint) -> EngineKind | str:
     except Exception as error:  # noqa: BLE001 - whatever a package of others raises
         return f"{entry.value!r} can't be imported. {says('Python', class_and_line(error))}"
     if not isinstance(kind, EngineKind):
-        return f"{entry.value!r} does not describe an engine"
+        return f"{entry.value!r} is not an EngineKind, the class that describes an engine"
     if kind.alias != entry.name:
         return f"{entry.value!r} has the alias {kind.alias!r}, not that of its entry point"
     return kind

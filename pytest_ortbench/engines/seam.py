@@ -63,11 +63,14 @@ class EngineTensor:
         name: As in the ONNX file.
         type: ONNX Runtime's spelling: ``tensor(float)``.
         shape: Sizes of an input, all resolved; ``None`` for outputs.
+        symbols: Of an input: by axis, the name of the dimension that the model leaves open; empty
+            where it fixes the size.
     """
 
     name: str
     type: str
     shape: tuple[int, ...] | None = None
+    symbols: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ import platformdirs
 
 from pytest_ortbench.core.case import Provider
 from pytest_ortbench.core.certificate import Certificate
-from pytest_ortbench.core.errors import DocumentError, says
+from pytest_ortbench.core.errors import DocumentError, why_unwritable
 from pytest_ortbench.core.outcome import RuntimeInfo
 from pytest_ortbench.core.provider_kinds import NVIDIA
 from pytest_ortbench.core.run import Machine, Run
@@ -59,12 +59,12 @@ def keep_certificate(certificate: Certificate, folder: Path | None = None) -> Pa
     try:
         replace_file(path, content + b"\n")
     except OSError as error:
-        reason = f"the file can't be written. {says('The system', error.strerror or str(error))}"
         hint = f"Give your user the right to write to the folder {str(path.parent)!r}"
         if isinstance(error, NotADirectoryError | FileExistsError):
-            reason = "the file can't be written, since a part of its path is a file, not a folder"
             hint = "Move that file away"
-        raise DocumentError(reason, place=str(path), hint=hint) from error
+        raise DocumentError(
+            f"the file {why_unwritable(error, path)}", place=str(path), hint=hint
+        ) from error
     return path
 
 

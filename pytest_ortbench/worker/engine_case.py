@@ -297,10 +297,19 @@ class EngineCase(MeasuredCase):
 
     def _assignment(self, folder: Path | None) -> EngineTask:
         case = self.case
+        symbols = {
+            info.name: tuple(size if isinstance(size, str) else "" for size in info.shape or ())
+            for info in case.model.inputs
+        }
         return EngineTask(
             path=Path(case.variant.path),
             inputs=tuple(
-                EngineTensor(name=spec.name, type=spec.type, shape=spec.shape)
+                EngineTensor(
+                    name=spec.name,
+                    type=spec.type,
+                    shape=spec.shape,
+                    symbols=symbols.get(spec.name, ()),
+                )
                 for spec in case.inputs
             ),
             outputs=tuple(

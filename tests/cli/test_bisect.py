@@ -47,7 +47,7 @@ def slower_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 def test_the_change_is_named_with_the_operators_on_both_sides(tool, tmp_path: Path, slower_from):
     slower_from(2)
-    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    ended = tool("bisect", "--runtimes=r0,r3", relu(tmp_path / "m.onnx"))
     assert ended.code == 1
     lines = ended.out.splitlines()
     told = re.match(r"r0 -> r3: slower  ×(\S+) ", lines[0])
@@ -65,7 +65,7 @@ def test_what_can_not_be_decided_is_not_as_good(tool, tmp_path: Path, slower_fro
     slower_from(9)
     undecided = GateResult(case_id="m", runtime="r3", baseline="r0", verdict="inconclusive")
     monkeypatch.setattr(engine_gate.Gate, "judge", lambda *_, **__: undecided)
-    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    ended = tool("bisect", "--runtimes=r0,r3", relu(tmp_path / "m.onnx"))
     assert ended.code == 3
     [*_, last] = ended.out.splitlines()
     assert (last.split()[0], last.split()[-1]) == ("r3", "r0")
@@ -73,7 +73,7 @@ def test_what_can_not_be_decided_is_not_as_good(tool, tmp_path: Path, slower_fro
 
 def test_without_a_change_nothing_is_profiled(tool, tmp_path: Path, slower_from):
     slower_from(9)
-    ended = tool("bisect", "--runtimes=x", relu(tmp_path / "m.onnx"))
+    ended = tool("bisect", "--runtimes=r0,r3", relu(tmp_path / "m.onnx"))
     assert ended.code == 0
     [*_, last] = ended.out.splitlines()
     assert (last.split()[0], last.split()[-1]) == ("r3", "r0")

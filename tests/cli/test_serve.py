@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from onnx import helper
 
 from pytest_ortbench.core import extras
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.planning.served_apps import path_name, required_name
 from pytest_ortbench.serving.service import ServiceLimits
 from tests.cli.conftest import Ended
-from tests.launch.cases import relu
+from tests.launch.cases import relu, save
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,22 @@ def test_what_the_runtime_says_against_a_model_is_an_error_of_the_call(
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
     assert ended.error.place == "MODEL, --provider"
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("model", "place", "example"),
+    [("net.onnx", "--dims", "--dims=n:1"), (".", "MODEL", "net.onnx")],
+)
+def test_several_cases_are_refused_with_one_of_them(
+    model: str, place: str, example: str, tool: Callable[..., Ended], tmp_path: Path
+) -> None:
+    for name in ("net.onnx", "other.onnx"):
+        save(tmp_path / name, [helper.make_node("Relu", ["x"], ["y"])], shape=("n", 4))
+    ended = tool("serve", tmp_path / model, "--dims=n:1:2")
+    assert ended.code == 2
+    assert ended.error.place == place
+    assert example in ended.error.hint
 
 
 def test_nothing_need_be_waited_for(

@@ -105,10 +105,11 @@ def test_a_window_holds_as_many_tokens_as_the_mask_says(
     rows: tuple[int, ...], total: int | None, past: int
 ) -> None:
     by_layer = [(layer, (f"past.{layer}", f"past.{layer}")) for layer in range(len(rows))]
-    assert past_in(fed(*rows, total=total), "input_ids", by_layer) == past
+    assert past_in(fed(*rows, total=total), "input_ids", by_layer, {}) == past
 
 
 def test_a_window_that_dropped_tokens_is_refused() -> None:
     by_layer = [(layer, (f"past.{layer}", f"past.{layer}")) for layer in range(2)]
-    with pytest.raises(EngineRefusal):
-        past_in(fed(8, 20, total=23), "input_ids", by_layer)
+    with pytest.raises(EngineRefusal) as caught:
+        past_in(fed(8, 20, total=23), "input_ids", by_layer, {"past.1": "past_length"})
+    assert "--ort-dims=past_length:8" in caught.value.hint

@@ -97,9 +97,11 @@ class Jax(Engine):
             raise EngineRefusal(
                 f"JAX has no device {self.task.device!r}. {line}"
                 if self.task.device
-                else f"JAX has no device. {line}",
+                else f"JAX finds no device. {line}",
                 kind="unavailable",
-                hint="Name another device, e.g. --ort-providers=jax:cpu",
+                hint="Name another device, e.g. --ort-providers=jax:cpu"
+                if self.task.device
+                else "To measure on the CPU, write --ort-providers=jax:cpu",
             ) from error
 
     def _keep_in(self, folder: Path) -> None:

@@ -255,7 +255,8 @@ def refuse_axes(axes: Mapping[str, int]) -> None:
     for name, count in axes.items():
         if count > _MOST_AXES:
             raise EngineRefusal(
-                f"{name!r} has {count} axes beside the batch, and ncnn takes at most {_MOST_AXES}"
+                f"the input {name!r} has {count} axes beside the batch, but ncnn takes at most "
+                f"{_MOST_AXES}"
             )
 
 

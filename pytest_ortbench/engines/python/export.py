@@ -11,9 +11,9 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import class_of
 
 _SHAPE = (
-    "Return a model of a framework, e.g. a torch.nn.Module. If its ONNX file exists already, "
-    "return a function, its example inputs and that file: "
-    "return run, {'x': array}, {'onnx': 'net.onnx'}"
+    "Return a model of a framework, e.g. a torch.nn.Module. If you have the ONNX file of the "
+    "model, return a function that computes the same, example inputs and the file, e.g. "
+    "return compute, {'x': array}, {'onnx': 'net.onnx'}"
 )
 
 

@@ -102,8 +102,8 @@ def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
     raise EngineRefusal(
         "the model has no example inputs, which an export needs",
         kind="error",
-        hint="Set the size of each input, e.g. --ort-exporter=inputs=1x3x224x224. If a function "
-        "returns the model, have it return example inputs as well",
+        hint="Add the size of each input, e.g. --ort-exporter=inputs=1x3x224x224. If a function "
+        "returns the model, end it with 'return model, (array,)' instead",
     )
 
 
@@ -276,12 +276,16 @@ def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mappi
     tensors, names = _tensors(program), loaded.names or _parameters(program) or []
     unknown = [name for name in dynamic if name not in names]
     if unknown or len(names) != len(tensors):
+        example = [f"x{place}" for place in range(1, len(tensors) + 1)]
         raise EngineRefusal(
             f"'dynamic' names {', '.join(unknown) or 'inputs'}, but the inputs are "
             f"{', '.join(names) or 'without names'}",
             kind="error",
-            hint=f"Give the {len(tensors)} inputs names with 'names', e.g. {{'names': ['x']}}, and "
-            "use these names in 'dynamic'",
+            hint="Write one of these names in 'dynamic'. To use other names, add "
+            f"{{'names': {example}}}"
+            if len(names) == len(tensors)
+            else f"Give each input a name with {{'names': {example}}}, and write these names in "
+            "'dynamic'",
         )
     return [
         (name, dynamic.get(name, {}), tensor.dim())
@@ -333,22 +337,19 @@ def exporter_refusal(error: Exception, exporter: str, opset: int, source: Path) 
     advice = next((match.group(1) for text in texts if (match := _ADVICE.search(text))), "")
     root = causes[-1]
     reason = " ".join(_plain(str(root)).split("\n\n")[0].split())
+    said = f"{reason.rstrip('.')}. {_plain(advice)}" if advice else reason
     line = next((line for cause in reversed(causes) if (line := _line(cause, source))), 0)
     where = f"{EXPORTERS[exporter]} at opset {opset}"
     message = (
-        f"{where} can't express the operator {operator}. {says('It', reason)}"
+        f"{where} can't express the operator {operator}. {says('It', said)}"
         if operator
-        else f"{where} could not export the model. {says('It', f'{type(root).__name__}: {reason}')}"
+        else f"{where} could not export the model. {says('It', f'{type(root).__name__}: {said}')}"
     )
     other = next(word for word in EXPORTERS if word != exporter)
-    hints = (
-        f"Try the other exporter: --ort-exporter={other}",
-        says(f"{EXPORTERS[exporter]} also", _plain(advice)) if advice else "",
-    )
     return EngineRefusal(
         message + (f" ({source.name}:{line})" if line else ""),
         kind="unsupported" if operator else "error",
-        hint=". ".join(hint.rstrip(".") for hint in hints if hint),
+        hint=f"Try the other exporter: --ort-exporter={other}",
     )
 
 

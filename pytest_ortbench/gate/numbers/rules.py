@@ -281,7 +281,7 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
     share = amount = 0.0
     for part in written.split("+"):
         if part.strip().endswith("%"):
-            share = parse_amount(part, "ratio", place=place)
+            share = parse_amount(part, "ratio", place=place, of=metric)
         elif metric == LATENCY or unit == "ratio":
             raise UsageError(
                 f"{part.strip()!r} in {text!r} is not a percentage",
@@ -290,7 +290,7 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             )
         else:
             known = unit if unit in FACTORS else "1"
-            amount = parse_amount(part, known, place=place)
+            amount = parse_amount(part, known, place=place, of=metric)
     if share < 0 or amount < 0 or share >= 10:
         raise UsageError(
             f"the margin in {text!r} is not between 0 and 1000 %", place=place, hint=_EXAMPLE

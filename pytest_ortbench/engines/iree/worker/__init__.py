@@ -133,7 +133,11 @@ class Iree(Engine):
                 # What never answered can't be run; what fails later is a failure.
                 kind = "error" if self._has_answered else "unsupported"
                 raise EngineRefusal(
-                    f"IREE can't run the model. {runtime_said(str(error))}", kind=kind
+                    f"IREE can't run the model. {runtime_said(str(error))}",
+                    kind=kind,
+                    hint="Run again. If this happens twice, leave IREE out for this model"
+                    if self._has_answered
+                    else "",
                 ) from error
             self._has_answered = True
             return outputs

@@ -102,5 +102,6 @@ class TensorFlow(Engine):
             raise EngineRefusal(
                 f"TensorFlow finds no {kind} on this machine, only {', '.join(seen)}",
                 kind="unavailable",
-                hint=f"Name a device that is there. For {kind}, install a TensorFlow with it",
+                hint="To measure on the CPU, write --ort-providers=tensorflow:cpu. To measure on "
+                f"the {kind}, install a TensorFlow that supports it",
             )

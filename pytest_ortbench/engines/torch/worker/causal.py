@@ -95,12 +95,13 @@ class CausalModel(Eager):
         ids, fed, given = roles(self.task.inputs, [item.name for item in self.task.outputs])
         by_layer = sorted(fed.items())
         passed = [item.name for item in self.task.inputs if item.name in _PASSED]
+        lengths = {item.name: "".join(item.symbols[2:3]) for item in self.task.inputs}
         mode, from_numpy, word = torch.inference_mode, torch.from_numpy, word_for_cache(model)
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             with mode():
                 cache = new_cache(model)
-                past = past_in(feeds, ids, by_layer)
+                past = past_in(feeds, ids, by_layer, lengths)
                 for layer, (key, value) in by_layer if past else ():
                     # A window has the same room from the first token on.
                     cache.update(
@@ -281,9 +282,18 @@ class CausalModel(Eager):
 
 
 def past_in(
-    feeds: Mapping[str, Any], ids: str, by_layer: Sequence[tuple[int, tuple[str, str]]]
+    feeds: Mapping[str, Any],
+    ids: str,
+    by_layer: Sequence[tuple[int, tuple[str, str]]],
+    lengths: Mapping[str, str],
 ) -> int:
     """Return how many tokens the fed cache holds.
+
+    Args:
+        feeds: Values by input.
+        ids: The input of the tokens.
+        by_layer: Inputs of keys and values.
+        lengths: The dimension that says how many tokens an input holds, empty where it is fixed.
 
     Raises:
         EngineRefusal: where a window has dropped some of them: how many there were can't be told.
@@ -293,12 +303,15 @@ def past_in(
     rows = [feeds[key].shape[2] for _, (key, _) in by_layer]
     mask = feeds.get("attention_mask")
     past: int = max(rows) if mask is None else mask.shape[1] - feeds[ids].shape[1]
-    if past > min(rows):
+    least = min(rows)
+    if past > least:
+        longest = max((key for _, (key, _) in by_layer), key=lambda key: feeds[key].shape[2])
+        dimension = lengths.get(longest, "")
+        step = f"To measure a step, write --ort-dims={dimension}:{least}. " if dimension else ""
         raise EngineRefusal(
-            f"a layer of the cache has only {min(rows)} of the {past} earlier tokens, but "
-            "transformers needs all of them",
-            hint=f"Set the length of the cache to at most {min(rows)} with --ort-dims. To measure "
-            "whole answers instead, write --ort-generate=only",
+            f"a layer of the cache keeps only the last {least} of {past} tokens, but transformers "
+            f"needs all {past}",
+            hint=f"{step}To measure whole answers, write --ort-generate=only",
         )
     return past
 
@@ -332,7 +345,9 @@ def roles(
                 )
             ids = item.name
     if not ids:
-        raise EngineRefusal("the ONNX file has no input of tokens, such as input_ids")
+        raise EngineRefusal(
+            "transformers needs an input of tokens, such as input_ids, but the ONNX file has none"
+        )
     incomplete = [names for names in pasts.values() if len(names) != 2]
     if incomplete:
         ((held, name),) = incomplete[0].items()
@@ -349,7 +364,7 @@ def roles(
     if len(others) != 1:
         found = f"the outputs {', '.join(map(repr, others))}" if others else "no output"
         raise EngineRefusal(
-            f"the ONNX file has {found} beside the cache, but language models of transformers have "
-            "exactly one there, the logits"
+            f"the ONNX file has {found} beside the cache, but language models of transformers give "
+            "the logits and the cache only"
         )
     return ids, fed, given
