@@ -54,7 +54,8 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
         4,
         b"ORTM",
         "is in ONNX Runtime's own format, which needs the suffix .ort",
-        "Rename the file so that it ends in .ort, or name the .onnx file that it was made from",
+        "To measure that format, rename the file so that it ends in .ort. To measure the ONNX "
+        "model, name its .onnx file",
     ),
     (
         0,

@@ -145,8 +145,8 @@ def _nearest(name: str, folder: Path) -> str:
     if is_shallow == "true":
         return f"This clone is shallow. Fetch the revision: 'git fetch --depth=1 origin {name}'"
     return (
-        f"Fetch the revision with 'git fetch origin {name}', or name one that 'git branch --all' "
-        "lists"
+        f"If the server has it, run 'git fetch origin {name}'. If not, name one that 'git branch "
+        "--all' lists"
     )
 
 

@@ -160,7 +160,7 @@ def test_boxes_of_the_picture_before_are_told_as_wrong(pytester: pytest.Pytester
         "net.onnx", *QUICK, "--ort-dataset=coco:labels.json", "--ort-inputs=photos"
     )
     result.assert_outcomes(failed=1)
-    assert "match no" in task_of(pytester.path)["reason"]
+    assert "(torchvision: boxes float32 [1, 3, 4]" in task_of(pytester.path)["reason"]
 
 
 def test_the_value_is_that_of_the_library_called_by_hand(pytester: pytest.Pytester) -> None:
