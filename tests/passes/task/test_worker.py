@@ -254,7 +254,7 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X}, "data.npz has no array named 'labels', only x."),
         (
             {"x": X, "labels": LABELS, "labels:logits": LABELS},
-            "data.npz has 2 arrays of labels: labels, labels:logits",
+            "data.npz has 2 arrays of labels, but only one can be used: labels, labels:logits",
         ),
         ({"x": X, "labels": LABELS[:3]}, "has 3 labels, but 4 rows in the array 'x'. Store as"),
         ({"x": X[:0], "labels": LABELS[:0]}, "the arrays in data.npz have no rows"),
