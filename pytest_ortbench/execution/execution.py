@@ -165,8 +165,12 @@ class Execution:
             reference=lambda case: self.launcher.reference(case, self._scratch_folder()),
         )
 
+        def keep(part: CaseResult) -> None:
+            # A pass may have had a case with a shorter timeout.
+            self._results[key] = replace(part, case=self._results[key].case)
+
         def carried(result: CaseResult) -> CaseResult:
-            return carry_out(name, result, means)
+            return carry_out(name, result, means, keep=keep)
 
         if self.budget is None:
             return carried(self._results[key])

@@ -16,6 +16,10 @@ def _as_it_is(case: Case) -> Case:
     return case
 
 
+def let_go(part: object) -> None:
+    """Keep nothing."""
+
+
 def _no_reference(case: Case) -> Path:
     raise case_error(f"there is no reference for {case.case_id}", kind="unavailable")
 
@@ -35,6 +39,8 @@ class Means:
             where it has none.
         reference: Gives the file of feeds and reference outputs of a case; raises a ``WorkerError``
             where it has none.
+        keep: Takes what a pass would return if it ended now, so that an interrupt costs nothing of
+            it.
     """
 
     launcher: Launcher
@@ -43,3 +49,4 @@ class Means:
     argument: str = ""
     prepare: Callable[[Case], Case] = _as_it_is
     reference: Callable[[Case], Path] = _no_reference
+    keep: Callable[[object], None] = let_go

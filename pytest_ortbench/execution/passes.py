@@ -7,7 +7,7 @@ where its worker failed: the standard pass has given its numbers already.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -34,17 +34,26 @@ def due(result: CaseResult, wanted: Iterable[str]) -> list[str]:
     return [name for name in (*plain, *with_arguments) if not _is_over(name, result)]
 
 
-def carry_out(name: str, result: CaseResult, means: Means) -> CaseResult:
+def carry_out(
+    name: str,
+    result: CaseResult,
+    means: Means,
+    *,
+    keep: Callable[[CaseResult], None] | None = None,
+) -> CaseResult:
     """Carry out one pass.
 
     Args:
         name: Of a pass, with an argument behind a colon if it takes one.
         result: What is known of the case.
         means: What it is carried out with, but for its argument.
+        keep: Takes the result with what the pass has found so far.
     """
     began = time.monotonic()
     entry, argument = pass_named(name), _argument(name)
     means = replace(means, argument=argument)
+    if keep is not None:
+        means = replace(means, keep=lambda outcome: keep(_with(result, entry, outcome)))
     try:
         outcome = entry.load(entry.measure)(result, means)
     except WorkerError as error:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_ortbench.analysis.summary import summarise
@@ -16,7 +16,7 @@ from pytest_ortbench.core.errors import UsageError, WorkerError
 from pytest_ortbench.core.ids import model_of
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.units import format_amount, significant
-from pytest_ortbench.execution.means import Means
+from pytest_ortbench.execution.means import Means, let_go
 from pytest_ortbench.execution.reference_file import path_of_reference
 from pytest_ortbench.launch.launcher import Launcher, Worker
 from pytest_ortbench.passes.load.facts import Load, LoadSpec, LoadTest
@@ -83,7 +83,9 @@ def missing_loads(result: CaseResult, texts: tuple[str, ...]) -> list[str]:
 def measure(result: CaseResult, means: Means) -> tuple[Load, ...]:
     """Put a case under the loads that it lacks; never raises for what fails."""
     texts = _asked(result, means.argument)
-    return measure_loads(result, texts, means.launcher, reference=means.reference).loads
+    return measure_loads(
+        result, texts, means.launcher, reference=means.reference, keep=means.keep
+    ).loads
 
 
 def is_over(result: CaseResult, argument: str) -> bool:
@@ -94,12 +96,16 @@ def is_over(result: CaseResult, argument: str) -> bool:
 def lacking(
     result: CaseResult, argument: str, *, reason: str, interrupted: bool
 ) -> tuple[Load, ...]:
-    """Return the loads of a result, with a reason for each that it lacks."""
+    """Return the loads of a result, with a reason for each that it lacks.
+
+    What an interrupted search found before stays.
+    """
+    begun = {load.spec.text: load for load in result.loads if load.tests}
     loads = result.loads
     for text in missing_loads(result, _asked(result, argument)):
         spec = LoadSpec(text=text, scenario="", percent=0.0)
-        load = Load(spec=spec, reason=reason, interrupted=interrupted)
-        loads = (*_others(loads, text), load)
+        none = Load(spec=spec, reason=reason, interrupted=interrupted)
+        loads = (*_others(loads, text), begun.get(text, none))
     return loads
 
 
@@ -114,6 +120,7 @@ def measure_loads(
     launcher: Launcher,
     *,
     reference: Callable[[Case], Path] | None = None,
+    keep: Callable[[tuple[Load, ...]], None] = let_go,
 ) -> CaseResult:
     """Add the loads that a result lacks, each in a fresh worker.
 
@@ -122,10 +129,17 @@ def measure_loads(
         texts: Loads as written; ones that can't be read or don't fit get their reason.
         launcher: Starts the workers.
         reference: Gives the file of reference outputs of a case; ``None`` for none.
+        keep: Takes all loads of the result as they are so far.
     """
     for text in missing_loads(result, texts):
-        load = _measure(result, text, launcher, reference)
-        result = replace(result, loads=(*_others(result.loads, text), load))
+        others = _others(result.loads, text)
+
+        def keep_begun(load: Load, others: tuple[Load, ...] = others) -> None:
+            keep((*others, load))
+
+        load = _measure(result, text, launcher, reference, keep_begun)
+        result = replace(result, loads=(*others, load))
+        keep(result.loads)
     return result
 
 
@@ -138,6 +152,7 @@ def _measure(
     text: str,
     launcher: Launcher,
     reference: Callable[[Case], Path] | None,
+    keep: Callable[[Load], None],
 ) -> Load:
     sampling = result.case.sampling
     try:
@@ -172,7 +187,8 @@ def _measure(
             worker.ask(WarmUpFor(budget_s=warm_up_budget_s(result.case)))
             load = _with_callers(replace(load, threads=worker.opened.threads), result.case)
             if spec.scenario == "peak":
-                return _search(load, plan, worker, sampling.timeout_s, logs, right)
+                search = _PeakSearch(load, plan, sampling.timeout_s)
+                return search.carried_out(worker, logs, right, keep)
             return _single(load, plan, worker, logs, right)
     except WorkerError as error:
         return replace(load, reason=f"{error.failure.kind}: {error.failure.message}")
@@ -207,56 +223,83 @@ def _single(load: Load, plan: LoadPlan, worker: Worker, logs: str, reference: st
     return replace(load, tests=(test,), answer=0)
 
 
-def _search(
-    load: Load, plan: LoadPlan, worker: Worker, budget_s: float, logs: str, reference: str
-) -> Load:
-    capacity = load.capacity_per_s or 0.0
-    tests: list[LoadTest] = []
-    until = time.monotonic() + budget_s
+@dataclass(frozen=True, slots=True)
+class _PeakSearch:
+    """The search for the highest VALID rate of a load.
 
-    def is_valid(rate: float) -> bool:
-        folder = f"{logs}/{len(tests) + 1}" if logs else ""
-        test = worker.ask(_question(load, plan, rate, folder, reference))
-        if test.valid is None:
-            raise _NoVerdict(_no_verdict(test))
-        tests.append(test)
-        return test.valid
+    Attributes:
+        load: The load, without tests.
+        plan: How long each test takes.
+        budget_s: What all tests together may take.
+    """
 
-    stopped = ""
-    try:
-        peak = search_peak(
-            is_valid,
-            FIRST_PROBE * capacity,
-            capacity_per_s=capacity,
-            affordable=_affordable(plan, until),
+    load: Load
+    plan: LoadPlan
+    budget_s: float
+
+    def carried_out(
+        self, worker: Worker, logs: str, reference: str, keep: Callable[[Load], None]
+    ) -> Load:
+        """Return the load with its tests; what is known after each test is kept."""
+        capacity = self.load.capacity_per_s or 0.0
+        tests: list[LoadTest] = []
+        until = time.monotonic() + self.budget_s
+
+        def is_valid(rate: float) -> bool:
+            folder = f"{logs}/{len(tests) + 1}" if logs else ""
+            test = worker.ask(_question(self.load, self.plan, rate, folder, reference))
+            if test.valid is None:
+                raise _NoVerdict(_no_verdict(test))
+            tests.append(test)
+            so_far = self._ended(tests, _so_far(tests), stopped="interrupted")
+            if so_far.answer is not None:
+                keep(replace(so_far, interrupted=True))
+            return test.valid
+
+        try:
+            peak = search_peak(
+                is_valid,
+                FIRST_PROBE * capacity,
+                capacity_per_s=capacity,
+                affordable=_affordable(self.plan, until),
+            )
+        except _NoVerdict as error:
+            return self._ended(tests, _so_far(tests), stopped=str(error))
+        except WorkerError as error:
+            stopped = f"{error.failure.kind}: {error.failure.message}"
+            return self._ended(tests, _so_far(tests), stopped=stopped)
+        return self._ended(tests, peak)
+
+    def _ended(self, tests: Sequence[LoadTest], peak: LoadPeak, *, stopped: str = "") -> Load:
+        """The load with its tests and what they tell."""
+        answer = next(
+            (
+                i
+                for i, test in enumerate(tests)
+                if test.valid and test.rate_per_s == peak.valid_per_s
+            ),
+            None,
         )
-    except _NoVerdict as error:
-        stopped, peak = str(error), _so_far(tests)
-    except WorkerError as error:
-        stopped, peak = f"{error.failure.kind}: {error.failure.message}", _so_far(tests)
-    answer = next(
-        (i for i, test in enumerate(tests) if test.valid and test.rate_per_s == peak.valid_per_s),
-        None,
-    )
-    # One test's latencies tell what the rate means; those of the others would only fill the file.
-    kept = [
-        test if index == answer else replace(test, latencies_ns=(), latencies_note="not kept")
-        for index, test in enumerate(tests)
-    ]
-    load = replace(load, tests=tuple(kept), answer=answer, beyond_per_s=peak.invalid_per_s)
-    if answer is None:
-        lowest = min((test.rate_per_s or 0.0 for test in tests), default=0.0)
-        none = f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time"
-        return replace(load, reason=stopped or none)
-    if peak.complete:
-        return load
-    ended = (
-        f"the search was stopped ({stopped})"
-        if stopped
-        else f"the search ended at the timeout of {format_amount(budget_s, 's')} or its "
-        f"{MOST_TESTS} tests"
-    )
-    return replace(load, note=_unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, ended))
+        # One test's latencies tell what the rate means; those of others would only fill the file.
+        kept = [
+            test if index == answer else replace(test, latencies_ns=(), latencies_note="not kept")
+            for index, test in enumerate(tests)
+        ]
+        load = replace(self.load, tests=tuple(kept), answer=answer, beyond_per_s=peak.invalid_per_s)
+        if answer is None:
+            lowest = min((test.rate_per_s or 0.0 for test in tests), default=0.0)
+            none = f"no rate was VALID down to {significant(lowest)}/s" if tests else "no time"
+            return replace(load, reason=stopped or none)
+        if peak.complete:
+            return load
+        ended = (
+            f"the search was stopped ({stopped})"
+            if stopped
+            else f"the search ended at the timeout of {format_amount(self.budget_s, 's')} or its "
+            f"{MOST_TESTS} tests"
+        )
+        note = _unfinished(peak.valid_per_s or 0.0, peak.invalid_per_s, ended)
+        return replace(load, note=note)
 
 
 def _so_far(tests: Sequence[LoadTest]) -> LoadPeak:

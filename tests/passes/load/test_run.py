@@ -15,7 +15,7 @@ from pytest_ortbench.core.case import Case, Sampling, SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import CaseResult, Failure
 from pytest_ortbench.execution.means import Means
-from pytest_ortbench.execution.passes import carry_out, due
+from pytest_ortbench.execution.passes import carry_out, due, without
 from pytest_ortbench.execution.standard import measure
 from pytest_ortbench.launch.launcher import ProcessLauncher
 from pytest_ortbench.passes.load.facts import Load, LoadTest
@@ -313,3 +313,60 @@ def test_a_tenth_of_the_capacity_is_valid_and_four_times_is_invalid_for_real(
     assert bad.test.percentiles_ns["90"] > 100_000_000
     assert (good.callers, good.sessions) == (1, 1)
     assert good.total_threads == good.threads == 1
+
+
+def pressed_after(tests: int, answer: Answer) -> Answer:
+    """A user who ends the run during the test behind so many."""
+    done: list[LoadTest] = []
+
+    def answered(asked: PutUnderLoad) -> LoadTest:
+        if len(done) == tests:
+            raise KeyboardInterrupt
+        done.append(answer(asked))
+        return done[-1]
+
+    return answered
+
+
+def kept_by(loads: tuple[str, ...], answer: Answer) -> CaseResult:
+    """What is known of a case whose loads a user ended."""
+    result = result_of(*loads)
+    kept = [result]
+    with pytest.raises(KeyboardInterrupt):
+        carry_out("load", result, Means(launcher=Loaded(answer)), keep=kept.append)
+    return without(kept[-1], due(kept[-1], ["load"]), "stopped", interrupted=True)
+
+
+def test_an_interrupted_search_keeps_the_tests_that_ended() -> None:
+    whole = only(measure_loads(result_of(), ("peak:p99:50ms",), Loaded(up_to(60.0))))
+    ended = len(whole.tests) - 1
+    result = kept_by(("peak:p99:50ms",), pressed_after(ended, up_to(60.0)))
+    load = only(result)
+    assert load.interrupted
+    assert [test.rate_per_s for test in load.tests] == [
+        test.rate_per_s for test in whole.tests[:ended]
+    ]
+    assert load.test is not None
+    assert load.test.rate_per_s == max(test.rate_per_s or 0 for test in load.tests if test.valid)
+    assert load.test.latencies_ns == (1, 2, 3)
+    assert load.note
+    # What was not over is measured when the run is resumed, and replaces what was kept.
+    assert due(result, ["load"]) == ["load"]
+    assert only(decode_result(encode_result(result), "here")) == load
+    again = only(measure_loads(result, ("peak:p99:50ms",), Loaded(up_to(60.0))))
+    assert replace(again, tests=()) == replace(whole, tests=())
+
+
+def test_an_interrupted_search_without_a_valid_rate_answers_nothing() -> None:
+    load = only(kept_by(("peak:p99:50ms",), pressed_after(2, up_to(0.0))))
+    assert (load.interrupted, load.valid, load.answer) == (True, None, None)
+    assert load.reason == "stopped"
+
+
+def test_an_interrupt_costs_nothing_of_the_loads_before() -> None:
+    loads = ("server:20:50ms", "server:30:50ms")
+    result = kept_by(loads, pressed_after(1, up_to(1000.0)))
+    first, second = result.loads
+    assert (first.valid, first.interrupted) == (True, False)
+    assert (second.valid, second.interrupted) == (None, True)
+    assert missing_loads(result, loads) == ["server:30:50ms"]
