@@ -144,7 +144,9 @@ class ImageReader:
             raise UsageError(
                 f"size={size} is not a size from 1 to {_LONGEST_SIDE}",
                 place=place,
-                hint="Write e.g. size=224, or height and width: size=480x640",
+                hint=settings.hint(
+                    "size", "Write e.g. size=224, or height and width: size=480x640"
+                ),
             )
         self.height, self.width = int(parts[0]), int(parts[-1])
         default = ("stretch", "default")
@@ -182,7 +184,9 @@ class ImageReader:
                 raise UsageError(
                     f"{name} has {len(values)} numbers, but the input has {self.channels} channels",
                     place=settings.place_of(name),
-                    hint=f"Write one number, or {self.channels} with ':' between them",
+                    hint=settings.hint(
+                        name, f"Write one number, or {self.channels} with ':' between them"
+                    ),
                 )
         if 0 in std:
             raise UsageError(

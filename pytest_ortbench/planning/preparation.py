@@ -38,16 +38,20 @@ class Settings:
     """Settings of one model, and the steps that were taken from them so far.
 
     Attributes:
+        model: Name of the model's file.
         given: What the user set.
         metadata: What the model file says.
         configuration: What the file beside it says.
         steps: What was decided, by name.
+        from_model: Names of those that the model file decided.
     """
 
+    model: str
     given: Mapping[str, str]
     metadata: Mapping[str, str]
     configuration: Mapping[str, Any]
     steps: dict[str, PreparationStep] = field(default_factory=dict)
+    from_model: set[str] = field(default_factory=set)
 
     def decide(self, name: str, default: str, reason: str = "default", configured: str = "") -> str:
         """Return a setting, and note it as a step with its origin.
@@ -65,6 +69,7 @@ class Settings:
             value, origin = self.given[name], PLACE
         elif written:
             value, origin = as_setting(written, name), "the model's metadata"
+            self.from_model.add(name)
         elif configured:
             value, origin = configured, _CONFIGURATION
         else:
@@ -74,7 +79,19 @@ class Settings:
 
     def place_of(self, name: str) -> str:
         """Return where a setting was written, for a message about its value."""
-        return self.steps[name].origin
+        is_of_model = name in self.from_model
+        return f"the metadata of {self.model}" if is_of_model else self.steps[name].origin
+
+    def hint(self, name: str, correct: str) -> str:
+        """Return the next step for a setting with a wrong value: files are not for this user.
+
+        Args:
+            name: The setting.
+            correct: The next step where the user set it.
+        """
+        if name in self.given:
+            return correct
+        return f"To replace it, write e.g. {PLACE}={name}={SETTINGS[name]}"
 
     def chosen(
         self,
@@ -94,7 +111,9 @@ class Settings:
             raise UsageError(
                 f"{value!r} is not a value of {name}",
                 place=self.place_of(name),
-                hint=f"Write {' or '.join(f'{name}={choice}' for choice in choices)}",
+                hint=self.hint(
+                    name, f"Write {' or '.join(f'{name}={choice}' for choice in choices)}"
+                ),
             )
         return value
 
@@ -133,6 +152,7 @@ def settings_of(model_path: str, given: Mapping[str, str]) -> Settings:
             )
     path = Path(model_path)
     return Settings(
+        model=path.name,
         given=given,
         metadata=metadata_of(path),
         configuration=configuration_of(path, _CONFIGURATION),
@@ -161,7 +181,8 @@ def numbers(text: str, name: str, place: str = PLACE) -> tuple[float, ...]:
         raise UsageError(
             f"{name}={text} is not {'a list of numbers' if is_finite else 'a finite number'}",
             place=place,
-            hint=f"Write e.g. --ort-preprocess={name}={SETTINGS[name]}",
+            hint=f"{'Write' if place == PLACE else 'To replace it, write'} e.g. "
+            f"{PLACE}={name}={SETTINGS[name]}",
         ) from None
     return found
 

@@ -70,12 +70,15 @@ def check_options(
             )
         if name not in table:
             declare = f"If a newer {alias} has it, write {_DECLARE.format(alias=alias, key=key)}"
-            hint = (
-                did_you_mean(name, table, declare)
+            raise UsageError(
+                f"{alias} has no option {key!r}"
                 if table
-                else f"{alias} takes no options. Leave it out"
+                else f"{alias} takes no options, but {key} is given",
+                place=place,
+                hint=did_you_mean(name, table, declare)
+                if table
+                else f"Leave out {alias}.{key}={value}",
             )
-            raise UsageError(f"{alias} has no option {key!r}", place=place, hint=hint)
         _check_value(alias, key, value, table[name], place)
 
 
@@ -100,14 +103,19 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
         *options,
         *provider.options,
     }:
+        if not provider.device:
+            raise UsageError(
+                "qnn takes backend_path or backend_type, not both",
+                place=PLACE,
+                hint="Keep one of them",
+            )
+        name = next(name for name in ("backend_type", "backend_path") if name in options)
         raise UsageError(
-            "qnn takes backend_path or backend_type, not both"
-            + (f", and {provider.label} already sets backend_path" if provider.device else ""),
+            f"qnn.{name}={options[name]!r} can't be set, since {provider.label} chooses the "
+            "backend already",
             place=PLACE,
-            hint=f"To keep {provider.label}, leave the option out. To keep the option, write qnn "
-            "without a device"
-            if provider.device
-            else "Keep one of them",
+            hint=f"To keep {provider.label}, leave out {PLACE}=qnn.{name}={options[name]}. To keep "
+            f"the option, write qnn in place of {provider.label}",
         )
     return replace(provider, options={**provider.options, **options})
 
@@ -162,8 +170,8 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
         return _refused(
             f"a recorded graph of {recording.alias} is replayed in one thread only, but this case "
             f"has {callers} callers (--ort-concurrency, --ort-sessions)",
-            f"To keep the graph, use --ort-processes={callers} for several callers. To keep the "
-            f"threads, leave out {switch}",
+            f"To keep the graph, write --ort-processes={callers} in place of --ort-concurrency and "
+            f"--ort-sessions. To keep the threads, leave out {switch}",
         )
     return None
 
@@ -199,7 +207,7 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     """
     if forbids(provider, session):
         return _refused(
-            f"{NO_CPU}=1 forbids the CPU, but {provider.label} asks for it",
+            f"{NO_CPU}=1 forbids the CPU, but this case runs on {provider.label}",
             "Leave cpu out of --ort-providers. To keep cpu, and forbid other providers to fall "
             "back to it, write --ort-fallback=strict in place of the session option",
         )

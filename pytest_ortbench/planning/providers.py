@@ -201,9 +201,9 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
         )
     if kind.devices and device and device not in kind.devices:
         raise UsageError(
-            f"{device!r} is not a device of {kind.alias}",
+            f"{device!r} can't stand behind {kind.alias}:",
             place=place,
-            hint=did_you_mean(device, kind.devices),
+            hint=f"Write one of: {', '.join(f'{kind.alias}:{known}' for known in kind.devices)}",
         )
     return Provider(alias=kind.alias, name=kind.title, device=device, role=kind.role)
 

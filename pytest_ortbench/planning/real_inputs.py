@@ -160,8 +160,8 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"the folder {str(folder)!r} contains no input files",
             place=PLACE,
-            hint=f"Put an array for each input there ({_array_files(model)}), or photos, WAV "
-            "files or input_0.pb",
+            hint=f"Put an array for each input there: {_array_files(model)}. For a model of "
+            "images, photos will do. For a model of sounds, WAV files will do",
         )
     # A slash or colon of an input's name can't stand in a file name.
     declared = (*model.outputs, *model.inputs)
@@ -233,7 +233,8 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
                 f"{str(file)!r} is one file too many: model {model.name!r} has "
                 f"{counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="Remove the file. If it belongs to another model, name that model's folder",
+                hint="Remove the file. If it is an input of another model, keep it in a folder of "
+                "that model",
             )
         info = model.inputs[number]
         if not info.type.startswith("tensor("):

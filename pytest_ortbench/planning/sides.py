@@ -133,12 +133,12 @@ def pair_cases(
         if one is not entry:
             values = [_parts(case, "")[kind] for case in (one.case, entry.case) if kind in _AXES]
             raise UsageError(
-                f"the other side has two cases to compare one case of this run with: "
-                f"{one.case.case_id} and {entry.case.case_id}",
+                f"{one.case.case_id} and {entry.case.case_id} can't both be the baseline of one "
+                "case",
                 place="--ort-against",
-                hint=f"Name one of them, e.g. --ort-against={kind}:{values[0]}"
+                hint=f"Choose one of them, e.g. --ort-against={kind}:{values[0]}"
                 if len(set(values)) == 2
-                else "Name a side that has one of them only",
+                else "Name a model file or a revision of Git that has only one of them",
             )
     pairs: list[PlannedPair] = []
     itself: list[Key] = []

@@ -156,6 +156,8 @@ def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
 
 #: An advised budget leaves room for the latency of all cases.
 _ROOM = 1.5
+#: Options of passes that are called otherwise than these.
+_OPTIONS = {"served": "--ort-serve"}
 
 
 def _refuse_long_passes(budget: Budget, *, place: str) -> None:
@@ -179,7 +181,7 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
             hint=f"Write e.g. --ort-budget={math.ceil(_ROOM * total_s / 60)}m. To keep the "
-            f"budget, measure without {' and '.join(takes)}",
+            f"budget, leave out {' and '.join(_OPTIONS.get(n, f'--ort-{n}') for n in takes)}",
         )
 
 

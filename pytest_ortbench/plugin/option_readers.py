@@ -295,8 +295,8 @@ def refuse_wait_without_lock(
         raise UsageError(
             "the option limits how long a run waits, but with --ort-no-lock it does not wait",
             place=place,
-            hint="Leave out --ort-no-lock to wait at most so long, or --ort-wait to measure at "
-            "once beside other runs",
+            hint="To wait at most this long, leave out --ort-no-lock. To measure at once beside "
+            "other runs, leave out --ort-wait",
         )
 
 

@@ -172,10 +172,12 @@ def _environment(table: Mapping[str, object], place: str) -> dict[str, str]:
 def _string(table: Mapping[str, object], key: str, place: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value):
+        # TOML reads 3.10 as the number 3.1.
+        example = str(value) if isinstance(value, float) and value > 3.1 else "3.12"
         raise UsageError(
-            f"{key} is {value!r}, but must be a version or a path, as a string",
+            f"{key} is {value!r}, but must be a version or a path, in quotes",
             place=place,
-            hint=f'Write e.g. {key} = "3.12"',
+            hint=f'Write e.g. {key} = "{example}"',
         )
     return value
 

@@ -51,6 +51,8 @@ _MANIFEST = "ortbench.json"
 _UNFINISHED = ".making-"
 _REMOVED = ".removed-"
 _FORMAT = 1
+#: Versions of PyTorch's packages that a message proposes.
+_VERSIONS = {"torch": "2.13.0"}
 _LONGEST_NAME = 100
 
 
@@ -295,7 +297,13 @@ class Environments:
                 requirements,
                 f"{error.package} without a version installs gigabytes of CUDA, but there is no "
                 "GPU here that uses it",
-                f"Set its version, such as {error.package}==2.13.0, to install its build for CPUs",
+                "Write a version, of which the build for CPUs is installed: "
+                + "+".join(
+                    f"{error.package}=={_VERSIONS.get(error.package, 'VERSION')}"
+                    if text == error.package
+                    else text
+                    for text in requirements.requirements
+                ),
             ) from error
 
     def _checked(

@@ -29,14 +29,10 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         return None
-    try:
-        first, last = Version(match["first"]), Version(match["last"])
-    except InvalidVersion as error:
-        raise UsageError(
-            str(error), place=place, hint="Write e.g. onnxruntime==1.20.1..1.32.0"
-        ) from error
+    first, last = (_version(match[end], text, place) for end in ("first", "last"))
     name = match["name"]
-    stable = sorted(version for version in released(name, place=place) if not version.is_prerelease)
+    every = sorted(released(name, place=place))
+    stable = [version for version in every if not version.is_prerelease]
     versions = [version for version in stable if first <= version <= last]
     if len(versions) < 2:
         newest = [f"{name}=={version}" for version in stable[-2:]]
@@ -46,9 +42,22 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
             place=place,
             hint=f"Widen the range. The newest releases are {' and '.join(newest)}"
             if newest
-            else f"Name another package: no release of {name} is for this Python",
+            else "A range leaves out pre-releases, and there are no others. Name one, e.g. "
+            f"{name}=={every[-1]}",
         )
     return [f"{name}=={version}" for version in versions]
+
+
+def _version(written: str, text: str, place: str) -> Version:
+    """The version at an end of a range."""
+    try:
+        return Version(written)
+    except InvalidVersion as error:
+        raise UsageError(
+            f"{written!r} in {text!r} is not a version",
+            place=place,
+            hint="Write e.g. onnxruntime==1.20.1..1.32.0",
+        ) from error
 
 
 def released(name: str, *, place: str) -> list[Version]:

@@ -333,8 +333,7 @@ def _parse_object(data: bytes, place: str) -> PlainObject:
         kind = _kind_of_error(data)
         fault = _fault_of_encoding(text)
         if fault:
-            message = f"the document is not UTF-8: {fault}"
-            raise kind(message, place=place, hint=_EXPECTED) from error
+            raise kind(fault, place=place, hint=_EXPECTED) from error
         reason = _lower(str(error).removeprefix("JSON is malformed: "))
         raise kind(f"the document is not JSON: {reason}", place=place, hint=_EXPECTED) from error
     if not isinstance(value, dict):
@@ -355,7 +354,7 @@ def _fault_of_encoding(text: bytes) -> str:
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.reason
+        return f"byte {error.start} ({text[error.start]:#04x}) is not UTF-8"
     return ""
 
 

@@ -59,7 +59,7 @@ class NonsenseError(DocumentError):
         self.faults = faults
         more = f" {len(faults)} values are wrong like this: 'ortbench schema {place}' lists them"
         super().__init__(
-            f"the document can't be true: {faults[0]}",
+            f"a value of the document is not valid: {faults[0]}",
             place=place,
             hint=f"{CHANGED}.{more if len(faults) > 1 else ''}".rstrip("."),
         )

@@ -13,6 +13,12 @@ _REFUSED = ("shared_memory_region", "classification")
 _MOST_AXES = 32
 _LARGEST_AXIS = 2**31 - 1
 _LONGEST_TEXT = 1000
+#: What is to be written where a text is missing.
+_TEXTS = {
+    "name": "Write the name that the model has for it; GET /v2/models/NAME lists the names",
+    "datatype": 'Write the type of the values, e.g. "datatype": "FP32"',
+    "model_name": "Write the name of the model",
+}
 #: How a list of tensors is written.
 _TENSORS = '[{"name": "…", "datatype": "FP32", "shape": [1, 3], "data": […]}]'
 
@@ -54,7 +60,7 @@ class Fields:
             raise ProtocolError(
                 "the field is missing or empty",
                 place=self.under(key),
-                hint="Write a string that is not empty",
+                hint=_TEXTS.get(key, "Write a string that is not empty"),
             )
         return text
 

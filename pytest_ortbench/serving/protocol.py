@@ -354,9 +354,10 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
         array = values_of_json(data, datatype, shape, entry.under("data"))
     elif data is not None:
         raise ProtocolError(
-            "the tensor has values in JSON and a size in bytes",
+            "the tensor has both data and binary_data_size",
             place=entry.under("data"),
-            hint="Send either data or binary_data_size",
+            hint="To send the values in JSON, leave out binary_data_size. To send them as bytes, "
+            "leave out data",
         )
     else:
         where = parameters.under("binary_data_size")
@@ -371,7 +372,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size
         raise ProtocolError(
-            f"an array of the shape {list(shape)} is larger than memory can address",
+            f"beside the 0, the sizes in {list(shape)} make more elements than memory can address",
             place=entry.under("shape"),
             hint="Write smaller sizes",
         ) from error

@@ -58,9 +58,25 @@ _JSON_WORDS = {
     "b": "true or false",
     "O": "a string",
 }
-_TEXTS_HINT = (
-    "Before each element send its length, a 4-byte little-endian number that counts its bytes"
+#: How elements of BYTES are sent.
+_TEXTS_FORM = (
+    "An element is sent as a 4-byte little-endian number, which counts its bytes, and these bytes"
 )
+#: Largest numbers of types whose array has another one than numpy's type of the name.
+_LARGEST = {"BF16": 3.38953e38}
+
+
+class _OfJson(reprlib.Repr):
+    """Values shortened, their words as JSON has them."""
+
+    def repr_bool(self, value: bool, _level: int) -> str:
+        return "true" if value else "false"
+
+    def repr_NoneType(self, _value: None, _level: int) -> str:  # its name in reprlib
+        return "null"
+
+
+_OF_JSON = _OfJson()
 
 
 class ProtocolError(OrtbenchError):
@@ -108,27 +124,36 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         position = start + length
         if start > len(data) or position > len(data):
             raise ProtocolError(
-                f"the data ends within the length in front of element {len(texts)}"
+                f"the data ends within the {_LENGTH_BYTES} bytes in front of element {len(texts)}, "
+                "which count its bytes"
                 if start > len(data)
-                else f"the length in front of element {len(texts)} is {counted(length, 'byte')}, "
-                f"but {len(data) - start} follow",
+                else f"element {len(texts)} has {counted(length, 'byte')} by the number in front "
+                f"of it, but {len(data) - start} follow",
                 place=place,
-                hint=_TEXTS_HINT,
+                hint=f"Send the rest, or correct the number. {_TEXTS_FORM}",
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
         except UnicodeDecodeError as error:
             raise ProtocolError(
-                f"element {len(texts)} is not in UTF-8", place=place, hint="Send it in UTF-8"
+                f"in the bytes of the tensor, element {len(texts)} is not UTF-8, since its byte "
+                f"{error.start} is {error.object[error.start]:#04x}",
+                place=place,
+                hint="Encode the text as UTF-8",
             ) from error
     if len(texts) != count or position != len(data):
         left = len(data) - position
         raise ProtocolError(
-            f"the data is {counted(left, 'byte')} longer than {counted(count, 'element')}"
+            f"{counted(left, 'byte')} of data are left over after {counted(count, 'element')}, as "
+            "many as the shape has"
             if left
             else f"the shape has {counted(count, 'element')}, but {len(texts)} came",
             place=place,
-            hint=f"Correct the shape. {_TEXTS_HINT}",
+            hint=f"To send more elements, correct the shape. If not, leave the rest out. "
+            f"{_TEXTS_FORM}"
+            if left
+            else f"If {len(texts)} is right, correct the shape. If not, send the others, too. "
+            f"{_TEXTS_FORM}",
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -148,7 +173,7 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
             if type(element) not in _JSON_TYPES[dtype.kind]
         )
         raise ProtocolError(
-            f"element {index}, {shown(wrong)}, is not a value of {datatype}",
+            f"element {index} is {shown(wrong)}, which is not a value of {datatype}",
             place=place,
             hint=f"Write {_JSON_WORDS[dtype.kind]}",
         )
@@ -163,7 +188,7 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
                 if not limits.min <= number <= limits.max
             )
             raise ProtocolError(
-                f"element {index}, {shown(wrong)}, is not in the range of {datatype}, {limits.min} "
+                f"element {index} is {shown(wrong)}, outside the range of {datatype}, {limits.min} "
                 f"to {limits.max}",
                 place=place,
                 hint="Write a number of this range",
@@ -183,16 +208,20 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
 
 
 def _too_large(flat: list[Any], index: int, datatype: str, place: str) -> ProtocolError:
+    import numpy as np
+
+    most = _LARGEST.get(datatype, float(np.finfo(numpy_type(datatype)).max))
     return ProtocolError(
-        f"element {index}, {shown(flat[index])}, is too large for {datatype}",
+        f"element {index} is {shown(flat[index])}, outside the range of {datatype}, {-most:g} to "
+        f"{most:g}",
         place=place,
-        hint="Write a smaller number",
+        hint="Write a number of this range",
     )
 
 
 def shown(value: object) -> str:
     """Return a value of a message for people, shortened: it may be of any length."""
-    return reprlib.repr(value)
+    return _OF_JSON.repr(value)
 
 
 def _require_utf8(texts: list[str], place: str) -> None:
@@ -227,11 +256,14 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
         return data
     level: list[Any] = [data]
     for axis, size in enumerate(shape):
-        if not all(isinstance(part, list) and len(part) == size for part in level):
+        for part in level:
+            if isinstance(part, list) and len(part) == size:
+                continue
+            held = f"{len(part)} entries" if isinstance(part, list) else f"{shown(part)}, no list,"
             raise ProtocolError(
-                f"the list is not nested like the shape {list(shape)}: axis {axis} differs",
+                f"the data has {held} on axis {axis}, but the shape {list(shape)} has {size} there",
                 place=place,
-                hint="Nest it like the shape, or write all values in one flat list",
+                hint="Nest the list like the shape, or write all values in one flat list",
             )
         level = list(chain.from_iterable(level))
     return level

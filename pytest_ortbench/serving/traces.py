@@ -121,10 +121,12 @@ def traces_of(model: str) -> Traces:
     except Exception as error:  # exporters of others raise what they like
         names = ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_")))
         raise UsageError(
-            "OpenTelemetry can't be set up as the environment variables say. "
-            + says("OpenTelemetry", class_and_line(error)),
+            "traces can't be set up. " + says("OpenTelemetry", class_and_line(error)),
             place="--traces",
-            hint=f"Correct {names}" if names else "Repair the installation of OpenTelemetry",
+            hint=f"Correct the environment variables: {names}"
+            if names
+            else "Run: pip install --force-reinstall opentelemetry-sdk "
+            f"{_package_of(_sender_of_otlp())}",
         ) from error
     return Traces(model, provider)
 
@@ -147,10 +149,13 @@ def _exporters() -> Iterator[EntryPoint]:
             raise UsageError(
                 f"the exporter {_sender_of_otlp()!r} is not installed",
                 place=EXPORTER,
-                hint="Run: pip install opentelemetry-exporter-"
-                f"{_sender_of_otlp().replace('_', '-')}",
+                hint=f"Run: pip install {_package_of(_sender_of_otlp())}",
             )
         yield entry
+
+
+def _package_of(sender: str) -> str:
+    return f"opentelemetry-exporter-{sender.replace('_', '-')}"
 
 
 def _sender_of_otlp() -> str:

@@ -220,6 +220,14 @@ def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
     )
 
 
+#: What may stand under the keys that are text.
+_EXAMPLES = {
+    "case": "mobilenet_v2/fp32/cpu/b1",
+    "metric": "latency",
+    "reason": "needed for accuracy",
+}
+
+
 def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> str:
     value = table.get(key)
     if value is None:
@@ -228,7 +236,9 @@ def _word(table: dict[str, object], key: str, place: str, needed: str = "") -> s
         return ""
     if not isinstance(value, str):
         raise UsageError(
-            f"{key!r} is {value!r}, which is not text", place=place, hint=f'Write {key} = "…"'
+            f"{key!r} is {value!r}, which is not text",
+            place=place,
+            hint=f'Write it in quotes, e.g. {key} = "{_EXAMPLES[key]}"',
         )
     if not value.strip():
         hint = needed or f"Write a value, or leave {key!r} out"
@@ -245,7 +255,9 @@ def _day(table: dict[str, object], place: str) -> date | None:
     if isinstance(value, str):
         return parse_day(value, place=f"{place}, 'until'")
     raise UsageError(
-        f"'until' is {value!s}, which is not a date", place=place, hint="Write until = 2027-01-31"
+        f"'until' is {value!s}, which is not a date",
+        place=place,
+        hint="Write year, month and day, e.g. until = 2027-01-31",
     )
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.core.run import LATEST
-from pytest_ortbench.store.documents import HOW_TO_NAME, foreign_note, list_runs, resolve_run
+from pytest_ortbench.store.documents import (
+    HOW_TO_NAME,
+    foreign_note,
+    list_runs,
+    resolve_run,
+    shortened,
+)
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 
 #: So many runs may be asked for a case: those of a selection of tests have few of them.
@@ -58,7 +64,8 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
         is_folder, is_file = path.is_dir(), path.is_file()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be read. {says('The system', error.strerror or str(error))}",
+            f"{shortened(spec)!r} can't be read. "
+            f"{says('The system', error.strerror or str(error))}",
             place=place,
             hint=HOW_TO_NAME,
         ) from error
@@ -113,8 +120,8 @@ def _newest(folder: Path, place: str) -> Found:
             passed_over.append(run.run_id)
     if passed_over and not paths:
         raise UsageError(
-            f"no run in the folder {str(folder)!r} can be the baseline, since a comparison failed "
-            f"in each of them. The newest is {passed_over[0]}",
+            f"no run in the folder {str(folder)!r} can be the baseline, since each of them was "
+            f"worse than its own baseline. The newest is {passed_over[0]}",
             place=place,
             hint="To compare with the newest all the same, write "
             f"--ort-baseline={folder / passed_over[0]}. To make a new baseline, run once "

@@ -16,6 +16,7 @@ from pytest_ortbench.core.errors import (
     why_unreadable,
 )
 from pytest_ortbench.core.run import LATEST, Run
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.schema.document import (
     RunHead,
     decode_head,
@@ -45,6 +46,15 @@ _MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
 _NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MODEL.onnx'"
 #: What a run may be called.
 HOW_TO_NAME = "Name a run by its id, its folder or its run.json"
+
+
+#: Characters of a name that a message repeats.
+_LONGEST_NAME = 100
+
+
+def shortened(name: str) -> str:
+    """Return a name as a message repeats it."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 #: Endings of documents and journals.
@@ -200,7 +210,7 @@ def resolve_run(spec: str, root: Path) -> Path:
         is_folder = Path(spec).is_dir()
     except OSError as error:  # a name too long to be one, a folder that may not be entered
         raise UsageError(
-            f"{spec!r} can't be the name of a run. "
+            f"{shortened(spec)!r} can't be the name of a run. "
             f"{says('The system', error.strerror or str(error))}",
             hint=HOW_TO_NAME,
         ) from error
@@ -259,8 +269,8 @@ def _no_run_but_a_folder(spec: str) -> UsageError:
             f"the folder {spec!r} contains no run ({DOCUMENT})", hint=_NAME_OR_MEASURE
         )
     return UsageError(
-        f"{spec!r} is a folder of {len(runs)} runs, not a run",
-        hint=f"Name one of them, e.g. {runs[0].path.parent}",
+        f"{spec!r} is a folder with {counted(len(runs), 'run')}, not a run",
+        hint=f"Name {'one of them, e.g.' if len(runs) > 1 else 'the run:'} {runs[0].path.parent}",
     )
 
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pytest_ortbench.core.errors import DocumentError
+from pytest_ortbench.core.errors import DocumentError, says
 from pytest_ortbench.core.outcome import CaseResult
 from pytest_ortbench.core.run import Run
 from pytest_ortbench.core.units import counted
@@ -86,7 +86,8 @@ class RunFolder:
             raise DocumentError(
                 f"run_id is {run.run_id!r}, but must be the name of a folder",
                 place=str(root),
-                hint="The stored run was changed by hand. Copy the original again",
+                hint="The stored run was changed by hand. Copy the original again. If there is "
+                "none, measure again",
             )
         if path.exists():
             raise DocumentError(
@@ -243,4 +244,5 @@ def _is_link(path: Path) -> bool:
 
 
 def _refused(path: Path, problem: str, error: OSError, hint: str) -> DocumentError:
-    return DocumentError(f"{problem}: {error.strerror or error}", place=str(path), hint=hint)
+    message = f"{problem}. {says('The system', error.strerror or str(error))}"
+    return DocumentError(message, place=str(path), hint=hint)

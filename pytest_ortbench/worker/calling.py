@@ -69,7 +69,8 @@ def require_safe_callers(case: Case) -> None:
         raise case_error(
             f"with --ort-io=device and several callers, {provider.name} can't tell when the "
             "outputs of one caller are ready",
-            hint="Use --ort-io=end-to-end, or --ort-processes in place of --ort-concurrency",
+            hint=f"To keep --ort-io=device, write --ort-processes={case.callers} in place of "
+            "--ort-concurrency. To keep the threads, write --ort-io=end-to-end",
         )
 
 

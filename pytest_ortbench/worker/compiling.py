@@ -75,8 +75,8 @@ def _require_proof(case: Case) -> None:
         raise case_error(
             f"ONNX Runtime {load()[0].__version__} may compile the model again instead of using "
             f"the compiled file: {doubt}",
-            "Use a newer ONNX Runtime with --ort-runtimes. To measure without a compiled file, "
-            "leave --ort-compiled out",
+            "Leave --ort-compiled out. To measure a compiled file, name a later ONNX Runtime with "
+            "--ort-runtimes",
             phase="compile",
         )
 

@@ -344,9 +344,10 @@ def _kind_of(case: Case) -> EngineKind:
     reason = f"the runtime {label!r} has no package that provides the engine {alias!r}"
     made = "+".join(case.runtime.requirements)
     hint = (
-        f"Add the package to the runtime: --ort-runtimes={made}+PACKAGE"
+        f"Write --ort-runtimes={made}+PACKAGE, with the package that provides {alias!r} to pytest"
         if made
-        else f"Install the package with the Python of the runtime, {sys.executable}"
+        else f"Run: {sys.executable} -m pip install PACKAGE, with the package that provides "
+        f"{alias!r} to pytest"
     )
     try:
         kind = engine_kind(alias)

@@ -222,7 +222,8 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             # Code of the user's and of the framework raises whatever it likes.
             raise export_error(
                 f"{text} can't be exported. {says(kind.title, class_and_line(error))}",
-                f"Correct {text}. To see the whole error, export it in a script of your own",
+                f"Correct {text if function else 'the code that wrote the file'}. To see the whole "
+                "error, export the model in a script of your own",
             ) from error
 
     return called

@@ -79,7 +79,8 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
         raise input_error(
             f"the input file {path} can't be read. {says('numpy', first_line(error))}",
-            "Write it with numpy.save or numpy.savez, without pickle and with text as a '<U' array",
+            f"Write it again with numpy.{'savez' if member else 'save'}. Store text as a '<U' "
+            "array, and no Python objects",
         ) from error
 
 
@@ -212,7 +213,8 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
-            hint="Scale the values. To keep float inputs, write keep_io_types = true in the table "
-            "of this precision, [tool.ortbench.precisions.NAME]",
+            hint='Scale the values. To keep float inputs, write wide = { base = "fp16", '
+            "keep_io_types = true } under [tool.ortbench.precisions] in pyproject.toml, and use "
+            "--ort-precisions=wide",
         )
     return rounded

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.element_types import ELEMENT_TYPES, NUMPY_NAMES, STAND_INS, element_of
+from pytest_ortbench.core.errors import class_and_line, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.element_bits import from_bits, to_bits
 
@@ -133,9 +134,9 @@ class StandInCalls:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
             raise case_error(
-                f"Python can't give input {name!r} to a session with output {self.foreign[0]!r}: "
-                f"the input is a {kind}, the output a {self._outputs[self.foreign[0]]}, which "
-                "numpy lacks",
+                f"from Python, ONNX Runtime takes the input {name!r}, a {kind}, only if numpy has "
+                f"the types of all outputs, but it lacks {self._outputs[self.foreign[0]]}, the "
+                f"type of {self.foreign[0]!r}",
                 "Export the model with inputs and outputs of float, float16 or integers",
             )
         if self.foreign and isinstance(value, np.ndarray):
@@ -174,8 +175,10 @@ def value_of(ort: ModuleType, array: Any, element: str, *, name: str) -> OrtValu
     except Exception as error:  # ONNX Runtime's own exceptions share no base class
         raise case_error(
             f"input {name!r} has elements of type {element!r}, and ONNX Runtime "
-            f"{ort.__version__} can't make such a tensor in Python ({type(error).__name__})",
-            hint="Use a newer ONNX Runtime, or a model whose inputs are float, float16 or integers",
+            f"{ort.__version__} can't make such a tensor in Python. "
+            f"{says('ONNX Runtime', class_and_line(error))}",
+            hint="Name a later ONNX Runtime with --ort-runtimes. To keep this one, use a model "
+            "whose inputs are float, float16 or integers",
         ) from error
     if size:
         ctypes.memmove(value.data_ptr(), data.ctypes.data, size)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.device_events import (
@@ -146,9 +147,9 @@ def read_events(path: Path) -> Profile:
                 for raw in _objects(line):
                     reading.take(raw)
     except OSError as error:
-        raise _unreadable(path, f"{error.strerror or error}") from error
+        raise _unreadable(path, says("The system", error.strerror or str(error))) from error
     if not reading.seen:
-        raise _unreadable(path, "no event could be read from it")
+        raise _unreadable(path, "It contains no event")
     return reading.profile()
 
 
@@ -301,8 +302,8 @@ def _whole(value: object) -> int:
 
 def _unreadable(path: Path, why: str) -> WorkerError:
     return case_error(
-        f"ONNX Runtime's profile {path}, which shows where nodes ran, can't be used: {why}",
-        "Make sure that the temporary folder has room, and run again",
+        f"ONNX Runtime's profile {path}, which shows where nodes ran, can't be used. {why}",
+        f"Make sure that the temporary folder {tempfile.gettempdir()} has room, and run again",
         kind="error",
         phase="profile",
     )

@@ -283,7 +283,8 @@ def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
             raise case_error(
                 f"the dimension {still[0]!r} of the input {declared.name!r} was to be fixed to "
                 f"{config.fixed_dims[still[0]]}, but ONNX Runtime left it open",
-                "Use --ort-fix-dims=off, or another version of ONNX Runtime",
+                "Use --ort-fix-dims=off. To measure with the fixed dimension, name another ONNX "
+                "Runtime with --ort-runtimes",
                 phase="session",
             )
 

@@ -113,12 +113,25 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
             hint="Return rows as the model's predict takes them: an array of rows and columns",
         )
     if matrix and types[name] == "string":
+        row, column = _first_text(array)
+        label = column if columns is None else repr(columns[column])
         raise EngineRefusal(
-            "the example rows contain values that are not numbers, and this model can be exported "
-            "with numbers only",
-            hint="Encode such columns as numbers before the model",
+            f"column {label} of the example rows contains {str(array[row, column])!r}, but this "
+            "model can be exported with numbers only",
+            hint="Encode the column as numbers before the model",
         )
     return TableForm(kind=MATRIX, types=types, width=array.shape[1])
+
+
+def _first_text(table: NDArray[Any]) -> tuple[int, int]:
+    """Return row and column of the first value that is no number."""
+    for row, values in enumerate(table):
+        for column, value in enumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                return row, column
+    return 0, 0  # numbers, written as text
 
 
 def _without_rows(loaded: LoadedSource) -> TableForm:

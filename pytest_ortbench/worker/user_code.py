@@ -27,8 +27,9 @@ def load_file(path: Path) -> ModuleType:
     _BARE.add(name)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        message = f"{path} is not a Python file" if path.exists() else f"{path} does not exist"
-        raise stage_error(message, "Name a file that ends in .py")
+        if path.exists():
+            raise stage_error(f"{path} is not a Python file", "Name a file that ends in .py")
+        raise stage_error(f"{path} does not exist", "Correct the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     # As for a script: first, so that a module beside it wins over an installed one.

@@ -13,9 +13,11 @@ from pytest_ortbench.runtimes import releases
 @pytest.fixture(autouse=True)
 def pip(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        known = command[-1] == "onnxruntime"
+        known = command[-1] in ("onnxruntime", "unfinished")
         told = (
             "onnxruntime (1.32.0)\nAvailable versions: 1.32.0, 1.31.1, 1.31.0rc1, 1.9.0, 1.20.1\n"
+            if command[-1] == "onnxruntime"
+            else "unfinished (2.0rc1)\nAvailable versions: 2.0rc1, 1.0b1\n"
         )
         return subprocess.CompletedProcess(
             command, int(not known), told if known else "", "" if known else "ERROR: no such thing"
@@ -41,7 +43,8 @@ def test_what_is_no_range(text: str):
     ("text", "message"),
     [
         ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1 and onnxruntime==1.32.0"),
-        ("onnxruntime==x..y", "Invalid version: 'x'"),
+        ("onnxruntime==x..y", "'x' in 'onnxruntime==x..y'"),
+        ("unfinished==1.0..2.0", "unfinished==2.0rc1"),
         ("onnxrutime==1.20..1.30", "ERROR: no such thing"),
     ],
 )

@@ -564,7 +564,7 @@ def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
     with refused(UsageError, str(tmp_path / "nothing"), place="--ort-inputs"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    with refused(UsageError, str(tmp_path / "empty"), place="--ort-inputs", hint="input_0.pb"):
+    with refused(UsageError, str(tmp_path / "empty"), place="--ort-inputs", hint=".npy"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "empty")
     (tmp_path / "x.csv").write_text("1")
     with refused(UsageError, str(tmp_path / "x.csv"), ".npz", place="--ort-inputs"):

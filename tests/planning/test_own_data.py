@@ -168,11 +168,11 @@ class TestImages:
     @pytest.mark.parametrize(
         ("metadata", "config", "said_by"),
         [
-            ({"mean": "many"}, {}, "the model's metadata"),
-            ({"std": "[0, 0, 0]"}, {}, "the model's metadata"),
-            ({"size": "large"}, {}, "the model's metadata"),
-            ({"color": "cmyk"}, {}, "the model's metadata"),
-            ({"scale": "1e999"}, {}, "the model's metadata"),
+            ({"mean": "many"}, {}, "the metadata of {}"),
+            ({"std": "[0, 0, 0]"}, {}, "the metadata of {}"),
+            ({"size": "large"}, {}, "the metadata of {}"),
+            ({"color": "cmyk"}, {}, "the metadata of {}"),
+            ({"scale": "1e999"}, {}, "the metadata of {}"),
             ({}, {"image_mean": "many"}, "preprocessor_config.json"),
             ({}, {"image_std": [0.5, 0.5]}, "preprocessor_config.json"),
         ],
@@ -184,7 +184,9 @@ class TestImages:
         (tmp_path / "preprocessor_config.json").write_text(json.dumps(config))
         with pytest.raises(UsageError) as error:
             prepared(found, photos(tmp_path / "photos"))
-        assert error.value.place == said_by
+        assert error.value.place == said_by.format(Path(found.path).name)
+        (written,) = metadata or config
+        assert f"--ort-preprocess={written.removeprefix('image_')}=" in error.value.hint
 
     def test_one_number_in_a_configuration_holds_for_all_channels(self, tmp_path: Path) -> None:
         found = model(tmp_path, [1, 3, 4, 5])

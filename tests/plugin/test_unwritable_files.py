@@ -49,7 +49,7 @@ def test_a_file_that_nothing_can_write_is_refused_before_measuring(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
     assert line.startswith(
-        f"ERROR: {option}: can't write to {path!r}: '/proc' can't be written to: "
+        f"ERROR: {option}: can't write to {path!r}: '/proc' can't be written to. "
     )
     assert line.endswith(f". {hint}")
     assert not (pytester.path / "results").exists()

@@ -237,7 +237,7 @@ WHOLE = encode_run(RUN)
         (WHOLE[:-3], f"cut off after {len(WHOLE) - 3} bytes"),
         (b"hello", "not JSON: invalid character (byte 0). Name a run.json"),
         (b"PK\x03\x04", "not JSON"),
-        (b'{"run_id": "\xff"}', "not UTF-8: invalid start byte"),
+        (b'{"run_id": "\xff"}', "byte 12 (0xff) is not UTF-8"),
         (b'{"expected": NaN}', "not JSON"),
         (b'{"expected": 1e999}', "not JSON: number out of range"),
         (WHOLE + WHOLE, "not JSON: trailing characters"),

@@ -180,7 +180,7 @@ HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
         (HEAD + '[[accepted]]\ncase = "b"\nreason = " "\n', "'reason' is empty", "Write why", "4"),
         (HEAD + 'reson = "x"\n', "'reson' is not a key", "Did you mean 'reason'?", "line 1"),
         (HEAD + 'metric = "latenci"\n', "'latenci' is not a metric", "'latency'?", "line 1"),
-        (HEAD + "metric = 3\n", "'metric' is 3", 'metric = "…"', "line 1"),
+        (HEAD + "metric = 3\n", "'metric' is 3", 'metric = "latency"', "line 1"),
         (HEAD + 'until = "31.01.2027"\n', "'31.01.2027' is not a date", "2027-01-31", "line 1"),
         (HEAD + 'until = "2026-02-30"\n', "not a day of the calendar", "2027-01-31", "line 1"),
         (HEAD + "until = 2027-01-31T00:00:00\n", "'until' is 2027", "until = 2027-01-31", "1"),

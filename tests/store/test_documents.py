@@ -111,7 +111,7 @@ def test_a_link_that_leads_nowhere_is_not_proposed_in_its_own_place(tmp_path):
 
 def test_a_folder_of_runs_is_not_a_run(tmp_path):
     run = stored(tmp_path, 3)
-    with pytest.raises(UsageError, match=f" 1 runs.*{run.run_id}"):
+    with pytest.raises(UsageError, match=f" 1 run,.*{run.run_id}$"):
         resolve_run(str(tmp_path), tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match=r"run\.json"):

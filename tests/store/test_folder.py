@@ -175,7 +175,8 @@ def test_a_full_disk_costs_only_the_result_in_flight_and_that_is_made_up_for(tmp
     with files_end_at(journal.stat().st_size + 100), pytest.raises(DocumentError) as error:
         folder.append(CRASHED)
     assert str(error.value) == (
-        f"{journal}: the result of tagger/native/cpu/b1 can't be stored: File too large. "
+        f"{journal}: the result of tagger/native/cpu/b1 can't be stored. The system says: "
+        "'File too large'. "
         "The file keeps 1 earlier result"
     )
     assert load(journal).cases == (MEASURED,)

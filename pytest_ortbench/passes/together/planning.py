@@ -155,8 +155,9 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint=f"{near_and_known(spec, (model.name for model in models))}. To add a model "
-                "to the run, name its file as an argument, e.g. pytest det.onnx rec.onnx"
+                hint=f"{near_and_known(spec, (model.name for model in models))}. To measure "
+                f"{spec!r} as well, add its file to the arguments of pytest, e.g. "
+                f"{spec.removesuffix('.onnx')}.onnx"
                 if models
                 else "Name the files of both models as arguments, e.g. pytest det.onnx rec.onnx",
             )

@@ -56,9 +56,9 @@ def require_consistent(scorer: Scorer, case: Case) -> None:
         return
     ratios = ", ".join(decimals_apart(ratio, seen.least_db) for ratio in seen.sqnr_db)
     raise case_error(
-        "with its cache (token by token) the model gives other logits than without (all tokens at "
-        f"once). After {prompt} to {prompt + later} tokens they agree to {ratios} dB, but must "
-        f"agree to {seen.least_db:g} dB",
+        "token by token, with its cache, the model gives other logits than for all tokens at once. "
+        f"After {prompt} to {prompt + later} tokens, the signal to noise ratios of the two are "
+        f"{ratios} dB, but their median must be at least {seen.least_db:g} dB",
         "Check the attention mask, the positions and the cache of the export. To measure single "
         "inferences only, use --ort-generate=off",
         kind="error",

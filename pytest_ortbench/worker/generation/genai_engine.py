@@ -68,7 +68,7 @@ class GenaiEngine(LastWritten):
             raise case_error(
                 f"{PACKAGE} can read a prompt after earlier tokens (--ort-depth) for one sequence "
                 f"only, not for {self._batch}",
-                "Use --ort-batch-sizes=1, or --ort-engines=session",
+                "Use --ort-batch-sizes=1. To measure larger batches, use --ort-engines=session",
                 phase="first",
             )
         self._before, self._depth = ids, ids.shape[1]
