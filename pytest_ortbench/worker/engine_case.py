@@ -344,10 +344,10 @@ def _kind_of(case: Case) -> EngineKind:
     reason = f"the runtime {label!r} has no package that provides the engine {alias!r}"
     made = "+".join(case.runtime.requirements)
     hint = (
-        f"Write --ort-runtimes={made}+PACKAGE, with the package that provides {alias!r} to pytest"
+        f"Add the package that gives pytest this engine: --ort-runtimes={made}+PACKAGE"
         if made
-        else f"Run: {sys.executable} -m pip install PACKAGE, with the package that provides "
-        f"{alias!r} to pytest"
+        else "Install the package that gives pytest this engine: "
+        f"{sys.executable} -m pip install PACKAGE"
     )
     try:
         kind = engine_kind(alias)

@@ -157,7 +157,7 @@ def test_what_a_package_brings_and_can_not_be_used_is_told(
     ("requirements", "told"),
     [
         (("onnxruntime==1.20.1", "numpy<2"), "--ort-runtimes=onnxruntime==1.20.1+numpy<2+PACKAGE"),
-        ((), sys.executable),
+        ((), f"{sys.executable} -m pip install PACKAGE"),
     ],
 )
 def test_a_runtime_without_the_package_of_an_engine_is_told_how_to_get_it(
