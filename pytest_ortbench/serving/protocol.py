@@ -356,8 +356,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
         raise ProtocolError(
             "the tensor has both data and binary_data_size",
             place=entry.under("data"),
-            hint="To send the values in JSON, leave out binary_data_size. To send them as bytes, "
-            "leave out data",
+            hint="To send JSON, leave out binary_data_size. To send bytes, leave out data",
         )
     else:
         where = parameters.under("binary_data_size")
