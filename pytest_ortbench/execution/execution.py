@@ -301,8 +301,9 @@ class Execution:
         if planned.case.key not in self._results:
             failure = case_failure(
                 f"the measurement was ended by {reason!r}",
-                "The first test of a case measures for all its tests. Raise the time limit of that "
-                "test. To measure for a shorter time, write e.g. --ort-time=1s",
+                "The first test of a case takes the time of its whole measurement. Allow it more, "
+                "e.g. --timeout=600 of pytest-timeout. To measure for a shorter time, write e.g. "
+                "--ort-time=1s",
                 kind="error",
                 phase="measure",
             )

@@ -300,12 +300,13 @@ def _fallback(case: Case, placement: Placement | None) -> Failure | None:
         return None
     ran = ", ".join(f"{name} ({count})" for name, count in sorted(placement.executed.items()))
     elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
-    asked = " or ".join(required(placement))
+    asked, label = " or ".join(required(placement)), case.provider.label
     return case_failure(
         f"{asked} computed no node of the model: all ran on {ran or 'nothing'}, so the time would "
         f"not be that of {asked}",
         f"It left these operators to others: {elsewhere}{_open(case)}. If 'ortbench providers' "
-        f"says that {case.provider.label} runs here, choose another precision or model",
+        f"says that {label} does not run here, do what it says there. If {label} runs here, try "
+        "another precision, e.g. --ort-precisions=native,fp16",
         kind="fallback",
         phase="profile",
     )

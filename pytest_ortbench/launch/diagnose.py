@@ -15,7 +15,12 @@ from pytest_ortbench.core.errors import in_quotes
 from pytest_ortbench.core.namesakes import HOW_TO_MEND
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
-from pytest_ortbench.launch.diagnose_conversions import does_not_load, too_new_for, unknown_to
+from pytest_ortbench.launch.diagnose_conversions import (
+    NEWER_RUNTIME,
+    does_not_load,
+    too_new_for,
+    unknown_to,
+)
 from pytest_ortbench.launch.diagnose_providers import (
     RULES,
     graph_refused,
@@ -130,13 +135,15 @@ def _axes(evidence: Evidence) -> Failure | None:
     outputs = evidence.case.model.outputs if evidence.case is not None else ()
     large = [info for info in outputs if len(info.shape or ()) > most]
     what = (
-        f"the output {large[0].name!r} has {len(large[0].shape or ())}" if large else "one has more"
+        f"the output {large[0].name!r} has {len(large[0].shape or ())} axes"
+        if large
+        else "an output has more"
     )
     return failure_of(
         evidence,
         "unsupported",
-        f"an array of numpy has at most {most} axes, but of the outputs {what}",
-        "Export the model with fewer axes in its outputs",
+        f"{what}, but an array of numpy has at most {most}",
+        f"Export the model with at most {most} axes in each output",
     )
 
 
@@ -182,7 +189,8 @@ def _import(evidence: Evidence) -> Failure | None:
         evidence,
         "unavailable",
         f"ONNX Runtime can't be imported: {in_quotes(text.rstrip('.'))}",
-        "Install ONNX Runtime again. To try another version, write e.g. "
+        "Install it again: pip install --force-reinstall --no-deps onnxruntime (or "
+        "onnxruntime-gpu, if you use that). To try another version, write e.g. "
         "--ort-runtimes=onnxruntime==1.20.1",
     )
 
@@ -292,7 +300,8 @@ def _versions(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"the model has IR version {wanted}, but {runtime} supports up to {supported}",
-            "Use a newer ONNX Runtime, or export the model again for an older one",
+            f"{NEWER_RUNTIME}. To keep {runtime}, export the model again with IR version "
+            f"{supported} or lower",
         )
     match = re.search(
         r"Opset (\d+) is under development.*?support for domain (\S+) is till opset (\d+)",
@@ -307,7 +316,8 @@ def _versions(evidence: Evidence) -> Failure | None:
             "unsupported",
             f"the model has operator set {wanted} of {domain}, but {runtime} supports up to "
             f"{supported}",
-            "Use a newer ONNX Runtime, or export the model again for an older operator set",
+            f"{NEWER_RUNTIME}. To keep {runtime}, export the model again with operator set "
+            f"{supported} or lower",
         )
     return None
 
@@ -324,8 +334,9 @@ def _operators(evidence: Evidence) -> Failure | None:
             "unsupported",
             f"{_tried(evidence)} no implementation of {operator} of operator set {opset} for the "
             "types of this model",
-            "If the operator set is old, convert the model with onnx.version_converter. If a type "
-            f"is rare, measure another precision. {said_by(_RUNTIME, text)}",
+            "Try another precision, e.g. --ort-precisions=fp32. If that fails, too, convert the "
+            "model to a newer operator set with onnx.version_converter. "
+            f"{said_by(_RUNTIME, text)}",
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:
@@ -424,8 +435,8 @@ def _shape(evidence: Evidence) -> Failure | None:
         "unsupported",
         f"the model refuses these inputs: {_refused(on_one_line(refusal.text))} (fed {fed}; "
         f"declared {declared})",
-        f"Set sizes that fit with --ort-dims{_sizes(evidence)} or --ort-batch-sizes. To feed your "
-        "own data, add --ort-inputs=FILE.npz",
+        f"Set a size that fits: --ort-batch-sizes for the batch, --ort-dims{_sizes(evidence)} for "
+        "another axis. To feed your own data, add --ort-inputs=FILE.npz",
     )
 
 
@@ -441,7 +452,9 @@ def _refused(text: str) -> str:
     """Say what a model refuses."""
     axis, rank = _OF_AXIS.match(text), _OF_RANK.match(text)
     if axis is not None:
-        return f"axis {axis[2]} of the input {axis[1]!r} is {axis[3]}, but must be {axis[4]}"
+        return (
+            f"axis {axis[2]} of the input {axis[1]!r} has size {axis[3]}, but must have {axis[4]}"
+        )
     if rank is not None:
         return f"the input {rank[1]!r} must have {rank[3]} axes, but has {rank[2]}"
     return said_by(_RUNTIME, text)

@@ -7,9 +7,10 @@ from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import BASE
 from pytest_ortbench.launch.evidence import Evidence, failure_of
 
-_HINT = (
-    "Use a newer ONNX Runtime, or leave this precision out. The fault is in the converted file, "
-    "not in the model's own"
+#: The next step where a file asks for more than the runtime has.
+NEWER_RUNTIME = (
+    "To use a newer ONNX Runtime, run: pip install --upgrade onnxruntime (or onnxruntime-gpu, if "
+    "you use that)"
 )
 
 
@@ -77,4 +78,10 @@ def _refused(evidence: Evidence, text: str) -> Failure:
     variant = evidence.case.variant
     tools = variant.recipe.get("tools", "")
     by = f", made with {tools}," if tools else ""
-    return failure_of(evidence, "unsupported", f"the {variant.precision} variant{by} {text}", _HINT)
+    return failure_of(
+        evidence,
+        "unsupported",
+        f"the {variant.precision} variant{by} {text}",
+        f"{NEWER_RUNTIME}. To do without this file, which a converter made of your model, leave "
+        f"{variant.precision} out of --ort-precisions",
+    )

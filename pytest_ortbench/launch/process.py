@@ -132,8 +132,8 @@ class WorkerProcess:
         """
         if self.closed:
             how = ending(self._process.returncode)
-            message = f"the measured process {how} before it was asked to go on"
-            raise WorkerError(self._failure("crash", message, "Measure the case again"))
+            message = f"the measured process {how} while it waited for the next step"
+            raise WorkerError(self._failure("crash", message, _AGAIN_OR_ANOTHER))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:
@@ -444,6 +444,11 @@ def _each(pid: int, act: Callable[[psutil.Process], None]) -> None:
 _SMALLER_OR_MORE = (
     "Measure smaller inputs with --ort-batch-sizes or --ort-dims. To allow more memory, raise "
     "--ort-memory-limit"
+)
+
+_AGAIN_OR_ANOTHER = (
+    "Measure the case again. If this happens again, try another version of ONNX Runtime, e.g. "
+    "--ort-runtimes=onnxruntime==1.20.1"
 )
 
 _LOG_MAY_TELL = "Read the native log of the case, which may say why"

@@ -366,7 +366,7 @@ class Services:
         if not runtime.shares_files:
             raise case_error(
                 f"the service runs on this machine, but the runtime {runtime.label!r} on another",
-                "Measure the service with runtimes of this machine only",
+                f"Leave the runtime {runtime.label!r} out of --ort-runtimes for this service",
                 kind="unavailable",
                 phase="start",
             )

@@ -19,10 +19,10 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.model import ValueHint
@@ -197,30 +197,30 @@ def _entry(name: str, table: object, path: Path) -> CatalogueEntry:
         _check_hint(input_name, hint, place)
     try:
         entry = msgspec.convert({**table, "name": name, "place": str(path)}, CatalogueEntry)
-    except msgspec.ValidationError as error:
-        # What the library says ends with the path of the value.
-        _, _, where = str(error).partition(" - at `$.")
-        where = where.rstrip("`")
-        key = re.split(r"[.\[]", where, maxsplit=1)[0]
-        rule, example = _rule_of(key)
-        inner = where.rpartition("].")[2]
-        within = "a value" if inner == where else repr(inner)
+    except msgspec.ValidationError:
+        key, value, kind = _wrong_part(table, CatalogueEntry)
+        last = key.rpartition(".")[2]
+        rule, value_of_kind = _OF_TYPE.get(
+            kind, ("a table of keys", _OF_TABLE.get(key, "{ sequence = 128 }"))
+        )
         raise UsageError(
-            f"{key} is {table.get(key)!r}, "
-            + (f"not {rule}" if where == key else f"where {within} has a wrong type"),
+            f"{key} is {value!r}, not {rule}",
             place=place,
-            hint=f"Write e.g. {key} = {example}",
+            hint=f"Write e.g. {last} = {value_of_kind}",
         ) from None
     _check_source(entry, place)
     return entry
 
 
-#: By the type of a key, what it is called and a value.
-_OF_TYPE = {
-    "str": ("text", '"TEXT"'),
-    "int": ("a whole number", "1000"),
-    "bool": ("true or false", "false"),
-    "tuple[str, ...]": ("a list of texts", '["TEXT"]'),
+#: By the type of a value, what it is called and an example; what is not here is a table.
+_OF_TYPE: dict[Any, tuple[str, str]] = {
+    str: ("text", '"TEXT"'),
+    int: ("a whole number", "128"),
+    float: ("a number", "0"),
+    bool: ("true or false", "false"),
+    tuple[str, ...]: ("a list of texts", '["TEXT"]'),
+    tuple[int | str, ...]: ("a list of names and sizes", '["batch", 128]'),
+    str | dict[str, str | float]: ("a path or a table with the key file", '"model-int8.onnx"'),
 }
 #: A value of a key that is a table.
 _OF_TABLE = {
@@ -232,12 +232,20 @@ _OF_TABLE = {
 }
 
 
-def _rule_of(key: str) -> tuple[str, str]:
-    """Return of which type a key must be, in words, and a value of it."""
-    if key in _OF_TABLE:
-        return "a table of keys", _OF_TABLE[key]
-    types = {item.name: str(item.type) for item in fields(CatalogueEntry)}
-    return _OF_TYPE[types.get(key, "str")]
+def _wrong_part(table: Mapping[str, object], kind: Any) -> tuple[str, object, Any]:
+    """Return the first value in a table that has a wrong type: its path, itself, and its type."""
+    import msgspec
+
+    types = get_type_hints(kind) if is_dataclass(kind) else dict.fromkeys(table, get_args(kind)[1])
+    for key, value in table.items():
+        try:
+            msgspec.convert(value, types[key])
+        except msgspec.ValidationError:
+            if not isinstance(value, dict) or types[key] in _OF_TYPE:
+                return key, value, types[key]
+            path, part, type_of_part = _wrong_part(value, types[key])
+            return f"{key}.{path}", part, type_of_part
+    raise ValueError("every value has its type")
 
 
 def _check_hint(name: str, hint: object, place: str) -> None:
@@ -262,7 +270,7 @@ def _check_hint(name: str, hint: object, place: str) -> None:
         raise UsageError(
             f"kind {kind!r} needs the key 'choices' with its values",
             place=place,
-            hint=f'Write e.g. {{ kind = "{kind}", choices = [0, 1] }}',
+            hint=f'Write e.g. {{ kind = "{kind}", choices = ["0", "1"] }}',
         )
 
 

@@ -402,7 +402,9 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode())
     except OSError as error:
-        hint = "Name another file with --file, or make this one writable"
+        hint = "Name another file: --file=FILE"
+        if isinstance(error, PermissionError):
+            hint = "Make this file writable. To leave it as it is, name another one: --file=FILE"
         reason = error.strerror or str(error)
         raise OrtbenchError(
             f"the file can't be written: {reason}", place=str(path), hint=hint

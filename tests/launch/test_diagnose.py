@@ -128,7 +128,7 @@ def test_a_refused_shape_shows_fed_beside_declared(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (said.WRONG_SIZE, "axis 1 of the input 'x' is 5, but must be 6"),
+        (said.WRONG_SIZE, "axis 1 of the input 'x' has size 5, but must have 6"),
         (said.WRONG_RANK, "the input 'x' must have 2 axes, but has 3"),
         (said.MATMUL_MISMATCH, "of the node 'mm' (MatMul): 'MatMul dimension mismatch'"),
     ],

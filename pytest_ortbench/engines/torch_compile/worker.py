@@ -14,6 +14,8 @@ from pytest_ortbench.engines.torch.worker.eager import Eager
 class Compiled(Eager):
     """A model that torch.compile made into kernels of its own."""
 
+    alias = "torch-compile"
+
     def load(self) -> str:
         """Import ``torch``; what is compiled is kept in the folder of the task."""
         if self.task.folder is not None:
@@ -40,7 +42,8 @@ class Compiled(Eager):
                 compiled(*arguments, **keywords)
         except (RuntimeError, ImportError) as error:
             raise EngineRefusal(
-                f"torch.compile can't compile the model. {says('It', class_and_line(error))}"
+                f"torch.compile can't compile the model. {says('It', class_and_line(error))}",
+                hint="To measure the model without compiling, write --ort-providers=torch",
             ) from error
         finally:
             _end_compile_workers()

@@ -9,9 +9,14 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.program import Program
 
+#: By method, the option that avoids it; a program that was loaded is frozen only.
+_IN_ANOTHER_WAY = {"trace": "method=script", "script": "method=trace", "load": "freeze=0"}
+
 
 class Scripted(Eager):
     """A program in TorchScript."""
+
+    alias = "torch-script"
 
     def compile(self) -> int | None:
         """Trace or script the module at the sizes of the case, and freeze it."""
@@ -34,9 +39,11 @@ class Scripted(Eager):
                     )
                 if frozen and hasattr(self.called, "training"):
                     self.called = torch.jit.freeze(self.called.eval())
-            except (RuntimeError, TypeError) as error:
+            except (RuntimeError, TypeError, torch.jit.frontend.FrontendError) as error:
                 raise EngineRefusal(
-                    f"torch.jit.{method} can't convert the model. {says('It', first_line(error))}"
+                    f"torch.jit.{method} can't convert the model. {says('It', first_line(error))}",
+                    hint="Try it in another way: --ort-provider-option=torch-script."
+                    f"{_IN_ANOTHER_WAY[method]}",
                 ) from error
         return None
 

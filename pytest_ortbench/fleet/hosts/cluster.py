@@ -8,6 +8,7 @@ their measuring is data all the same.
 from __future__ import annotations
 
 import queue
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -220,8 +221,13 @@ class Cluster:
         for name in new.values():
             self._tell(f"{name} has its files")
 
-    def plan(self, tag: str, parcel: str) -> SuitePlan:
+    def plan(self, tag: str, parcel: str, arguments: Sequence[str]) -> SuitePlan:
         """Have one worker collect the suite.
+
+        Args:
+            tag: Of the run.
+            parcel: Digest of the file that says what the project holds, and the arguments.
+            arguments: Arguments of pytest, for messages.
 
         Raises:
             UsageError: if it can't, or says something else.
@@ -233,8 +239,9 @@ class Cluster:
             raise UsageError(
                 f"no worker could collect the tests. {says('Dask', class_and_line(error))}",
                 place=_PLACE,
-                hint="The log of a worker says more. Run 'pytest --collect-only' on its machine, "
-                "with the arguments that stand behind -- here",
+                hint="To see whether the tests are at fault, run here: "
+                f"{shlex.join(('pytest', '--collect-only', *arguments))}. If they are not, read "
+                "the log of the worker",
             ) from error
 
     def measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, did_you_mean, says
 from pytest_ortbench.fleet.hosts.facts import Host
 from pytest_ortbench.fleet.hosts.returned import LONGEST_NAME, NAME
 
@@ -89,12 +90,13 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     try:
         hosts = hosts_of(json.loads(done.stdout), str(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        # Ansible gives a reason for each form that it tries, and the last is of another form.
+        reason = _reason(done.stderr, "yaml" if path.suffix in _YAML else "ini")
         raise UsageError(
-            "Ansible can't read the file as an inventory",
+            "Ansible can't read the file as an inventory"
+            + (f". {says('It', reason)}" if reason else ""),
             place=str(path),
-            hint=f"Run 'ansible-inventory -i {path} --list', and correct what it says about "
-            f"{'yaml' if path.suffix in _YAML else 'ini'}, the form of this file",
+            hint="Correct the file. To see all that Ansible says of it, run: "
+            + shlex.join(("ansible-inventory", "-i", str(path), "--list")),
         ) from error
     if not hosts:
         raise UsageError(
@@ -103,6 +105,12 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
             hint="Add the machine to the file, or name another one with --limit",
         )
     return hosts
+
+
+def _reason(printed: str, form: str) -> str:
+    """Why a file is no inventory of its form: Ansible prints a reason for each that it tries."""
+    reason = re.search(rf"with '?{form}'? plugin: (\S.*)", printed)
+    return reason[1] if reason else ""
 
 
 def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:

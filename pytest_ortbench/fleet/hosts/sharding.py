@@ -26,7 +26,10 @@ from pytest_ortbench.store.folder import DOCUMENT, JOURNAL
 from pytest_ortbench.store.merge import merge_shards, mergeable_kinds
 
 _SHARDS = "shards"
-_AGAIN = "Run the command again with --resume=latest. If this happens again, report it"
+_AGAIN = (
+    "Run the command again with --resume=latest. If this happens twice, report it as a defect of "
+    "pytest-ortbench"
+)
 
 
 @dataclass
@@ -84,7 +87,7 @@ class Sharding:
         return replace(parcel, wheels={path.name: order}), order.digest
 
     def _plan(self, cluster: Cluster, order: str) -> None:
-        plan = cluster.plan(self.run.tag, order)
+        plan = cluster.plan(self.run.tag, order, self.run.arguments)
         if not plan.models:
             raise UsageError(
                 f"pytest found no case on a worker. It printed: {short_reason(plan.output)!r}",
@@ -131,8 +134,8 @@ class Sharding:
             path = self._path(ending.attempt, JOURNAL if ending.file == JOURNAL else DOCUMENT)
             if path.exists():
                 raise DocumentError(
-                    f"the worker {ending.name!r} sent results of {model!r} that are here already, "
-                    "so they are not used",
+                    f"the worker {ending.name!r} sent results of the model {model!r} that are "
+                    "here already, so they are not used",
                     place=str(path),
                     hint=_AGAIN,
                 )
@@ -275,8 +278,8 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
                     f"the workers {first!r} and {worker!r} differ in {name}: "
                     f"{_shown(first, values[0])}, {_shown(worker, values[1])}",
                     place="fleet shard",
-                    hint="To get one document, use workers that have the same. To get one for each "
-                    "kind of machine, add --mixed=apart",
+                    hint=f"To get one run.json, use workers with the same {name}. To get one for "
+                    "each kind of machine, add --mixed=apart",
                 )
 
 
@@ -293,8 +296,8 @@ def _of_model(run: Run, model: str, place: str) -> Run:
     for result in run.cases:
         if result.case.model.name != model and not result.case.model.is_made:
             raise DocumentError(
-                f"a worker sent a case of {result.case.model.name!r}, but was asked for {model!r}, "
-                "so its results are not used",
+                f"a worker was asked to measure the model {model!r}, but sent results of the model "
+                f"{result.case.model.name!r}, so they are not used",
                 place=place,
                 hint=_AGAIN,
             )

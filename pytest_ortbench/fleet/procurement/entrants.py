@@ -6,6 +6,7 @@ ends the call, and every other machine that is missing is kept with its reason.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from enum import Enum
 from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.sides import machine_names
-from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms, header_of
 
 #: Facts of a machine that a message shows where they differ, at most.
 _FACTS = 2
@@ -85,22 +86,21 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
         near = nearest(machine.host, strangers)
         if near and not _differ_by_a_number(near, machine.host):
             raise UsageError(
-                f"no run comes from [machines.{machine.name}], and the run from {near!r} has no "
+                f"no run comes from {header_of(machine.name)}, and the run from {near!r} has no "
                 "entry in the table",
                 place="--machines",
-                hint=f"If both are the same machine, rename the entry to [machines.{near}], or "
-                f"name the run on the command line as {machine.host}=RUN",
+                hint=f"If both are the same machine, {_mended(machine, near)}. If not, add an "
+                f"entry {header_of(near)}",
             )
     if not set(names.values()) & set(by_host):
-        known = ", ".join(by_host)
-        first = next(iter(by_host))
+        known, first = ", ".join(by_host), header_of(next(iter(by_host)))
+        name = next(iter(names.values()))
         raise UsageError(
             "no run comes from a machine of the table. The runs come from "
             f"{', '.join(dict.fromkeys(names.values()))}. The table has {known}",
             place="--machines",
-            hint="Say which machine a run comes from, e.g. "
-            f"'ortbench compare {first}=run.json', or "
-            f'write host = "{next(iter(names.values()))}" below [machines.{first}]',
+            hint=f"If {name} is in the table under another name, write host = {json.dumps(name)} "
+            f"there, e.g. below {first}. If it is not, add an entry {header_of(name)}",
         )
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 
@@ -133,6 +133,13 @@ def without_run(terms: Terms, names: Sequence[str]) -> list[PricedMachine]:
         for machine in terms.machines
         if machine.host not in names and machine.name not in names
     ]
+
+
+def _mended(machine: PricedMachine, near: str) -> str:
+    """How an entry comes to be that of a machine called ``near``."""
+    if machine.host == machine.name:
+        return f"rename the entry to {header_of(near)}"
+    return f"write host = {json.dumps(near)} below {header_of(machine.name)}"
 
 
 def _differ_by_a_number(name: str, other: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +13,8 @@ from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, parse_rate, total_rate
 from pytest_ortbench.schema.toml_text import read_toml
 
+#: What TOML takes as a key without quotes.
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
 #: Percentiles of which a limit may be, as they are written.
@@ -195,6 +199,11 @@ def parse_machines(text: str, place: str) -> Terms:
     )
 
 
+def header_of(name: str) -> str:
+    """Return the line that begins the entry of a machine: ``[machines.desk]``."""
+    return f"[machines.{name if _BARE.fullmatch(name) else json.dumps(name)}]"
+
+
 def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
     names: dict[str, str] = {}
     for machine in machines:
@@ -203,7 +212,8 @@ def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
             raise UsageError(
                 f"machines.{other} and machines.{machine.name} both have the host {machine.host!r}",
                 place=place,
-                hint="Give one of them another host, or say which run is whose: "
+                hint="If one is a slip, correct it. If both machines have this name, leave host "
+                "out, and say which run is whose: "
                 f"'ortbench compare {other}=RUN {machine.name}=RUN'",
             )
 

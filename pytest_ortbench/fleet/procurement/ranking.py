@@ -228,10 +228,11 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
         variants += made
     if not variants:
         raise UsageError(
-            "no machine can be ranked, since each lacks a usable number of some model "
-            f"({'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)})",
+            "no machine can be ranked for all models of the mix: "
+            f"{'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)}",
             place="--mix",
-            hint="Measure what is lacking on one of the machines, or leave the model out of --mix",
+            hint="Measure what one of the machines lacks. To rank without such a model, leave it "
+            "out of --mix",
         )
     offered = _offered(variants, terms)
     return replace(

@@ -148,10 +148,11 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
     for rule in rules:
         if rule.metric in OF_UNITS and rule.allowance is not None:
             raise UsageError(
-                f"{rule.text!r} compares times, which vary between runs",
+                f"{rule.text!r} compares the times of two runs, which vary from run to run",
                 place=place,
-                hint="Measure both sides in one run, e.g. with --ort-against=git:main. To keep an "
-                f"absolute limit instead, write e.g. {_as_limit(rule.metric, place)}",
+                hint="Measure the old and the new state in one run, e.g. with "
+                "--ort-against=git:main. To keep an absolute limit instead, write e.g. "
+                f"{_as_limit(rule.metric, place)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(

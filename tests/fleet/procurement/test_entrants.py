@@ -9,7 +9,7 @@ import pytest
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.procurement.award import Sureness, award_of
-from pytest_ortbench.fleet.procurement.entrants import Absence, called_as_priced
+from pytest_ortbench.fleet.procurement.entrants import Absence, called_as_priced, machines_of
 from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms
 from pytest_ortbench.fleet.procurement.ranking import Tender, tenders
 from pytest_ortbench.fleet.procurement.sentences import cheapest_machines
@@ -110,6 +110,18 @@ def test_a_misspelt_entry_is_an_error(entry: str, host: str) -> None:
     assert f"[machines.{host}]" in caught.value.hint
 
 
+def test_a_misspelt_host_is_mended_below_its_entry() -> None:
+    terms = priced("big", "attic")
+    big, attic = terms.machines
+    with pytest.raises(UsageError) as caught:
+        machines_of(
+            [BIG, run("vm.lan", model())],
+            replace(terms, machines=(big, replace(attic, host="vn.lan"))),
+        )
+    assert 'host = "vm.lan" below [machines.attic]' in caught.value.hint
+    assert '[machines."vm.lan"]' in caught.value.hint  # a bare key would be two tables
+
+
 def test_siblings_with_numbers_are_not_misspelt() -> None:
     (tender,) = tenders([BIG, run("lab-3", model())], priced("big", "lab-2"))
     assert absences(tender) == {"lab-2": Absence.NO_RUN, "lab-3": Absence.NO_PRICE}
@@ -144,4 +156,6 @@ def test_runs_of_no_machine_of_the_table_are_told_how_to_name_them() -> None:
     with pytest.raises(UsageError) as caught:
         tenders([run("vm", model())], priced("big", "small"))
     assert all(name in caught.value.message for name in ("vm", "big", "small"))
-    assert "big=run.json" in caught.value.hint
+    assert 'host = "vm"' in caught.value.hint
+    assert "[machines.big]" in caught.value.hint
+    assert "[machines.vm]" in caught.value.hint

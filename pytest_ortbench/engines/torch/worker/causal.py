@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ _BY_ONNX = {
     "tensor(float16)": "float16",
     "tensor(bfloat16)": "bfloat16",
 }
+#: Characters that a message shows of an architecture's name.
+_LONGEST_NAME = 80
 #: Options of other rows of PyTorch that have no use here.
 _UNUSED = ("memory_format", "autocast")
 
@@ -178,13 +181,17 @@ class CausalModel(Eager):
     def _folder(self) -> Path:
         return Path(self.task.required_source().path)
 
-    def _names_code(self) -> bool:
-        """Whether the configuration says that the model is code of the folder."""
+    def _own_architecture(self) -> str:
+        """The architecture that the folder brings code for; empty where it brings none."""
         try:
             config = json.loads((self._folder / "config.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return False
-        return isinstance(config, dict) and bool(config.get("auto_map"))
+            return ""
+        if not isinstance(config, dict) or not config.get("auto_map"):
+            return ""
+        names = config.get("architectures")
+        name = names[0] if isinstance(names, list) and names else config.get("model_type")
+        return str(name or "of its own")[:_LONGEST_NAME]
 
     def _load_tokenizer(self) -> None:
         """Load the tokenizer of the folder, if it has one that can be loaded."""
@@ -265,19 +272,24 @@ class CausalModel(Eager):
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
-            if self._names_code():
+            architecture = self._own_architecture()
+            if architecture:
                 raise EngineRefusal(
-                    f"transformers {self._library} does not know the architecture of "
-                    f"{self._folder.name}. The folder brings code for it (auto_map), which is "
-                    "never run",
-                    hint="Use a release of transformers that knows the architecture",
+                    f"transformers {self._library} does not know the architecture "
+                    f"{architecture!r} of {self._folder.name}. The folder brings code for it "
+                    "(auto_map), which is never run",
+                    hint="Run: pip install --upgrade transformers. If the newest release does not "
+                    "know it either, leave torch out of --ort-providers for this model",
                 ) from error
+            attempt = (
+                "from transformers import AutoModelForCausalLM as A; "
+                f"A.from_pretrained({json.dumps(str(self._folder))})"
+            )
             raise EngineRefusal(
                 f"transformers {self._library} can't load {self._folder.name}. "
                 f"{says('It', class_and_line(error))}",
                 kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
-                hint="Load the folder in a script with AutoModelForCausalLM.from_pretrained, and "
-                "fix the error that it raises",
+                hint=f"To see the whole error, run: python -c {shlex.quote(attempt)}",
             ) from error
 
 

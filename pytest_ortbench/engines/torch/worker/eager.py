@@ -18,11 +18,13 @@ class Eager(Engine):
     """A model that PyTorch runs operator by operator.
 
     Attributes:
+        alias: What ``--ort-providers`` calls it.
         program: What its source gave; ``None`` before it is built.
         called: What is called: a module on the device.
         device: Where it computes, as PyTorch writes it.
     """
 
+    alias = "torch"
     program: Program | None = None
     called: Any = None
 
@@ -117,7 +119,8 @@ class Eager(Engine):
                 feeds[item.name] = numpy.zeros(item.shape or (), dtype=kind)
             except TypeError as error:
                 raise EngineRefusal(
-                    f"PyTorch does not support {item.type}, the type of the input {item.name!r}"
+                    f"PyTorch does not support {item.type}, the type of the input {item.name!r}",
+                    hint="Measure the model with ONNX Runtime, e.g. --ort-providers=cpu",
                 ) from error
         with torch.inference_mode():
             return passing_of(self._built(), self.task.inputs, self.device)(feeds)
@@ -153,7 +156,8 @@ class Eager(Engine):
             raise EngineRefusal(
                 f"PyTorch has no device {self.device!r} here. {says('It', first_line(error))}",
                 kind="unavailable",
-                hint="Name another device. For this one, install a build of PyTorch with it",
+                hint=f"To measure on the CPU, write --ort-providers={self.alias}:cpu. To use "
+                f"{self.device}, install PyTorch for it as https://pytorch.org/get-started says",
             ) from error
 
     def _program(self) -> Program:
@@ -161,7 +165,7 @@ class Eager(Engine):
         program = self.sourced()
         if program.is_scripted:
             raise EngineRefusal(
-                "a TorchScript program can't be run operator by operator",
+                f"{self.alias} can't run a TorchScript program",
                 hint="Measure the program with --ort-providers=torch-script",
             )
         return program

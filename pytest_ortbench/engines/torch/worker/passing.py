@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor
 from pytest_ortbench.engines.torch.worker.program import Program
 
@@ -89,12 +91,17 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
         return list(names)
     if len(program.names) == tensors and set(names) <= set(program.names):
         return [name if name in names else None for name in program.names]
+    more = tensors - len(names)
+    listed = json.dumps([*names, *(f"NAME{number}" for number in range(1, more + 1))])
     raise EngineRefusal(
-        f"the exported file has {len(names)} inputs ({', '.join(names)}), but the example inputs "
-        f"are {tensors} tensors",
+        f"the exported file has {counted(len(names), 'input')} ({', '.join(names)}), but the "
+        f"example inputs hold {counted(tensors, 'tensor')}"
+        + (", and nothing tells which the file left out" if more > 0 else ""),
         kind="error",
-        hint="Name each of these tensors: end the function that returns the model with 'return "
-        'model, inputs, {"names": ["x", "y"]}\'',
+        hint=f"Name all {tensors} in their order: end the function that returns the model with "
+        f"'return model, inputs, {{\"names\": {listed}}}'"
+        if more > 0
+        else "Return an example for each input of the file",
     )
 
 
