@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,8 +11,6 @@ from pytest_ortbench.core.units import parse_duration
 from pytest_ortbench.fleet.procurement.mix import MixPart, parse_mix, parse_rate, total_rate
 from pytest_ortbench.schema.toml_text import read_toml
 
-#: What TOML takes as a key without quotes.
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 #: Hours of an average year.
 HOURS_A_YEAR = 8766.0
 #: Percentiles of which a limit may be, as they are written.
@@ -201,7 +197,9 @@ def parse_machines(text: str, place: str) -> Terms:
 
 def header_of(name: str) -> str:
     """Return the line that begins the entry of a machine: ``[machines.desk]``."""
-    return f"[machines.{name if _BARE.fullmatch(name) else json.dumps(name)}]"
+    import tomlkit  # only where something is wrong
+
+    return f"[machines.{tomlkit.key(name).as_string()}]"
 
 
 def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
