@@ -90,7 +90,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     try:
         hosts = hosts_of(json.loads(done.stdout), str(path))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = _reason(done.stderr, "yaml" if path.suffix in _YAML else "ini")
+        reason = _reason_of_ansible(done.stderr, "yaml" if path.suffix in _YAML else "ini")
         raise UsageError(
             "Ansible can't read the file as an inventory"
             + (f". {says('It', reason)}" if reason else ""),
@@ -107,7 +107,7 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
     return hosts
 
 
-def _reason(printed: str, form: str) -> str:
+def _reason_of_ansible(printed: str, form: str) -> str:
     """Why a file is no inventory of its form: Ansible prints a reason for each that it tries."""
     reason = re.search(rf"with '?{form}'? plugin: (\S.*)", printed)
     return reason[1] if reason else ""

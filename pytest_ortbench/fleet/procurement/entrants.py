@@ -89,7 +89,7 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
                 f"no run comes from {header_of(machine.name)}, and the run from {near!r} has no "
                 "entry in the table",
                 place="--machines",
-                hint=f"If both are the same machine, {_mended(machine, near)}. If not, add an "
+                hint=f"If both are the same machine, {_entry_mended(machine, near)}. If not, add an "
                 f"entry {header_of(near)}",
             )
     if not set(names.values()) & set(by_host):
@@ -135,7 +135,7 @@ def without_run(terms: Terms, names: Sequence[str]) -> list[PricedMachine]:
     ]
 
 
-def _mended(machine: PricedMachine, near: str) -> str:
+def _entry_mended(machine: PricedMachine, near: str) -> str:
     """How an entry comes to be that of a machine called ``near``."""
     if machine.host == machine.name:
         return f"rename the entry to {header_of(near)}"
