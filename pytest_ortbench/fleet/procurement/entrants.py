@@ -15,7 +15,7 @@ from enum import Enum
 from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.fleet.numbers.facts import CaseFacts, RunFacts
 from pytest_ortbench.fleet.numbers.sides import machine_names
-from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms, header_of
+from pytest_ortbench.fleet.procurement.machines import PricedMachine, Terms, entry_header
 
 #: Facts of a machine that a message shows where they differ, at most.
 _FACTS = 2
@@ -86,21 +86,21 @@ def machines_of(runs: Sequence[RunFacts], terms: Terms) -> dict[str, PricedMachi
         near = nearest(machine.host, strangers)
         if near and not _differ_by_a_number(near, machine.host):
             raise UsageError(
-                f"no run comes from {header_of(machine.name)}, and the run from {near!r} has no "
+                f"no run comes from {entry_header(machine.name)}, and the run from {near!r} has no "
                 "entry in the table",
                 place="--machines",
-                hint=f"If both are the same machine, {_entry_mended(machine, near)}. If not, add an "
-                f"entry {header_of(near)}",
+                hint=f"If both are the same machine, {_mended(machine, near)}. If not, add an "
+                f"entry {entry_header(near)}",
             )
     if not set(names.values()) & set(by_host):
-        known, first = ", ".join(by_host), header_of(next(iter(by_host)))
+        known, first = ", ".join(by_host), entry_header(next(iter(by_host)))
         name = next(iter(names.values()))
         raise UsageError(
             "no run comes from a machine of the table. The runs come from "
             f"{', '.join(dict.fromkeys(names.values()))}. The table has {known}",
             place="--machines",
             hint=f"If {name} is in the table under another name, write host = {json.dumps(name)} "
-            f"there, e.g. below {first}. If it is not, add an entry {header_of(name)}",
+            f"there, e.g. below {first}. If it is not, add an entry {entry_header(name)}",
         )
     return {run_id: by_host[name] for run_id, name in names.items() if name in by_host}
 
@@ -135,11 +135,11 @@ def without_run(terms: Terms, names: Sequence[str]) -> list[PricedMachine]:
     ]
 
 
-def _entry_mended(machine: PricedMachine, near: str) -> str:
+def _mended(machine: PricedMachine, near: str) -> str:
     """How an entry comes to be that of a machine called ``near``."""
     if machine.host == machine.name:
-        return f"rename the entry to {header_of(near)}"
-    return f"write host = {json.dumps(near)} below {header_of(machine.name)}"
+        return f"rename the entry to {entry_header(near)}"
+    return f"write host = {json.dumps(near)} below {entry_header(machine.name)}"
 
 
 def _differ_by_a_number(name: str, other: str) -> bool:

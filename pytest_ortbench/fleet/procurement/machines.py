@@ -195,7 +195,7 @@ def parse_machines(text: str, place: str) -> Terms:
     )
 
 
-def header_of(name: str) -> str:
+def entry_header(name: str) -> str:
     """Return the line that begins the entry of a machine: ``[machines.desk]``."""
     import tomlkit  # only where something is wrong
 
