@@ -201,7 +201,7 @@ def _on_engine(kind: EngineKind, device: str, place: str) -> Provider:
         )
     if kind.devices and device and device not in kind.devices:
         raise UsageError(
-            f"{device!r} can't stand behind {kind.alias}:",
+            f"'{kind.alias}:{device}' is not known",
             place=place,
             hint=f"Write one of: {', '.join(f'{kind.alias}:{known}' for known in kind.devices)}",
         )
