@@ -213,8 +213,7 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
-            hint='Scale the values. To keep float inputs, write wide = { base = "fp16", '
-            "keep_io_types = true } under [tool.ortbench.precisions] in pyproject.toml, and use "
-            "--ort-precisions=wide",
+            hint="Scale the values. For a precision of your own in pyproject.toml, leave out "
+            "keep_io_types = false. For a file of your own, export it with float inputs",
         )
     return rounded
