@@ -44,6 +44,8 @@ _KINDS = {
     "images": image_data.SUFFIXES,
     "audio": audio_data.SUFFIXES,
 }
+#: Suffixes of files that hold stored arrays.
+_OF_ARRAYS = {".npz", ".npy", ".pb"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +103,18 @@ def kind_of_data(path: Path) -> str:
         return "text" if path.suffix.lower() in text_data.SUFFIXES else ""
     if not path.is_dir():
         return ""
-    suffixes = {file.suffix.lower() for file in _files(path)}
-    if suffixes & {".npz", ".npy", ".pb"}:
+    suffixes = _suffixes(path)
+    if suffixes & _OF_ARRAYS:
         return ""
     return next((kind for kind, known in _KINDS.items() if suffixes & set(known)), "")
+
+
+def _suffixes(path: Path) -> set[str]:
+    return {file.suffix.lower() for file in _files(path)}
+
+
+def _has_arrays(path: Path) -> bool:
+    return bool(_suffixes(path) & _OF_ARRAYS)
 
 
 def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]) -> OwnData | None:
@@ -116,6 +126,14 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
     kind = "" if path is None else kind_of_data(path)
     if path is not None and kind:
         return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings))
+    if labels is not None and path is not None and path.is_dir() and not _has_arrays(path):
+        raise UsageError(
+            f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
+            "WAV file",
+            place=LABELS_PLACE,
+            hint="Name a folder of such files with --ort-inputs. Files of another kind must be "
+            "converted first",
+        )
     if labels is not None:
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but "

@@ -348,6 +348,20 @@ class TestLabels:
         assert caught.value.place == "--ort-labels"
 
 
+def test_labels_of_files_that_can_not_be_read_are_not_labels_of_arrays(tmp_path: Path) -> None:
+    def refused(name: str) -> UsageError:
+        (tmp_path / name).touch()
+        with pytest.raises(UsageError) as caught:
+            own_data(tmp_path, tmp_path / "labels.csv", {})
+        return caught.value
+
+    scans, arrays = refused("a.tiff"), refused("a.npy")
+    assert scans.place == arrays.place == "--ort-labels"
+    assert str(tmp_path) in scans.message
+    assert ".npz" in arrays.hint
+    assert ".npz" not in scans.hint
+
+
 def test_a_file_of_boxes_is_no_list_of_labels(tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text("{}")
     with pytest.raises(UsageError) as caught:
