@@ -332,7 +332,7 @@ class TestFamilies:
             ("variants.q = { file = 3 }", "file is 3"),
             ("variants.q = { sqnr_floor = 3 }", "the key 'file' is missing"),
             ('variants.q = { file = "b", floor = 3 }', "the key 'floor' is not known"),
-            ("variants.q = 3", "variants is {'q': 3}"),
+            ("variants.q = 3", "variants.q is 3"),
             ('variants = ["b.onnx"]', "variants is ['b.onnx'], not a table"),
         ],
     )
