@@ -222,6 +222,22 @@ def why_unwritable(error: OSError, path: Path) -> str:
     return f"can't be written. {says('The system', error.strerror or str(error))}"
 
 
+def supply_step(error: ImportError | OSError, supply: str, *packages: str) -> str:
+    """Return the next step where a package can't be imported.
+
+    Args:
+        error: What Python said.
+        supply: The step where something is not installed.
+        packages: What is installed, and does not load, where nothing is missing.
+    """
+    if isinstance(error, ModuleNotFoundError) or not packages:
+        return supply
+    return (
+        f"It is installed, but does not load. Run: pip install --force-reinstall --no-deps "
+        f"{' '.join(packages)}"
+    )
+
+
 def did_you_mean(value: str, known: Iterable[str], more: str = "") -> str:
     """Return ``Did you mean 'x'?`` for the nearest known word, else which words can be chosen.
 

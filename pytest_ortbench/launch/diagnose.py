@@ -333,10 +333,10 @@ def _operators(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"{_tried(evidence)} no implementation of {operator} of operator set {opset} for the "
-            "types of this model",
-            "Try another precision, e.g. --ort-precisions=fp32. If that fails, too, convert the "
-            "model to a newer operator set with onnx.version_converter. "
-            f"{said_by(_RUNTIME, text)}",
+            "types of the tensors that it takes",
+            "If they are floats, try another precision, e.g. --ort-precisions=fp32. If they are "
+            f"integers, export the model with Cast nodes around {operator}, to a type such as "
+            f"int32 or float. {said_by(_RUNTIME, text)}",
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:

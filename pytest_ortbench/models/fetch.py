@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -15,6 +15,7 @@ from pytest_ortbench.core.errors import (
     ModelError,
     cache_advice,
     class_and_line,
+    did_you_mean,
     says,
 )
 from pytest_ortbench.core.file_digest import file_digest
@@ -143,13 +144,14 @@ def _member(entry: CatalogueEntry, downloaded: Path) -> Iterator[IO[bytes]]:
     if downloaded.is_dir():
         path = downloaded / entry.member
         if not path.is_file():
-            raise _no_member(entry)
+            found = (file.relative_to(downloaded) for file in downloaded.rglob("*.onnx"))
+            raise _no_member(entry, [file.as_posix() for file in found])
         with path.open("rb") as stream:
             yield stream
         return
     with zipfile.ZipFile(downloaded) as archive:
         if entry.member not in archive.namelist():
-            raise _no_member(entry)
+            raise _no_member(entry, archive.namelist())
         with archive.open(entry.member) as stream:
             yield stream
 
@@ -277,11 +279,15 @@ def _place(entry: CatalogueEntry) -> str:
     return f"{entry.place} [{entry.name}]"
 
 
-def _no_member(entry: CatalogueEntry) -> ModelError:
+def _no_member(entry: CatalogueEntry, files: Iterable[str]) -> ModelError:
+    models = sorted(file for file in files if file.endswith(".onnx"))
     return ModelError(
-        f"{entry.package} contains no file {entry.member!r}",
+        f"{entry.package} contains no file {entry.member!r}"
+        + ("" if models else ", and no other .onnx file"),
         place=entry.name,
-        hint=f"Correct 'member' in {_place(entry)}",
+        hint=f"Correct 'member' in {_place(entry)}. {did_you_mean(entry.member, models)}"
+        if models
+        else f"Name the package that has the model as 'package' in {_place(entry)}",
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import UsageError, first_line, says
+from pytest_ortbench.core.errors import UsageError, first_line, says, supply_step
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.measurement import Placement, RuntimeInfo, Startup
 from pytest_ortbench.core.model import TensorInfo
@@ -241,7 +241,7 @@ class EngineCase(MeasuredCase):
         except ImportError as error:
             raise case_error(
                 f"{self._kind.title} can't be imported. {says('Python', first_line(error))}",
-                self._kind.supply,
+                supply_step(error, self._kind.supply, *self._kind.distributions),
                 kind="unavailable",
                 phase="import",
             ) from error

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from pytest_ortbench.core.errors import WorkerError, first_line, says
+from pytest_ortbench.core.errors import WorkerError, first_line, says, supply_step
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.worker.user_code import load_file
 
@@ -33,7 +33,7 @@ def library_for(path: str) -> str:
             "unavailable",
             f"operators of {Path(path).name} need {PACKAGE}, which can't be imported. "
             f"{says('Python', first_line(error))}",
-            f"Run: pip install {PACKAGE}",
+            supply_step(error, f"Run: pip install {PACKAGE}", PACKAGE),
         ) from error
     try:
         module = load_file(Path(path))

@@ -6,6 +6,7 @@ from pytest_ortbench.core.errors import (
     did_you_mean,
     near_and_known,
     says,
+    supply_step,
 )
 
 
@@ -25,6 +26,17 @@ def test_a_message_has_place_rule_and_next_step() -> None:
 )
 def test_words_of_others_are_one_quoted_line_with_their_owner(text: str, quoted: str) -> None:
     assert says("pnnx", text) == quoted
+
+
+def test_what_is_installed_and_does_not_load_is_installed_anew() -> None:
+    supply = "Run: pip install it"
+    assert supply_step(ModuleNotFoundError("No module named 'it'"), supply, "it") == supply
+    for error in (ImportError("cannot import name 'x'"), OSError("lib.so: cannot open")):
+        step = supply_step(error, supply, "it", "lib")
+        assert step != supply
+        assert step.endswith("--force-reinstall --no-deps it lib")
+    # What names no package can't be installed by name.
+    assert supply_step(ImportError("broken"), supply) == supply
 
 
 @pytest.mark.parametrize(

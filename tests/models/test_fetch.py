@@ -132,7 +132,15 @@ def test_other_digest_is_refused_and_nothing_kept(
 
 def test_member_that_is_not_there(tmp_path: Path, registry: Callable[..., Registry]) -> None:
     registry(member="thing/other.onnx")
-    with refused(ModelError, "thing==1.2 ", "'thing/data/model.onnx'"):
+    with refused(ModelError, "thing==1.2 ", "'thing/data/model.onnx'", hint="thing/other.onnx"):
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
+
+
+def test_a_package_without_models_is_the_wrong_one(
+    tmp_path: Path, registry: Callable[..., Registry]
+) -> None:
+    registry(member="thing/readme.txt")
+    with refused(ModelError, "thing==1.2 ", hint="'package'"):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +187,19 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path, run: Run) -> 
     with pytest.raises(DocumentError) as caught:
         keep_certificate(fitting(run), tmp_path / "file")
     assert caught.value.place.startswith(str(tmp_path / "file"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the variable is one of Linux")
+def test_a_state_folder_that_is_a_file_is_told_with_its_variable(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "labels.csv"
+    state.touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    with pytest.raises(DocumentError) as caught:
+        keep_certificate(fitting(run))
+    assert repr(str(state)) in caught.value.message
+    assert "XDG_STATE_HOME" in caught.value.hint
 
 
 def test_no_folder_is_no_certificate(tmp_path: Path, run: Run) -> None:

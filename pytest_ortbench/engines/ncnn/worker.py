@@ -275,9 +275,10 @@ def shapes_of_outputs(sizes: str, outputs: Sequence[EngineTensor]) -> list[tuple
     for place, output in enumerate(outputs):
         if not shapes[place : place + 1] or not shapes[place]:
             raise EngineRefusal(
-                f"ncnn's converter pnnx can't tell the sizes of the output {output.name!r}, which "
-                "ncnn needs",
-                hint="Export the model with fixed sizes. For this file, leave ncnn out",
+                "ncnn needs the sizes of all outputs, but its converter pnnx found none for "
+                f"{output.name!r}",
+                hint="If the output is a scalar, export the model with the shape [1] for it. If "
+                "its sizes are open, export the model with fixed sizes",
             )
     return [tuple(map(int, shape.rstrip(",").split(","))) for shape in shapes]
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import WorkerError, first_line, says
+from pytest_ortbench.core.errors import WorkerError, first_line, says, supply_step
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.worker.generation.requests import decoder_in
@@ -70,7 +70,7 @@ def load_genai() -> tuple[ModuleType, int]:
     except (ImportError, OSError) as error:
         raise _refused(
             f"{PACKAGE} can't be imported. {says('Python', first_line(error))}",
-            "Run: pip install 'pytest-ortbench[genai]'",
+            supply_step(error, "Run: pip install 'pytest-ortbench[genai]'", PACKAGE),
             kind="unavailable",
             phase="import",
         ) from error

@@ -41,6 +41,11 @@ _KINDS = {"refused": "unavailable", "timeout": "timeout"}
 _NOT_NOW = (404, 429, 503)
 _START_IT = "If the service does not run, start it. If it runs elsewhere, correct --ort-endpoint"
 _LOG = "See the log of the service, which may say why"
+#: The next step by what became of a request that was answered.
+_STEPS = {
+    "invalid": "Correct what the service answers. If another service or protocol is meant, correct "
+    "--ort-endpoint"
+}
 
 
 class AskedModel(Protocol):
@@ -240,7 +245,7 @@ def exchanged(step: Callable[[], T], hint: str = "") -> T:
         raise EngineRefusal(
             f"the endpoint gave no usable answer: {error}",
             kind=kind,
-            hint=hint or (_START_IT if kind == "unavailable" else _LOG),
+            hint=hint or (_START_IT if kind == "unavailable" else _STEPS.get(error.kind, _LOG)),
         ) from error
 
 

@@ -37,8 +37,8 @@ LABELS = "labels"
 IGNORED = -100
 
 _ENTRY_POINT = (
-    "For other labels, name a function that returns batches and a metric of your own: "
-    "--ort-dataset=FILE.py:FUNCTION"
+    "For other labels, write a function that returns the batches and a function of your own that "
+    "scores them: --ort-dataset=FILE.py:FUNCTION"
 )
 #: What a function of the user's gives.
 _FORM = (
@@ -400,11 +400,11 @@ class LabelScores:
                 return name, value, False
         shapes = ", ".join(f"{name} {array_words(outputs[name])}" for name in names)
         raise bad_data(
-            f"labels of type {labels.dtype} and shape {list(labels.shape)} fit no output of the "
-            f"model: {shapes}",
-            "For numbers of classes, give integers in the shape of the output without its last "
-            "axis, e.g. [8] for an output [8, 1000]. For an output of integers or texts, give "
-            f"labels of its type and shape. {_ENTRY_POINT}",
+            f"labels of type {labels.dtype} and shape {list(labels.shape)} (of one batch) fit no "
+            f"output of the model: {shapes}",
+            "For a classifier, give the index of the class as an integer, e.g. labels of shape [8] "
+            "for an output of shape [8, 1000]. For an output of integers or texts, give labels of "
+            f"its type and shape. {_ENTRY_POINT}",
         )
 
     def _check_range(
