@@ -260,7 +260,7 @@ class TestInteger:
         failure = refusal(make, mlp(), DYNAMIC)
         assert failure.kind == "unsupported"
         assert failure.message.startswith("int8-dynamic ")
-        assert ": KeyError: " in failure.message
+        assert "KeyError: " in failure.message
 
     def test_the_node_of_an_error_is_named(
         self, make: Callable[..., Converted], monkeypatch: pytest.MonkeyPatch
@@ -271,7 +271,7 @@ class TestInteger:
             raise ValueError("can't quantise node 'mm0' of type MatMul")
 
         monkeypatch.setattr(onnxruntime.quantization, "quantize_dynamic", broken)
-        assert "'mm0': ValueError" in refusal(make, mlp(), DYNAMIC).message
+        assert "node 'mm0'. " in refusal(make, mlp(), DYNAMIC).message
 
     def test_no_calibration_data_is_unsupported(self, make: Callable[..., Converted]) -> None:
         failure = refusal(make, mlp(), replace(STATIC, calibration_data="/data/none"))

@@ -103,7 +103,7 @@ def test_a_pass_is_not_begun_again(
 ) -> None:
     begun: list[object] = []
 
-    def ended(*arguments: object) -> None:
+    def ended(*arguments: object, keep: object) -> None:
         begun.append(arguments)
         raise TimeoutError("too slow")
 
