@@ -280,7 +280,7 @@ def _place(entry: CatalogueEntry) -> str:
 
 
 def _no_member(entry: CatalogueEntry, files: Iterable[str]) -> ModelError:
-    models = sorted(file for file in files if file.endswith(".onnx"))
+    models = sorted(file for file in files if PurePosixPath(file).suffix == ".onnx")
     return ModelError(
         f"{entry.package} contains no file {entry.member!r}"
         + ("" if models else ", and no other .onnx file"),
