@@ -267,11 +267,11 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ({"x": X, "labels": np.int64([0, 1, 2, -1])}, "the label -1 of sample 3 is not a class"),
         (
             {"x": X, "labels": np.float32([0, 1, 2, 1])},
-            "shape [2] fit no output of the model: logits float32 [2, 3]",
+            "shape [2] (of one batch) fit no output of the model: logits float32 [2, 3]",
         ),
         (
             {"x": X, "labels": np.array(["a"] * 4)},
-            "labels of type <U1 and shape [2] fit no output",
+            "labels of type <U1 and shape [2] (of one batch) fit no output",
         ),
         (
             {"x": X[:, :2], "labels": LABELS},
