@@ -111,6 +111,9 @@ def pair_cases(
 ) -> Pairing:
     """Pair the cases of two plans by their ids without the axis that differs.
 
+    A size that was set is part of an id as a batch or by its name, by what the graph of each model
+    makes of it. So cases of two files whose ids differ make a pair if they are fed the same shapes.
+
     Args:
         contenders: Cases of the plan that the options name.
         baselines: Cases of the other side.
@@ -140,22 +143,32 @@ def pair_cases(
                 if len(set(values)) == 2
                 else "Name a model file or a revision of Git that has only one of them",
             )
+    by_key = {
+        contender.case.key: index.get(
+            _reduced(contender.case, kind, contender.case.model.name if by_name else "")
+        )
+        for contender in contenders
+    }
+    if kind not in _SAME_FILES:
+        used = {id(entry) for entry in by_key.values()}
+        left_over = [entry for entry in index.values() if id(entry) not in used]
+        missing = [entry for entry in contenders if by_key[entry.case.key] is None]
+        names = models if by_name else {}
+        by_key |= _fed_the_same(missing, left_over, kind, names)
     pairs: list[PlannedPair] = []
     itself: list[Key] = []
     added: list[Key] = []
-    used: set[tuple[str, ...]] = set()
     for contender in contenders:
-        reduced = _reduced(contender.case, kind, contender.case.model.name if by_name else "")
-        baseline = index.get(reduced)
+        baseline = by_key[contender.case.key]
         if baseline is None:
             added.append(contender.case.key)
             continue
-        used.add(reduced)
         if kind in _SAME_FILES and _however_named(baseline.case) == _however_named(contender.case):
             itself.append(contender.case.key)
         else:
             pairs.append(PlannedPair(baseline=baseline, contender=contender))
-    left = [entry.case for reduced, entry in index.items() if reduced not in used]
+    used = {id(entry) for entry in by_key.values()}
+    left = [entry.case for entry in index.values() if id(entry) not in used]
     return Pairing(
         pairs=tuple(pairs),
         itself=tuple(itself),
@@ -164,6 +177,37 @@ def pair_cases(
         models={case.key: models[case.model.path] for case in left},
         left={case.key: case for case in left},
     )
+
+
+def _fed_the_same(
+    contenders: Sequence[Planned],
+    baselines: Sequence[Planned],
+    kind: str,
+    models: Mapping[str, str],
+) -> dict[Key, Planned]:
+    """Return the baseline of each contender that alone is fed the same shapes.
+
+    Args:
+        contenders: Cases without a baseline of the same id.
+        baselines: Cases without a contender.
+        kind: The axis that differs.
+        models: What the baselines' models go by, by their paths; empty where models do not pair by
+            name.
+    """
+    sides: dict[tuple[object, ...], tuple[list[Planned], list[Planned]]] = {}
+    for place, entries in enumerate((contenders, baselines)):
+        for entry in entries:
+            case = entry.case
+            name = models.get(case.model.path, case.model.name) if models else ""
+            shapes = tuple((spec.name, spec.shape) for spec in case.inputs)
+            if shapes:
+                same = (*_own(case, kind, name), *_named(case.knobs), *sorted(shapes))
+                sides.setdefault(same, ([], []))[place].append(entry)
+    return {
+        ours[0].case.key: theirs[0]
+        for ours, theirs in sides.values()
+        if len(ours) == len(theirs) == 1
+    }
 
 
 def _however_named(case: Case) -> Case:
@@ -194,9 +238,17 @@ def _reduced(case: Case, kind: str, model: str) -> tuple[str, ...]:
         kind: The axis that differs.
         model: What its model goes by; empty where models do not pair by name.
     """
+    sizes = {**case.dims, **case.knobs}
+    return (*_own(case, kind, model), f"b{case.batch}", *_named(sizes))
+
+
+def _own(case: Case, kind: str, model: str) -> tuple[str, ...]:
+    """What is measured and on what, that of the differing axis emptied; as of :func:`_reduced`."""
     parts = _parts(case, model)
     if kind in parts and not (kind == "model" and model):
         parts[kind] = ""
-    rest = [f"b{case.batch}"]
-    rest += [f"{name}:{value}" for name, value in {**case.dims, **case.knobs}.items()]
-    return (*parts.values(), *rest)
+    return tuple(parts.values())
+
+
+def _named(values: Mapping[str, object]) -> tuple[str, ...]:
+    return tuple(f"{name}:{value}" for name, value in values.items())

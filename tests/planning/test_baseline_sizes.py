@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.model import AxisRole, Model, TensorInfo
 from pytest_ortbench.planning.baseline_sizes import differing_defaults_of, fed_alike, fed_as_stored
 from pytest_ortbench.planning.matrix import Planned, Target, build_plan
 from pytest_ortbench.planning.planner import named_as_later
 from pytest_ortbench.planning.request import PlanRequest
-from pytest_ortbench.planning.sides import PlannedPair
+from pytest_ortbench.planning.sides import PlannedPair, pair_cases
 
 CURRENT = Target(runtime=Runtime(), providers=(Provider(alias="cpu", name="CPUExecutionProvider"),))
 
@@ -104,6 +106,32 @@ def test_what_the_user_sets_goes_before_both_defaults() -> None:
     fed = fed_alike(before)
     assert shapes(fed.contender.case) == [(64, 576)]
     assert differing_defaults_of(fed) == ()
+
+
+@pytest.mark.parametrize("kind", ["git", "model"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_named_size_that_is_a_batch_on_one_side_alone_makes_a_pair(kind: str, rows: int) -> None:
+    sides = [
+        planned(model(tensor("n", 576, roles=roles), digest=digest), dims={"n": (rows,)})
+        for digest, roles in (("old", BATCH), ("new", MIXED))
+    ]
+    for baseline, contender in (sides, sides[::-1]):
+        assert baseline.case.case_id != contender.case.case_id
+        pairing = pair_cases([contender], [baseline], kind)
+        (made,) = pairing.pairs
+        assert (pairing.added, pairing.vanished) == ((), ())
+        fed = fed_alike(made, adopts=kind == "git")
+        assert shapes(fed.baseline.case) == shapes(fed.contender.case) == [(rows, 576)]
+        assert differing_defaults_of(fed) == ()
+
+
+def test_cases_that_are_fed_other_shapes_make_no_pair() -> None:
+    batched = model(tensor("n", 576, roles=BATCH), digest="old")
+    pairing = pair_cases(
+        [planned(SUMMED, dims={"m": (5,)})], [planned(batched, dims={"n": (4,)})], "git"
+    )
+    assert pairing.pairs == ()
+    assert (len(pairing.added), len(pairing.vanished)) == (1, 1)
 
 
 def test_sizes_of_a_catalogue_that_knows_the_baseline_alone() -> None:

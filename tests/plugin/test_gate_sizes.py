@@ -99,6 +99,13 @@ def against_file(folder: Path) -> str:
     return "model:old.onnx"
 
 
+@pytest.fixture
+def changed(pytester: pytest.Pytester) -> str:
+    """A file that a change gave another default, and what it is compared with."""
+    net(pytester.path / "new.onnx", summed=True)
+    return against_file(pytester.path)
+
+
 @pytest.mark.needs("git")
 @pytest.mark.usefixtures("suite")
 @pytest.mark.parametrize("earlier", [against_revision, against_file])
@@ -124,12 +131,10 @@ def test_a_changed_model_does_not_choose_what_it_is_fed(
 
 @pytest.mark.usefixtures("suite")
 def test_a_test_that_makes_its_model_is_fed_as_its_baseline(
-    pytester: pytest.Pytester, pairs: list[Pair]
+    pytester: pytest.Pytester, pairs: list[Pair], changed: str
 ) -> None:
-    net(pytester.path / "old.onnx")
-    net(pytester.path / "new.onnx", summed=True)
     pytester.makepyfile("def test_latency(ortbench): ortbench.measure('new.onnx')")
-    result = pytester.runpytest(*QUICK, "--ort-against=model:old.onnx")
+    result = pytester.runpytest(*QUICK, f"--ort-against={changed}")
     result.assert_outcomes(passed=1)
     run = document(pytester.path)
     assert (fed(run), run["gate"][0]["default_sizes"]) == ([[1, 8]], [SUMMED])
@@ -137,15 +142,15 @@ def test_a_test_that_makes_its_model_is_fed_as_its_baseline(
 
 @pytest.mark.usefixtures("suite")
 def test_sizes_that_the_user_names_are_fed_to_both(
-    pytester: pytest.Pytester, pairs: list[Pair]
+    pytester: pytest.Pytester, pairs: list[Pair], changed: str
 ) -> None:
-    net(pytester.path / "old.onnx")
-    net(pytester.path / "new.onnx", summed=True)
-    options = ("--ort-against=model:old.onnx", "--ort-dims=n:5")
-    pytester.runpytest(*QUICK, *options)
+    result = pytester.runpytest(*QUICK, f"--ort-against={changed}", "--ort-dims=n:5")
+    result.assert_outcomes(passed=1)
+    (pair,) = pairs
+    assert [case.inputs[0].shape for case in (pair.baseline, pair.contender)] == [(5, 8), (5, 8)]
     run = document(pytester.path)
     assert fed(run) == [[5, 8]]
-    assert [verdict["default_sizes"] for verdict in run["gate"]] in ([], [[]])
+    assert [verdict["default_sizes"] for verdict in run["gate"]] == [[]]
 
 
 @pytest.mark.usefixtures("suite")
