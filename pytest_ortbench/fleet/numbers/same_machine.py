@@ -16,6 +16,10 @@ from pytest_ortbench.fleet.numbers.words import joined_names
 #: Facts that differ between two runs of one machine: the share that a process may use, the system.
 _OF_A_RUN = ("cpus_usable", "cores_usable", "cpu_quota", "system", "virtualisation")
 
+#: Facts without which nothing tells one machine from another of the same host name, and what stands
+#: there where nobody could say.
+_OF_ALL, _NOT_KNOWN = ("cpu", "memory"), ("", "unknown")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameMachine:
@@ -34,7 +38,7 @@ def same_machines(runs: Sequence[RunFacts]) -> tuple[SameMachine, ...]:
     """Return the machines that have several names in a comparison."""
     names_of: dict[tuple[object, ...], dict[str, None]] = {}
     for run, name in zip(runs, machine_names(runs), strict=True):
-        if run.own_host:
+        if run.own_host and all(run.machine.get(fact, "") not in _NOT_KNOWN for fact in _OF_ALL):
             facts = [pair for pair in run.machine.items() if pair[0] not in _OF_A_RUN]
             key = (run.own_host, *sorted(facts), *sorted(run.devices))
             names_of.setdefault(key, {})[name] = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pytest_ortbench.fleet.numbers.facts import RunFacts
 from pytest_ortbench.fleet.numbers.same_machine import SameMachine, same_machines
 from pytest_ortbench.fleet.report.view import build_view
@@ -31,6 +33,17 @@ def test_other_machines_are_none_of_it() -> None:
     assert same_machines([on("small"), on("big", devices=("GPU",))]) == ()
     # A document that names no host says nothing of it.
     assert same_machines([on("small", host=""), on("big", host="")]) == ()
+
+
+@pytest.mark.parametrize("fact", ["cpu", "memory"])
+@pytest.mark.parametrize("value", ["", "unknown"])
+def test_what_neither_document_knows_is_not_the_same(fact: str, value: str) -> None:
+    assert same_machines([on("small", **{fact: value}), on("big", **{fact: value})]) == ()
+
+
+def test_documents_without_facts_are_not_of_one_machine() -> None:
+    bare = [replace(on(name), machine={}) for name in ("small", "big")]
+    assert same_machines(bare) == ()
 
 
 def test_a_comparison_of_machines_says_it_first() -> None:
