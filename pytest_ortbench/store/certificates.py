@@ -62,7 +62,8 @@ def keep_certificate(certificate: Certificate, folder: Path | None = None) -> Pa
         hint = f"Give your user the right to write to the folder {str(path.parent)!r}"
         if isinstance(error, NotADirectoryError | FileExistsError):
             hint = "Move that file away"
-        if folder is None and os.environ.get("XDG_STATE_HOME"):
+        state = os.environ.get("XDG_STATE_HOME")
+        if state and folder is None and path.is_relative_to(state):
             hint = "Name a folder to which your user may write in XDG_STATE_HOME, or unset it"
         raise DocumentError(
             f"the file {why_unwritable(error, path)}", place=str(path), hint=hint

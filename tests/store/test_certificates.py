@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -189,17 +188,18 @@ def test_a_folder_that_can_not_be_written_is_named(tmp_path: Path, run: Run) -> 
     assert caught.value.place.startswith(str(tmp_path / "file"))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the variable is one of Linux")
-def test_a_state_folder_that_is_a_file_is_told_with_its_variable(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("named", [True, False])
+def test_a_state_folder_that_is_a_file_is_told_with_the_variable_that_names_it(
+    named: bool, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "labels.csv"
     state.touch()
-    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    monkeypatch.setattr(certificates, "certificates_folder", lambda: state / "self-check")
+    monkeypatch.setenv("XDG_STATE_HOME", str(state if named else tmp_path / "elsewhere"))
     with pytest.raises(DocumentError) as caught:
         keep_certificate(fitting(run))
     assert repr(str(state)) in caught.value.message
-    assert "XDG_STATE_HOME" in caught.value.hint
+    assert ("XDG_STATE_HOME" in caught.value.hint) == named
 
 
 def test_no_folder_is_no_certificate(tmp_path: Path, run: Run) -> None:
