@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
@@ -66,13 +67,22 @@ def test_a_wide_interval_asks_for_more_processes_and_as_many_seconds_each() -> N
     assert "workers" not in _steps(_wide(), chosen={"--ort-budget"})
 
 
+class _Side(TypedDict, total=False):
+    """What one of two cases is measured with."""
+
+    provider: str
+    precision: str
+    knobs: Mapping[str, str]
+
+
 def _starved(
     provider: str = "cpu",
     *,
     median_ns: int = 3_000_000,
     threads: int = 2,
     got: float = 0.4,
-    **case: object,
+    precision: str = "native",
+    knobs: Mapping[str, str] | None = None,
 ) -> CaseResult:
     """A case whose processes got so many of their two CPUs."""
     drawn = [draw_durations(median_ns=median_ns, seed=seed) for seed in range(3)]
@@ -82,7 +92,8 @@ def _starved(
         )
         for index, durations in enumerate(drawn)
     ]
-    result = make_result(case=make_case(provider=provider, **case))  # type: ignore[arg-type]
+    case = make_case(provider=provider, precision=precision, knobs=knobs)
+    result = make_result(case=case)
     result = replace(result, measurements=tuple(measurements))
     return replace(result, flags=flags_of(result))
 
@@ -126,10 +137,10 @@ def test_a_process_without_its_cpus_asks_for_an_idle_machine_and_not_for_more_of
     ],
 )
 def test_two_cases_that_load_blurs_are_compared_in_turns(
-    chosen: set[str], sides: tuple[dict[str, object], ...], options: dict[str, str]
+    chosen: set[str], sides: tuple[_Side, ...], options: dict[str, str]
 ) -> None:
     first, second = (
-        _starved(median_ns=median_ns, **side)  # type: ignore[arg-type]
+        _starved(median_ns=median_ns, **side)
         for median_ns, side in zip((3_000_000, 3_900_000), sides, strict=True)
     )
     steps = _steps(first, second, chosen=chosen)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TextIO
+from typing import TextIO, cast
 
 import pytest
+from _pytest.terminal import TerminalReporter
 
 from pytest_ortbench.core.outcome import PHASES
 from pytest_ortbench.plugin.bench import Bench
@@ -17,9 +18,14 @@ from pytest_ortbench.session import Session
 from tests.results_factory import make_case, make_result
 
 
+def reporter_of(**parts: object) -> TerminalReporter:
+    """Return a reporter of pytest as far as it is asked."""
+    return cast("TerminalReporter", SimpleNamespace(**parts))
+
+
 def _progress(screen: TextIO, *, width: int = 100) -> Progress:
     writer = SimpleNamespace(fullwidth=width, width_of_current_line=10, _file=screen)
-    return Progress(SimpleNamespace(isatty=True, verbosity=0, _tw=writer))  # type: ignore[arg-type]
+    return Progress(reporter_of(isatty=True, verbosity=0, _tw=writer))
 
 
 def _shown(screen: str) -> str:
@@ -52,8 +58,8 @@ def test_slow_collecting_is_told_once_with_what_is_done(monkeypatch: pytest.Monk
     monkeypatch.setattr("pytest_ortbench.plugin.progress.time", clock)
     lines: list[str] = []
     writer = SimpleNamespace(fullwidth=100, width_of_current_line=0, _file=StringIO())
-    reporter = SimpleNamespace(isatty=False, verbosity=0, _tw=writer, write_line=lines.append)
-    progress = Progress(reporter)  # type: ignore[arg-type]
+    reporter = reporter_of(isatty=False, verbosity=0, _tw=writer, write_line=lines.append)
+    progress = Progress(reporter)
     progress.phase("importing")
     assert lines == []
     now_s[0] += 5.0
@@ -61,7 +67,7 @@ def test_slow_collecting_is_told_once_with_what_is_done(monkeypatch: pytest.Monk
     progress.phase("importing")
     assert len(lines) == 1
     assert "loading" in lines[0]
-    progress = Progress(reporter)  # type: ignore[arg-type]
+    progress = Progress(reporter)
     progress.expect(1, None)
     now_s[0] += 5.0
     progress.phase("measuring")

@@ -57,11 +57,11 @@ def test_why_a_case_has_none(case: Case, absence: str) -> None:
     assert absence in ("", *ABSENCES)
 
 
-def test_a_model_in_a_container_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.node", lambda: "bench-1")
+def opened(**info: Any) -> Opened:
+    """Return an opened model whose runtime says this of itself."""
     recorded = make_measurement()
-    opened = Opened(
-        info=recorded.runtime,
+    return Opened(
+        info=replace(recorded.runtime, **info),
         startup=recorded.startup,
         threads=1,
         threads_source="affinity",
@@ -69,10 +69,11 @@ def test_a_model_in_a_container_has_none(monkeypatch: pytest.MonkeyPatch) -> Non
         options_in_force={},
         clock_pair_ns=100,
     )
-    absences = [
-        absence_of(make_case(), replace(opened, info=replace(recorded.runtime, host=host)))
-        for host in ("bench-1", "", "3f2a91")
-    ]
+
+
+def test_a_model_in_a_container_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "bench-1")
+    absences = [absence_of(make_case(), opened(host=host)) for host in ("bench-1", "", "3f2a91")]
     assert absences == ["", "", "remote"]
 
 
@@ -82,17 +83,8 @@ def test_a_model_in_a_container_has_none(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_provider_without_a_device_has_one_where_its_runtime_saw_cpus_alone(
     seen: tuple[str, ...], absence: str
 ) -> None:
-    case, recorded = make_case(provider="openvino"), make_measurement()
-    opened = Opened(
-        info=replace(recorded.runtime, provider_devices={case.provider.name: seen}),
-        startup=recorded.startup,
-        threads=1,
-        threads_source="affinity",
-        cpus=2,
-        options_in_force={},
-        clock_pair_ns=100,
-    )
-    assert absence_of(case, opened) == absence
+    case = make_case(provider="openvino")
+    assert absence_of(case, opened(provider_devices={case.provider.name: seen})) == absence
 
 
 def test_where_processes_can_not_be_suspended_there_is_none(
