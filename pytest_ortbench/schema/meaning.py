@@ -20,7 +20,10 @@ from pytest_ortbench.schema.bounds import bound_of
 from pytest_ortbench.schema.relations import RELATIONS
 
 #: The next step where a document says what no release writes.
-CHANGED = "The file was changed by hand or by another program. Copy the original again"
+CHANGED = (
+    "The file was changed by hand or by another program. Copy the original again. If there is "
+    "none, measure again"
+)
 #: So many faults are looked for; a reader of more has seen enough.
 MOST_FAULTS = 1000
 #: A value is shown up to here.
@@ -57,11 +60,11 @@ class NonsenseError(DocumentError):
 
     def __init__(self, faults: tuple[Fault, ...], *, place: str) -> None:
         self.faults = faults
-        more = f" {len(faults)} values are wrong like this: 'ortbench schema {place}' lists them"
+        more = f". {len(faults)} values are not valid. To list them, run: ortbench schema {place}"
         super().__init__(
             f"a value of the document is not valid: {faults[0]}",
             place=place,
-            hint=f"{CHANGED}.{more if len(faults) > 1 else ''}".rstrip("."),
+            hint=f"{CHANGED}{more if len(faults) > 1 else ''}",
         )
 
 

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from pytest_ortbench.core.errors import DocumentError
 from pytest_ortbench.core.run import SCHEMA_VERSION
 from pytest_ortbench.schema.layout import Plain
+from pytest_ortbench.schema.meaning import CHANGED
 
 PlainObject: TypeAlias = "dict[str, Plain]"
 
@@ -55,7 +56,7 @@ class Migrations:
             raise DocumentError(
                 f"schema_version is {version!r}, not a whole number",
                 place=place,
-                hint="Name a run document that ortbench wrote",
+                hint=CHANGED,
             )
         if version > self.target:
             raise DocumentError(
@@ -69,7 +70,7 @@ class Migrations:
                 f"the document has schema version {version}, but no release wrote that: the first "
                 f"version is {self.oldest}",
                 place=place,
-                hint="The file was changed by hand. Copy the original again",
+                hint=CHANGED,
             )
         return version
 

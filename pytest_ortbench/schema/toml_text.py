@@ -60,11 +60,17 @@ def read_toml(text: str, *, place: str, hint: str = "") -> dict[str, object]:
 
     try:
         return msgspec.toml.decode(text, type=dict[str, object])
-    except (msgspec.DecodeError, ValueError) as error:  # ValueError: thousands of digits
+    except msgspec.DecodeError as error:
         raise UsageError(
             f"the file is not valid TOML ({says('its parser', str(error))})",
             place=place,
             hint=hint or "Correct the file at that place",
+        ) from error
+    except ValueError as error:
+        raise UsageError(
+            f"a number in the file has too many digits ({says('Python', str(error))})",
+            place=place,
+            hint="Write a number of fewer digits",
         ) from error
     except RecursionError as error:
         raise UsageError(

@@ -13,9 +13,14 @@ _REFUSED = ("shared_memory_region", "classification")
 _MOST_AXES = 32
 _LARGEST_AXIS = 2**31 - 1
 _LONGEST_TEXT = 1000
+#: How a client learns the names of inputs and outputs.
+LISTED = (
+    "To list the names of all inputs and outputs, send GET /v2/models/NAME, where NAME is the name "
+    "of the model"
+)
 #: What is to be written where a text is missing.
 _TEXTS = {
-    "name": "Write the name that the model has for it; GET /v2/models/NAME lists the names",
+    "name": f"Write the name that the tensor has in the model. {LISTED}",
     "datatype": 'Write the type of the values, e.g. "datatype": "FP32"',
     "model_name": "Write the name of the model",
 }
@@ -37,7 +42,9 @@ class Fields:
     def __init__(self, value: object, place: str = "") -> None:
         if not isinstance(value, dict):
             hint = "Write an object in braces: {…}" if place else f'Write {{"inputs": {_TENSORS}}}'
-            raise _not("a JSON object", value, place or "body", hint)
+            raise ProtocolError(
+                f"{shown(value)} is not a JSON object", place=place or "body", hint=hint
+            )
         self._values: dict[str, Any] = value
         self.place = place
 
@@ -58,7 +65,7 @@ class Fields:
         text = self.maybe_text(key)
         if not text:
             raise ProtocolError(
-                "the field is missing or empty",
+                "the field is missing" if self.get(key) is None else "the field is empty",
                 place=self.under(key),
                 hint=_TEXTS.get(key, "Write a string that is not empty"),
             )
@@ -171,17 +178,27 @@ class Fields:
         return value
 
 
-def not_json(error: ValueError, hint: str) -> ProtocolError:
+def not_json(error: ValueError, length: int | None, header: str) -> ProtocolError:
     """Return the error of a body that can't be read.
 
     Args:
         error: What its parser raised.
-        hint: The next step.
+        length: How many bytes of JSON its header announces; ``None`` where it has none.
+        header: Name of that header.
     """
-    message = f"the body is not JSON. {says('The parser', first_line(error))}"
+    if length is None:
+        what = "the body is"
+        hint = (
+            f"Send JSON. If tensors follow it as bytes, send the header {header} with the length "
+            "of the JSON in bytes"
+        )
+    else:
+        what = f"the first {length} bytes of the body, announced by the header {header}, are"
+        hint = "Correct the JSON, or correct the header to the length of the JSON in bytes"
+    message = f"{what} not JSON. {says('The parser', first_line(error))}"
     if isinstance(error, UnicodeDecodeError):
         wrong = f"{error.object[error.start]:#04x}"
-        message = f"byte {error.start} ({wrong}) is not UTF-8, so the body is not JSON"
+        message = f"{what} not JSON, since byte {error.start} ({wrong}) is not UTF-8"
     return ProtocolError(message, place="body", hint=hint)
 
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pytest_ortbench.core.errors import near_and_known
 from pytest_ortbench.core.units import counted
-from pytest_ortbench.serving.fields import Fields, not_json
+from pytest_ortbench.serving.fields import LISTED, Fields, not_json
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
     ProtocolError,
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 #: The header with the length of the JSON where tensors follow it as bytes.
 HEADER_LENGTH = "Inference-Header-Content-Length"
 _LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
-_JSON_HINT = (
-    f"Send JSON. If tensors follow it as bytes, send the header {HEADER_LENGTH} with the length of "
-    "the JSON in bytes"
-)
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
 JSON_TYPE, BINARY_TYPE = "application/json", "application/octet-stream"
@@ -210,7 +207,7 @@ def decode_request(
         raise ProtocolError(
             "the request has no input",
             place="inputs",
-            hint="Send every input of the model; GET /v2/models/NAME names them",
+            hint=f"Send every input of the model. {LISTED}",
         )
     return InferRequest(
         inputs=inputs,
@@ -294,9 +291,10 @@ class _Blobs:
     def take(self, size: int, place: str) -> memoryview:
         if size > len(self._data):
             raise ProtocolError(
-                f"the tensor has {size} bytes, but only {len(self._data)} are left in the body",
+                f"the tensor needs {counted(size, 'byte')}, but the body has only "
+                f"{counted(len(self._data), 'byte')} left for it",
                 place=place,
-                hint="Send all bytes of the tensor, or correct the number",
+                hint="Send all bytes of the tensor, or correct binary_data_size",
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
@@ -306,8 +304,8 @@ class _Blobs:
             raise ProtocolError(
                 f"the end of the body ({counted(len(self._data), 'byte')}) belongs to no tensor",
                 place=place,
-                hint="Leave it out. If it holds the values of a tensor, give that tensor the "
-                "parameter binary_data_size",
+                hint="If it holds the values of a tensor, give that tensor the parameter "
+                "binary_data_size. If not, leave it out",
             )
 
 
@@ -325,7 +323,7 @@ def _parts(
     try:
         value = loads(body if size == len(body) else body[:size])
     except ValueError as error:
-        raise not_json(error, _JSON_HINT) from error
+        raise not_json(error, header_length, HEADER_LENGTH) from error
     return Fields(value), _Blobs(memoryview(body)[size:])
 
 
@@ -344,9 +342,9 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
     name, datatype = entry.text("name"), entry.text("datatype")
     if datatype not in DATATYPES:
         raise ProtocolError(
-            f"{datatype!r} is not a datatype of the protocol",
+            f"{shown(datatype)} is not a datatype of the protocol",
             place=entry.under("datatype"),
-            hint=f"Known: {', '.join(DATATYPES)}",
+            hint=near_and_known(datatype, DATATYPES),
         )
     shape, parameters = entry.shape(least=0), entry.parameters()
     data, size = entry.get("data"), parameters.get("binary_data_size")
@@ -371,7 +369,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size
         raise ProtocolError(
-            f"beside the 0, the sizes in {list(shape)} make more elements than memory can address",
+            f"apart from 0, the sizes in {list(shape)} make more elements than memory can address",
             place=entry.under("shape"),
             hint="Write smaller sizes",
         ) from error

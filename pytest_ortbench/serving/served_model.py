@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.element_types import element_of
-from pytest_ortbench.core.errors import UsageError, class_and_line, near_and_known
+from pytest_ortbench.core.errors import UsageError, class_and_line, did_you_mean
 from pytest_ortbench.core.units import counted
 from pytest_ortbench.serving.protocol import (
     DeclaredTensor,
@@ -30,6 +30,8 @@ PLATFORM = "onnxruntime_onnx"
 VERSION = "1"
 #: What rows of a batch may differ from the same rows alone, as a share of the largest value.
 _TOLERANCE = 1e-2
+#: What the protocol can carry, for messages.
+_CARRIED = "a tensor of bool, string, bfloat16, float16, float, double or integers of 8 to 64 bits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +98,10 @@ class ServedModel:
         )
         if not outputs:
             raise UsageError(
-                f"no output of {name} ({', '.join(self.left_out)}) is a tensor of numbers or "
-                "strings, the only kinds that the Open Inference Protocol has",
+                f"no output of {name} ({', '.join(self.left_out)}) has a type that the Open "
+                "Inference Protocol has",
                 place="MODEL",
-                hint="Serve a model that has such an output",
+                hint=f"Serve a model with an output that is {_CARRIED}",
             )
         self._shapes = {name: shapes.get(name, ()) for name in inputs}
         self._outputs = [item.name for item in outputs]
@@ -142,7 +144,7 @@ class ServedModel:
                 raise ProtocolError(
                     f"the model has no input {tensor.name!r}",
                     place=f"{place}.name",
-                    hint=near_and_known(tensor.name, self._datatypes),
+                    hint=did_you_mean(tensor.name, self._datatypes),
                 )
             if tensor.datatype != self._datatypes[tensor.name]:
                 raise ProtocolError(
@@ -220,7 +222,7 @@ class ServedModel:
                 raise ProtocolError(
                     f"the model has no output {output.name!r}",
                     place=f"outputs[{index}].name",
-                    hint=near_and_known(output.name, self._outputs),
+                    hint=did_you_mean(output.name, self._outputs),
                 )
         return tuple(self._outputs.index(output.name) for output in wanted)
 
@@ -302,7 +304,7 @@ def _require_carried(name: str, type_name: str) -> None:
         raise UsageError(
             f"the input {name!r} is {type_name!r}, a type that the Open Inference Protocol lacks",
             place="MODEL",
-            hint="Serve a model whose inputs are tensors of numbers or strings",
+            hint=f"Serve a model of which each input is {_CARRIED}",
         )
 
 

@@ -58,9 +58,11 @@ _JSON_WORDS = {
     "b": "true or false",
     "O": "a string",
 }
+#: How a list of JSON holds the values of a tensor.
+_NEST = "Nest the list like the shape, or write all values in one flat list"
 #: How elements of BYTES are sent.
 _TEXTS_FORM = (
-    "An element is sent as a 4-byte little-endian number, which counts its bytes, and these bytes"
+    "An element is sent as a 4-byte little-endian number, its length in bytes, and then its bytes"
 )
 #: Largest numbers of types whose array has another one than numpy's type of the name.
 _LARGEST = {"BF16": 3.38953e38}
@@ -95,9 +97,10 @@ def values_of_bytes(
     dtype = np.dtype(np.uint16 if datatype == "BF16" else numpy_type(datatype)).newbyteorder("<")
     if len(data) != count * dtype.itemsize:
         raise ProtocolError(
-            f"{count} elements of {datatype} have {count * dtype.itemsize} bytes, not {len(data)}",
+            f"{counted(count, 'element')} of {datatype}, as the shape {list(shape)} has, need "
+            f"{counted(count * dtype.itemsize, 'byte')}, but binary_data_size is {len(data)}",
             place=place,
-            hint="Send all bytes of the tensor and no more, or correct its shape",
+            hint="Correct the shape, or send all bytes of the tensor and correct binary_data_size",
         )
     if datatype == "BF16":
         return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
@@ -125,12 +128,14 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
         if start > len(data) or position > len(data):
             raise ProtocolError(
                 f"the data ends within the {_LENGTH_BYTES} bytes in front of element {len(texts)}, "
-                "which count its bytes"
+                "which say its length"
                 if start > len(data)
-                else f"element {len(texts)} has {counted(length, 'byte')} by the number in front "
-                f"of it, but {len(data) - start} follow",
+                else f"the length in front of element {len(texts)} is {counted(length, 'byte')}, "
+                f"but the data ends after {len(data) - start} of them",
                 place=place,
-                hint=f"Send the rest, or correct the number. {_TEXTS_FORM}",
+                hint="Send the rest of the element, or leave the element out and correct the shape"
+                if start > len(data)
+                else f"Send the rest of the element, or correct its length. {_TEXTS_FORM}",
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
@@ -144,16 +149,16 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
     if len(texts) != count or position != len(data):
         left = len(data) - position
         raise ProtocolError(
-            f"{counted(left, 'byte')} of data are left over after {counted(count, 'element')}, as "
-            "many as the shape has"
+            f"the shape has {counted(count, 'element')}, but the data goes on for "
+            f"{counted(left, 'byte')} after that"
             if left
             else f"the shape has {counted(count, 'element')}, but {len(texts)} came",
             place=place,
-            hint=f"To send more elements, correct the shape. If not, leave the rest out. "
-            f"{_TEXTS_FORM}"
+            hint=f"To send more elements, correct the shape. If not, leave the rest of the data "
+            f"out. {_TEXTS_FORM}"
             if left
-            else f"If {len(texts)} is right, correct the shape. If not, send the others, too. "
-            f"{_TEXTS_FORM}",
+            else f"To send {counted(len(texts), 'element')}, correct the shape. If not, send the "
+            f"missing elements, too. {_TEXTS_FORM}",
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -175,7 +180,7 @@ def values_of_json(data: object, datatype: str, shape: tuple[int, ...], place: s
         raise ProtocolError(
             f"element {index} is {shown(wrong)}, which is not a value of {datatype}",
             place=place,
-            hint=f"Write {_JSON_WORDS[dtype.kind]}",
+            hint=_NEST if isinstance(wrong, list) else f"Write {_JSON_WORDS[dtype.kind]}",
         )
     if dtype.kind == "O":
         _require_utf8(flat, place)
@@ -244,7 +249,8 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
         raise ProtocolError(
             "the values are missing" if data is None else f"{shown(data)} is not a list",
             place=place,
-            hint="Write the values as a list, or send them as bytes and write binary_data_size",
+            hint="Write the values as a list. To send them as bytes behind the JSON instead, write "
+            "the number of these bytes in parameters.binary_data_size",
         )
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):
@@ -259,11 +265,16 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
         for part in level:
             if isinstance(part, list) and len(part) == size:
                 continue
-            held = f"{len(part)} entries" if isinstance(part, list) else f"{shown(part)}, no list,"
+            held = (
+                f"a list of length {len(part)}"
+                if isinstance(part, list)
+                else f"{shown(part)} in place of a list"
+            )
             raise ProtocolError(
-                f"the data has {held} on axis {axis}, but the shape {list(shape)} has {size} there",
+                f"the data has {held} on axis {axis}, but the shape {list(shape)} has size {size} "
+                "there",
                 place=place,
-                hint="Nest the list like the shape, or write all values in one flat list",
+                hint=_NEST,
             )
         level = list(chain.from_iterable(level))
     return level

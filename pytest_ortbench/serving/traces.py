@@ -140,7 +140,7 @@ def _exporters() -> Iterator[EntryPoint]:
             continue
         if asked not in known:
             raise UsageError(
-                f"{asked!r} is not an exporter of traces",
+                f"no installed package has an exporter of traces {asked!r}",
                 place=EXPORTER,
                 hint=near_and_known(asked, sorted(known)),
             )
@@ -168,7 +168,7 @@ def _sender_of_otlp() -> str:
         protocol = os.environ.get(place, "")
         if protocol and protocol not in _OF_PROTOCOL:
             raise UsageError(
-                f"{protocol!r} is not a protocol of OTLP",
+                f"traces can't be sent with the protocol {protocol!r}",
                 place=place,
                 hint=near_and_known(protocol, sorted(_OF_PROTOCOL)),
             )

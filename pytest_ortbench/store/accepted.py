@@ -6,7 +6,6 @@ read only from where the project or the command line says, never from a run docu
 
 from __future__ import annotations
 
-import errno
 import re
 import stat
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from pytest_ortbench.core.errors import (
     UsageError,
     did_you_mean,
     why_unreadable,
+    why_unwritable,
 )
 from pytest_ortbench.core.units import parse_amount
 from pytest_ortbench.core.whole_file import replace_file
@@ -36,6 +36,7 @@ _KEYS = ("case", "metric", "worse_by", "model", "until", "reason")
 _LEAST_DIGEST = 8
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*accepted[ \t]*\]\][ \t]*(#.*)?$", re.MULTILINE)
 _MOST_BYTES = 1 << 20
+_ANOTHER = "name another file, e.g. --file=accepted.toml"
 
 _HEAD = """\
 # What the gate of pytest-ortbench accepts, and why: an entry each, written by 'ortbench accept'.
@@ -76,11 +77,12 @@ def read_accepted(path: Path, *, must_exist: bool = False) -> tuple[AcceptedEntr
     text = _text(path)
     if text is None:
         if must_exist:
-            make = f"ortbench accept CASE --reason=TEXT --file={path}"
+            make = f"ortbench accept CASE --reason='{_EXAMPLES['reason']}' --file={path}"
             raise UsageError(
                 "the file does not exist",
                 place=str(path),
-                hint=f"Correct the path. To make the file, run: {make}",
+                hint=f"Correct the path. To make the file, run: {make}. For CASE, write the id of "
+                f"a case, e.g. {_EXAMPLES['case']}",
             )
         return ()
     return _entries(text, path)
@@ -211,9 +213,20 @@ def _entry(table: dict[str, object], place: str) -> AcceptedEntry:
             )
     metric = _word(table, "metric", place)
     return AcceptedEntry(
-        case=_word(table, "case", place, needed="Write the id of a case, or a pattern for several"),
+        case=_word(
+            table,
+            "case",
+            place,
+            needed=f'Write the id of a case, e.g. case = "{_EXAMPLES["case"]}", or a pattern for '
+            'several, e.g. case = "mobilenet_v2/*"',
+        ),
         metric=metric_name(metric, place=place) if metric else "",
-        reason=_word(table, "reason", place, needed="Write why it is accepted"),
+        reason=_word(
+            table,
+            "reason",
+            place,
+            needed=f'Write why the change is accepted, e.g. reason = "{_EXAMPLES["reason"]}"',
+        ),
         until=_day(table, place),
         worse_by=_share(table, place),
         model=_digest(table, place),
@@ -225,6 +238,7 @@ _EXAMPLES = {
     "case": "mobilenet_v2/fp32/cpu/b1",
     "metric": "latency",
     "reason": "needed for accuracy",
+    "model": "3f2a9c01",
 }
 
 
@@ -254,8 +268,9 @@ def _day(table: dict[str, object], place: str) -> date | None:
         return value
     if isinstance(value, str):
         return parse_day(value, place=f"{place}, 'until'")
+    rule = "must be a date without a time" if isinstance(value, datetime) else "must be a date"
     raise UsageError(
-        f"'until' is {value!s}, which is not a date",
+        f"'until' is {value!s}, but {rule}",
         place=place,
         hint="Write year, month and day, e.g. until = 2027-01-31",
     )
@@ -267,7 +282,7 @@ def parse_day(written: str, *, place: str) -> date:
     Raises:
         UsageError: if it is written in another way, or there is no such day.
     """
-    hint = "Write year, month and day: 2027-01-31"
+    hint = "Write year, month and day, e.g. 2027-01-31"
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", written.strip(), re.ASCII):
         raise UsageError(f"{written!r} is not a date", place=place, hint=hint)
     try:
@@ -286,7 +301,7 @@ def _share(table: dict[str, object], place: str) -> float | None:
         raise UsageError(
             f"'worse_by' is {value!r}, not a percentage in quotes",
             place=place,
-            hint='Write worse_by = "8%"',
+            hint='Write it in quotes and with a percent sign, e.g. worse_by = "8%"',
         )
     return parse_share(value, place=f"{place}, 'worse_by'", example='worse_by = "8%"')
 
@@ -319,7 +334,7 @@ def _digest(table: dict[str, object], place: str) -> str:
             f"'model' is {digest!r}, not the start of a SHA-256",
             place=place,
             hint=f"Write the first {_LEAST_DIGEST} or more hexadecimal digits of the model's "
-            "SHA-256, or leave 'model' out",
+            "SHA-256 in lower case, or leave 'model' out",
         )
     return digest
 
@@ -398,14 +413,17 @@ def _values(entry: AcceptedEntry) -> dict[str, str | date]:
 def _write(path: Path, text: str) -> None:
     try:
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
-            raise PermissionError(errno.EACCES, "it is read-only")
+            raise OrtbenchError(
+                "the file can't be written, since it is read-only",
+                place=str(path),
+                hint=f"Make this file writable. To leave it as it is, {_ANOTHER}",
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, text.encode())
     except OSError as error:
-        hint = "Name another file: --file=FILE"
+        hint = f"Remove the cause that the system names, or {_ANOTHER}"
         if isinstance(error, PermissionError):
-            hint = "Make this file writable. To leave it as it is, name another one: --file=FILE"
-        reason = error.strerror or str(error)
+            hint = f"Give your user the right to write to {path.parent}, or {_ANOTHER}"
         raise OrtbenchError(
-            f"the file can't be written: {reason}", place=str(path), hint=hint
+            f"the file {why_unwritable(error, path)}", place=str(path), hint=hint
         ) from error

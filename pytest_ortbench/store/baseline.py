@@ -8,8 +8,8 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.core.run import LATEST
 from pytest_ortbench.store.documents import (
-    HOW_TO_NAME,
     foreign_note,
+    how_to_name,
     list_runs,
     resolve_run,
     shortened,
@@ -67,7 +67,7 @@ def find_baseline(spec: str, results: Path, *, base: Path, place: str) -> Found:
             f"{shortened(spec)!r} can't be read. "
             f"{says('The system', error.strerror or str(error))}",
             place=place,
-            hint=HOW_TO_NAME,
+            hint=how_to_name(error),
         ) from error
     if is_folder:
         return _in_folder(path, place)
@@ -93,8 +93,8 @@ def _in_folder(folder: Path, place: str) -> Found:
         raise UsageError(
             f"the folder {str(folder)!r} contains {others[0]!r}, but no run",
             place=place,
-            hint="Name the folder that contains the stored runs. To start without any, name an "
-            "empty folder",
+            hint="Name the folder that contains the stored runs. To start without a baseline, "
+            "name an empty folder",
         )
     return newest
 

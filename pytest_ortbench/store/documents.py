@@ -44,12 +44,17 @@ __all__ = [
 
 _MEASURE = "Measure first, e.g. 'pytest MODEL.onnx'"
 _NAME_OR_MEASURE = "Name the folder of a run, or measure first, e.g. 'pytest MODEL.onnx'"
-#: What a run may be called.
-HOW_TO_NAME = "Name a run by its id, its folder or its run.json"
 
 
 #: Characters of a name that a message repeats.
 _LONGEST_NAME = 100
+
+
+def how_to_name(error: OSError) -> str:
+    """Return the next step where the file system refuses what names a run."""
+    if isinstance(error, PermissionError):
+        return "Give your user the right to read it"
+    return "Name a run by its id, its folder or its run.json"
 
 
 def shortened(name: str) -> str:
@@ -212,7 +217,7 @@ def resolve_run(spec: str, root: Path) -> Path:
         raise UsageError(
             f"{shortened(spec)!r} can't be the name of a run. "
             f"{says('The system', error.strerror or str(error))}",
-            hint=HOW_TO_NAME,
+            hint=how_to_name(error),
         ) from error
     if document is not None:
         return document
@@ -294,7 +299,11 @@ def _latest(root: Path) -> Loaded:
     about = f"{foreign}. " if foreign else ""
     if runs:
         newest, problem = runs[0].run_id, runs[0].problem
-        state = f"can't be read: {problem}" if problem else "is unfinished"
+        state = (
+            f"can't be read: {problem}"
+            if problem
+            else "is unfinished. To use the cases that it finished, name it in place of latest"
+        )
         about = f"The newest run there, {newest!r}, {state}. "
     raise UsageError(
         f"the folder {str(root)!r} contains no finished run", hint=f"{about}{_MEASURE}"

@@ -93,7 +93,7 @@ class RunFolder:
             raise DocumentError(
                 "a run with this name already exists",
                 place=str(path),
-                hint="Name another folder with --ort-results",
+                hint="Run again, which makes a new name",
             )
         check_writable(root)
         encode_header(run)

@@ -12,7 +12,7 @@ from pytest_ortbench.core.outcome import CaseResult, RuntimeInfo
 from pytest_ortbench.core.run import Commit, Run, Shard
 from pytest_ortbench.store.folder import new_run_id
 
-_COMPARE = "compare the runs: 'ortbench compare RUN RUN'"
+_COMPARE = "compare the runs: 'ortbench compare A/run.json B/run.json'"
 
 
 def merge_runs(runs: Sequence[Run], *, now: datetime | None = None, any_host: bool = False) -> Run:
@@ -167,7 +167,7 @@ def _check_alike(run: Run, other: Run, *, any_host: bool) -> None:
             )
         raise DocumentError(
             f"{other.run_id} and {run.run_id} can't be merged, since they differ in {field}: "
-            f"{other_value!r} and {value!r}",
+            f"{_beside(other_value, value)} and {_beside(value, other_value)}",
             hint=hint,
         )
 
@@ -180,7 +180,15 @@ def _commit(commit: Commit | None) -> str:
 
 def _identity(info: RuntimeInfo) -> tuple[str, ...]:
     versions = (f"{name} {version}" for name, version in sorted(info.distributions.items()))
-    return (*versions, info.version, info.python, info.numpy)
+    said = (f"ONNX Runtime {info.version}", f"Python {info.python}", f"numpy {info.numpy}")
+    return (*versions, *said)
+
+
+def _beside(value: object, other: object) -> str:
+    """A fact of one run as a message names it beside that of another: what differs of several."""
+    if isinstance(value, tuple) and isinstance(other, tuple):
+        return ", ".join(str(part) for part in value if part not in other) or "none of these"
+    return "nothing recorded" if value is None else repr(value)
 
 
 def _joined(options: Iterable[dict[str, str]]) -> dict[str, str]:

@@ -297,6 +297,22 @@ def test_what_breaks_a_rule_is_refused_at_its_place(
     assert refused.value.hint
 
 
+def test_json_that_is_cut_by_its_header_is_told_with_the_length() -> None:
+    for length, told in ((None, []), (5, ["5"])):
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(b"{'inputs': []}", length)
+        assert re.findall(r"first (\d+)", refused.value.message) == told
+
+
+def test_a_list_that_is_nested_deeper_than_the_shape_gets_another_step() -> None:
+    hints = []
+    for data in ([[1], [2], [3], [4]], ["1", "2", "3", "4"]):
+        with pytest.raises(ProtocolError) as refused:
+            decode_request(changed(shape=[4], data=data))
+        hints.append(refused.value.hint)
+    assert hints[0] != hints[1]
+
+
 @pytest.mark.parametrize(
     ("datatype", "data"),
     [

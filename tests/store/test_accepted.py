@@ -189,6 +189,8 @@ HEAD = '[[accepted]]\ncase = "a"\nreason = "one"\n'
         (HEAD + 'worse_by = "8"\n', "'8' is not a percentage", 'worse_by = "8%"', "'worse_by'"),
         (HEAD + 'worse_by = "-8%"\n', "'-8%' is below 0", 'worse_by = "8%"', "'worse_by'"),
         (HEAD + 'model = "xyz"\n', "not the start of a SHA-256", "hexadecimal", "line 1"),
+        (HEAD + "model = 3\n", "'model' is 3", 'model = "3f2a9c01"', "line 1"),
+        (HEAD + 'model = "ABCDEF12"\n', "'ABCDEF12'", "lower case", "line 1"),
         (HEAD + HEAD, "in line 1", "Delete one", "line 4"),
         (HEAD + "until = 2026-02-30\n", "the file is not valid TOML", "", ""),
         ("a = " + "[" * 5000, "", "[[accepted]]", ""),
