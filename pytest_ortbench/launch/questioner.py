@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,10 +14,12 @@ from pytest_ortbench.launch import seal
 from pytest_ortbench.launch.diagnose import Evidence, diagnose, graph_refused, left_device
 from pytest_ortbench.launch.diagnose_providers import at_fault
 from pytest_ortbench.launch.ending import tail
+from pytest_ortbench.launch.other_side import with_side
 from pytest_ortbench.launch.process import Refused, WorkerProcess
 from pytest_ortbench.launch.staging import Files, SharedFiles, StagedFiles, travelling
 from pytest_ortbench.schema.case_questions import ProfilePlacement
-from pytest_ortbench.schema.question import Question
+from pytest_ortbench.schema.file_questions import SeeContents
+from pytest_ortbench.schema.question import Question, case_in
 
 A = TypeVar("A")
 
@@ -58,6 +60,7 @@ class Questioner:
         self._process = process
         self._case = case
         self._provider = provider if case is None else case.provider
+        self._runtime = runtime
         self._seals: list[seal.Seal] = []
         self._files: Files = (
             SharedFiles() if runtime.shares_files else StagedFiles(self._answer, runtime.label)
@@ -75,7 +78,14 @@ class Questioner:
             own.check()
             self._seals.append(own)
         asked, written = travelling(question, self._files)
-        answer = self._answer(asked)
+        try:
+            answer = self._answer(asked)
+        except WorkerError as error:
+            case = self._case or case_in(question)
+            told = with_side(error.failure, question, case, self._runtime, self._see)
+            if told is error.failure:
+                raise
+            raise WorkerError(told) from error
         self._doubt(question, answer)
         for place, path in written:
             self._files.fetch(place, path)
@@ -101,6 +111,9 @@ class Questioner:
             # The worker was only told that there is no answer; the service says why.
             log = tail(error.failure.log_tail + self._service_log())
             raise WorkerError(replace(error.failure, log_tail=log)) from error
+
+    def _see(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._answer(SeeContents(paths=tuple(paths))).contents
 
     def _doubt(self, question: Question[Any], answer: object) -> None:
         doubt = _elsewhere if question.opens_session else _DOUBTS.get(type(question))

@@ -1,4 +1,4 @@
-"""What the host asks of a worker that does not see its files: take this one, give me that one."""
+"""What the host asks of a worker about files: take this one, give me that one, what do you see."""
 
 from __future__ import annotations
 
@@ -52,3 +52,17 @@ class FetchChunk(Question[FetchedChunk]):
 
     path: str
     offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenContents:
+    """What tells the content of each file that is there, by path."""
+
+    contents: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeeContents(Question[SeenContents]):
+    """Look at what files hold on the worker's side."""
+
+    paths: tuple[str, ...]

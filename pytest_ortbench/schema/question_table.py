@@ -32,6 +32,7 @@ _HANDLERS: dict[str, dict[str, str]] = {
     "pytest_ortbench.schema.file_questions": {
         "StoreChunk": "pytest_ortbench.worker.staging:store_chunk",
         "FetchChunk": "pytest_ortbench.worker.staging:fetch_chunk",
+        "SeeContents": "pytest_ortbench.worker.staging:see_contents",
     },
     "pytest_ortbench.schema.model_questions": {
         "DescribeModel": "pytest_ortbench.worker.interface:load_and_describe",

@@ -17,8 +17,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import REPORT_IT, WorkerError
 from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.own_folder import OWNER, OwnFolder, sweep
-from pytest_ortbench.schema.file_questions import FetchChunk, FetchedChunk, StoreChunk, StoredChunk
+from pytest_ortbench.schema.file_questions import (
+    FetchChunk,
+    FetchedChunk,
+    SeeContents,
+    SeenContents,
+    StoreChunk,
+    StoredChunk,
+)
 from pytest_ortbench.worker.state import WorkerState
 
 if TYPE_CHECKING:
@@ -58,6 +66,12 @@ def fetch_chunk(question: FetchChunk, state: WorkerState) -> FetchedChunk:
     if not isinstance(staging, Staging):
         raise _refused(question.path)
     return staging.fetch(question)
+
+
+def see_contents(question: SeeContents, state: WorkerState) -> SeenContents:  # noqa: ARG001
+    """Look at files, wherever they are; those that are not there are left out."""
+    held = {path: content_of(path) for path in question.paths}
+    return SeenContents(contents={path: content for path, content in held.items() if content})
 
 
 class Staging:

@@ -1,0 +1,101 @@
+"""Files that a runtime sees under the paths of this machine, and that are others.
+
+A runtime whose command starts a container may have an older copy there, or none. What a worker says
+of such a file is not true of the file that the user looks at; so the side is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from pytest_ortbench.core.case import Case, Runtime
+from pytest_ortbench.core.dataset import Dataset
+from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.failure import Failure
+from pytest_ortbench.core.file_digest import content_of
+from pytest_ortbench.schema.question import Question
+
+_CURRENT = Runtime()
+#: Kinds of failures after which no worker is left to be asked, or that no file is to blame for.
+_ENDED = frozenset({"crash", "timeout", "out_of_memory"})
+#: Asks the worker what files hold on its side; raises WorkerError.
+AskContents = Callable[[Sequence[str]], Mapping[str, str]]
+
+
+def with_side(
+    failure: Failure,
+    question: Question[Any],
+    case: Case | None,
+    runtime: Runtime,
+    ask: AskContents,
+) -> Failure:
+    """Return a failure that says so, if a file that it is about differs where a runtime measures.
+
+    Args:
+        failure: What the worker said.
+        question: What it was asked.
+        case: What it is about; ``None`` for no case.
+        runtime: Where it was measured.
+        ask: Asks the worker.
+    """
+    elsewhere = runtime.shares_files and runtime.label != _CURRENT.label
+    if case is None or not elsewhere or failure.kind in _ENDED:
+        return failure
+    # A file that has changed here since is told apart elsewhere.
+    here = {
+        path: held
+        for path in _read_for(failure.phase, question, case)
+        if (held := case.file_contents.get(path)) and content_of(path) == held
+    }
+    if not here:
+        return failure
+    try:
+        there = ask(tuple(here))
+    except WorkerError:
+        return failure
+    path = next((path for path in here if not there.get(path)), "")
+    if path:
+        message = f"the file {path} is not there where runtime {runtime.label!r} measures"
+        return replace(failure, message=message, hint=_hint(path, case, runtime))
+    # A library is another one there with good reason: it may be built for that side.
+    own = [path for path in here if path not in case.session.custom_ops]
+    path = next((path for path in own if there[path] != here[path]), "")
+    if not path:
+        return failure
+    return replace(
+        failure,
+        message=f"{failure.message}. The file was read where runtime {runtime.label!r} measures, "
+        f"and {path} there differs from {path} on this machine",
+        hint=_hint(path, case, runtime),
+    )
+
+
+def _hint(path: str, case: Case, runtime: Runtime) -> str:
+    copy = (
+        f"Copy the file from this machine to the same path where runtime {runtime.label!r} "
+        "measures, or mount its folder there"
+    )
+    if case.dataset is not None and path == case.dataset.user_code:
+        return copy
+    return (
+        f"{copy}. To have the file sent there by each run, write shares_files = false in the table "
+        f"of the runtime {runtime.label!r}"
+    )
+
+
+def _read_for(phase: str, question: Question[Any], case: Case) -> list[str]:
+    """Paths of what is read in a phase of a case, or for a question in any other phase."""
+    by_phase: dict[str, Sequence[str]] = {
+        "inputs": [spec.path for spec in case.inputs],
+        "session": case.session.custom_ops,
+    }
+    named: list[str] = []
+    for field in fields(cast("Any", question)):
+        value = getattr(question, field.name)
+        if isinstance(value, Dataset):
+            named += (value.path, value.user_code)
+        elif isinstance(value, str):
+            named.append(value)
+    return [path for path in dict.fromkeys(by_phase.get(phase, named)) if path]
