@@ -80,8 +80,8 @@ def _hint(path: str, case: Case, runtime: Runtime) -> str:
     if case.dataset is not None and path == case.dataset.user_code:
         return copy
     return (
-        f"{copy}. To have the file sent there by each run, write shares_files = false in the table "
-        f"of the runtime {runtime.label!r}"
+        f"{copy}. To have the file sent there by each run, write shares_files = false where the "
+        f"runtime {runtime.label!r} is configured (pyproject.toml or ortbench.toml)"
     )
 
 

@@ -149,7 +149,8 @@ def _wave(path: Path) -> Iterator[wave.Wave_read]:
         raise UsageError(
             f"{str(path)!r} is not a WAV file{said}",
             place="--ort-inputs",
-            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path} -c:a pcm_s16le new.wav'",
+            hint=f"Convert the file to PCM, e.g. 'ffmpeg -i {path} -c:a pcm_s16le new.wav', and "
+            "put the new file in its place",
         ) from None
 
 

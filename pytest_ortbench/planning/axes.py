@@ -247,10 +247,12 @@ def _name_and_sizes(item: str, place: str) -> tuple[str, list[str]]:
         first -= 1
     name = ":".join(parts[:first]).strip()
     if first == len(parts) or not name or ":" in name.replace("::", ""):
+        written = re.match(r"\w+", item)
+        example = written[0] if written is not None and not written[0].isdigit() else "seq"
         raise UsageError(
             f"{item!r} is not a dimension with its sizes",
             place=place,
-            hint="Write e.g. seq:128, or seq:128:512 for several sizes",
+            hint=f"Write e.g. {example}:128, or {example}:128:512 for several sizes",
         )
     return name, parts[first:]
 

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.errors import UsageError, first_line, says, why_unreadable
+from pytest_ortbench.core.units import counted
 
 PLACE = "--ort-dataset"
 #: Folders beside the file, or beside its folder, that the pictures may lie in.
 _FOLDERS = ("", "images")
+#: A longer name of a picture is cut in a message.
+_LONGEST_NAME = 100
 #: Numbers of entries are at most so large: any JSON reader keeps them whole.
 _LARGEST = 2**53
 
@@ -210,9 +213,10 @@ def picture_files(coco: CocoFile, folder: Path | None) -> list[Path]:
             found.append(path)
     if missing:
         raise UsageError(
-            f"{len(missing)} of the {len(coco.images)} images of {coco.path.name} are not "
-            + ("beside it" if folder is None else f"in {str(folder)!r}")
-            + f", e.g. {missing[0]!r}",
+            f"{coco.path.name} names {counted(len(coco.images), 'image')}, of which "
+            f"{len(missing)} {'is' if len(missing) == 1 else 'are'} not "
+            + ("beside this file" if folder is None else f"in {str(folder)!r}")
+            + f", e.g. {missing[0][:_LONGEST_NAME]!r}",
             place=PLACE,
             hint="Name the folder of the images, e.g. --ort-inputs=photos/"
             if folder is None

@@ -72,7 +72,7 @@ def _nothing_to_compile(file: Model, provider: Provider) -> Failure | None:
     if not provider.is_execution_provider:
         return _refused(
             "--ort-compiled works only with execution providers of ONNX Runtime, and "
-            f"{provider.name} is not one of them"
+            f"{provider.label!r} is not one of them"
         )
     if provider.then:
         return _refused(

@@ -15,7 +15,7 @@ from pytest_ortbench.core.case import FURTHER_SET, PreparationStep
 from pytest_ortbench.core.dataset import LABELLED, PLACEMENT, SHARED, TRUTH
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.free_memory import available
-from pytest_ortbench.core.units import format_amount
+from pytest_ortbench.core.units import counted, format_amount
 from pytest_ortbench.planning.example_reader import Example, ExampleReader
 from pytest_ortbench.planning.real_inputs import ABOUT
 from pytest_ortbench.worker.array_archive import write_arrays
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _CALIBRATING = 64
 #: Bytes of all arrays of one model at most: they lie in the cache.
 _MOST_BYTES = 16 * 2**30
+#: So many labelled examples tell a difference in nearly all cases.
+_USUALLY_ENOUGH = 1000
 #: Of the memory that is free, they take this part at most: a worker reads them whole, beside the
 #: model and its outputs.
 _SHARE = 0.4
@@ -155,7 +157,13 @@ def _check_size(arrays: Mapping[str, NDArray[Any]], count: int) -> None:
         fitting = int(count * most / total)
         raise UsageError(
             f"the {count} labelled examples would take {format_amount(total, 'B')} as arrays, but "
-            f"at most {format_amount(most, 'B')} ({fitting} examples) fit into memory here",
+            f"at most {format_amount(most, 'B')} ({counted(fitting, 'example')}) may be used for "
+            "them on this machine",
             place="--ort-labels",
-            hint="Use fewer labelled examples. A thousand are usually enough",
+            hint=(
+                f"Label at most {counted(min(fitting, _USUALLY_ENOUGH), 'example')}"
+                + (", which is usually enough" if fitting >= _USUALLY_ENOUGH else "")
+            )
+            if fitting
+            else "Use inputs of smaller sizes, or a machine with more free memory",
         )

@@ -100,7 +100,7 @@ def _known_device(
         raise UsageError(
             f"{kind.alias!r} has no device {device!r}",
             place=place,
-            hint=f"Known: {', '.join(f'{kind.alias}:{name}' for name in values)}",
+            hint=f"Write one of: {', '.join(f'{kind.alias}:{name}' for name in values)}",
         )
     return device, {option: values[device]}
 
@@ -122,7 +122,7 @@ def _hardware(kind: ProviderKind, device: str, place: str) -> str:
             f"{kind.alias!r} has no device {device!r}",
             place=place,
             hint=f"Write {kind.alias}:gpu, {kind.alias}:gpu.1 (the second one), {kind.alias}:npu, "
-            f"or a number, {kind.alias}:0",
+            f"or a number, e.g. {kind.alias}:0",
         )
     return device.lower().removesuffix(".0")
 
@@ -157,9 +157,15 @@ def check_openvino(device: str, place: str) -> None:
         for name in names
         if not _OPENVINO_DEVICE.fullmatch(name.upper()) or (name[0] == "-" and mode != "AUTO")
     ]
-    if wrong or (needs_names and not names):
+    if needs_names and not names:
         raise UsageError(
-            f"{(wrong or [device])[0]!r} is neither a device of OpenVINO nor a provider",
+            f"{device!r} does not name the devices of OpenVINO that it is to use",
+            place=place,
+            hint=f"Write e.g. openvino:{mode}:GPU,CPU",
+        )
+    if wrong:
+        raise UsageError(
+            f"{wrong[0]!r} is neither a device of OpenVINO nor a provider",
             place=place,
             hint="Write CPU, GPU or NPU, e.g. openvino:GPU, or openvino:GPU.1 for the second GPU. "
             "For several devices, write AUTO, HETERO or MULTI, e.g. openvino:AUTO:GPU,CPU",

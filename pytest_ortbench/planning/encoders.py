@@ -26,13 +26,16 @@ _SOUND = re.compile(
 _FRAME_S, _SAMPLES_PER_S = 0.01, 16_000
 
 
-def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Model:
+def with_encoder(
+    model: Model, named: str, read: Callable[[str], Model], place: str = "encoder"
+) -> Model:
     """Return a model with the encoder that it listens to, as far as one is known.
 
     Args:
         model: As it was read.
         named: What the project calls its encoder; empty for one that is found beside it.
         read: Reads the model that a specification stands for.
+        place: Where it is called so, for messages.
 
     Raises:
         OrtbenchError: if the named one can't be read.
@@ -54,7 +57,7 @@ def with_encoder(model: Model, named: str, read: Callable[[str], Model]) -> Mode
     if named:
         raise UsageError(
             f"{named!r} can't be the encoder: {found}",
-            place="encoder",
+            place=place,
             hint="Name the encoder that was exported with this decoder. If it has none, leave the "
             "key 'encoder' out"
             if model.hears

@@ -80,10 +80,13 @@ def parse_address(text: str, *, place: str) -> EndpointAddress:
         )
     if address is None:
         raise UsageError(
-            f"{text!r} is not the address of an endpoint",
+            f"{text!r} is not the address of an endpoint" if text else "the address is empty",
             place=place,
-            hint=f"Write {FORMS['v2']}, {FORMS['grpc']}, for a language model {FORMS['openai']}, "
-            f"or for a Python function that sends the requests {FORMS['custom']}",
+            hint=f"Write http://{text}"
+            if address_of(f"http://{text}")
+            else f"Write {FORMS['v2']} or {FORMS['grpc']}. For a language model, write "
+            f"{FORMS['openai']}. For a Python function that sends the requests, write "
+            f"{FORMS['custom']}",
         )
     return address
 
@@ -122,9 +125,11 @@ def with_endpoint(request: PlanRequest) -> PlanRequest:
     given = request.provider_options.get(ALIAS, {})
     if given.get(URL, request.endpoint) != request.endpoint:
         raise UsageError(
-            f"the address differs from that of --ort-provider-option={ALIAS}.{URL}",
+            f"the address {request.endpoint!r} differs from that of "
+            f"--ort-provider-option={ALIAS}.{URL}",
             place=PLACE,
-            hint=f"Leave out --ort-provider-option={ALIAS}.{URL}, if {PLACE} has the right address",
+            hint=f"If {request.endpoint!r} is right, leave out "
+            f"--ort-provider-option={ALIAS}.{URL}. If not, leave out {PLACE}",
         )
     devices = request.endpoint_encodings
     protocol = parse_address(request.endpoint, place=PLACE).protocol
@@ -212,9 +217,14 @@ def endpoint_refusal(case: Case) -> Failure | None:
             f"Measure {case.variant.precision} in a run without {PLACE}",
         )
     if case.session.intra_op_num_threads is not None:
+        option = (
+            "--ort-threads"
+            if "threads" in case.knobs
+            else "--ort-session-option=intra_op_num_threads"
+        )
         return case_failure(
-            "--ort-threads has no effect on an endpoint, which sets its own threads",
-            "Leave --ort-threads out. To measure other providers with --ort-threads, measure the "
-            "endpoint in a run of its own",
+            f"{option} has no effect on an endpoint, which sets its own threads",
+            f"Leave {option} out. To measure other providers with {option}, measure the endpoint "
+            "in a run of its own",
         )
     return None

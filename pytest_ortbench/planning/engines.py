@@ -29,6 +29,7 @@ from pytest_ortbench.core.outcome import Failure, RuntimeInfo
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.run import Skip
 from pytest_ortbench.core.session_entries import NO_COMPILE, SPINNING
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.registry import engine_kind
 from pytest_ortbench.models.attention import GROUPED
 from pytest_ortbench.planning.endpoints import endpoint_refusal, writes_texts
@@ -178,11 +179,12 @@ def engine_refusal(decoder: Decoder, asked: Generation, batch: int) -> Failure |
         return case_failure(
             f"{_PACKAGE} needs a genai_config.json that names the model file, and none was found",
             f"To measure with {_PACKAGE}, name a folder with a genai_config.json. To measure "
-            "without it, use --ort-engines=session",
+            f"without {_PACKAGE}, use --ort-engines=session",
         )
     faults = [fault for fault in decoder.config_faults if fault.stops_genai]
     if faults:
-        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        further = len(faults) - 1
+        more = f" (and {counted(further, 'further fault')} in the file)" if further else ""
         return case_failure(
             f"{_PACKAGE} can't be used with this model, since {faults[0].told}{more}",
             f"{faults[0].remedy}. To measure without {_PACKAGE}, use --ort-engines=session",

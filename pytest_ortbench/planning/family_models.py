@@ -110,12 +110,15 @@ def _with_files_beside(
     """Return a model with the files that its requests run as well: a first step, an encoder."""
     named = Family(name="", place="", file="") if family is None else family
 
-    def reader(key: str) -> Callable[[str], Model]:
-        place = f"{named.place} {key}" if named.place else ""
-        return partial(_one, place=place, root=root, notify=notify, describe=describe)
+    def place(key: str) -> str:
+        return f"{named.place} {key}" if named.place else ""
 
-    begun = with_first_step(model, named.first_step, reader("first_step"))
-    return with_encoder(begun, named.encoder, reader("encoder"))
+    def reader(key: str) -> Callable[[str], Model]:
+        return partial(_one, place=place(key), root=root, notify=notify, describe=describe)
+
+    first, encoder = "first_step", "encoder"
+    begun = with_first_step(model, named.first_step, reader(first), place(first))
+    return with_encoder(begun, named.encoder, reader(encoder), place(encoder))
 
 
 def _unreadable(model: Model | BrokenModel, name: str, error: OrtbenchError) -> UnreadableModel:
@@ -196,7 +199,7 @@ def _one(
             f"{spec!r} stands for {len(found)} models ({found[0].name}, {found[1].name}"
             f"{', …' if len(found) > 2 else ''}), but one is needed here",
             place=place,
-            hint="Name one file",
+            hint=f"Name the file of one of them, e.g. {found[0].path}",
         )
     model = _described(found[0], describe)
     if isinstance(model, BrokenModel):

@@ -174,8 +174,9 @@ def check_size(
     """
     if len(fed) > _MOST_AXES:
         raise refusal(
-            f"input {info.name!r} has {len(fed)} axes, and no array has more than {_MOST_AXES}",
-            hint=f"Export the model with at most {_MOST_AXES} axes",
+            f"input {info.name!r} has {len(fed)} axes, but an array of numpy has at most "
+            f"{_MOST_AXES}",
+            hint=f"Export the model so that input {info.name!r} has at most {_MOST_AXES} axes",
         )
     for axis, size in enumerate(fed):
         symbol = shape[axis]

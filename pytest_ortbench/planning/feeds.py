@@ -469,7 +469,9 @@ def check_dims(
         raise UsageError(
             f"no model has a dimension named {unknown[0]!r}",
             place=place,
-            hint=did_you_mean(unknown[0], known),
+            hint=did_you_mean(unknown[0], known)
+            if known
+            else f"All sizes are fixed in the model files. Leave {place} out",
         )
     for axes in all_axes:
         for name in axes.batch_axis.symbols:

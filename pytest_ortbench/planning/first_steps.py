@@ -36,7 +36,9 @@ def how_to_merge(first: Path, later: Path) -> str:
     return f"python -c 'from optimum.onnx import merge_decoders; {merged}'"
 
 
-def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> Model:
+def with_first_step(
+    model: Model, named: str, read: Callable[[str], Model], place: str = "first_step"
+) -> Model:
     """Return a model with the file of its first step, if it is one of two that make a decoder.
 
     The file of the first step is no decoder by itself then: it would read all again for each token.
@@ -45,6 +47,7 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
         model: As it was read.
         named: What the project calls the file of its first step; empty for one that lies beside it.
         read: Reads the model that a specification stands for.
+        place: Where it is called so, for messages.
 
     Raises:
         OrtbenchError: if the named one can't be read.
@@ -67,7 +70,7 @@ def with_first_step(model: Model, named: str, read: Callable[[str], Model]) -> M
     if named:
         raise UsageError(
             f"{named!r} can't be the file that reads the prompt: {found}",
-            place="first_step",
+            place=place,
             hint="Name the file that the exporter wrote for the prompt. If it wrote only one "
             "file, leave the key 'first_step' out",
         )
@@ -147,13 +150,13 @@ def refuse_several_files(case: Case) -> Failure | None:
             f"this decoder is in two files, and {Path(first.path).name} is read from the disk of "
             f"this machine, which runtime {case.runtime.label!r} can't see",
             f"Use --ort-runtimes=current. To measure in {case.runtime.label!r}, merge the two "
-            f"files: {_merge(case.model)}",
+            f"files with: {_merge(case.model)}",
             phase="files",
         )
     if case.variant.path != case.model.path or case.variant.recipe:
         return case_failure(
             f"a decoder in two files can't be converted to {case.variant.precision}",
-            f"Merge the two files, and measure the merged one: {_merge(case.model)}",
+            f"Merge the two files with: {_merge(case.model)}. Then measure the merged file",
         )
     if asked.depth and _takes_one_token(case.model):
         return case_failure(

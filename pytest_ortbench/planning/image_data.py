@@ -120,7 +120,8 @@ class ImageReader:
             import PIL.Image  # noqa: F401
         except ImportError:
             raise UsageError(
-                "photos need Pillow, which is not installed",
+                "to read photos, the package Pillow is needed, which is not installed",
+                place="--ort-inputs",
                 hint="Run: pip install 'pytest-ortbench[images]'",
             ) from None
         config = settings.configuration

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError, did_you_mean, why_unreadable
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.models.metadata import configuration_of
 from pytest_ortbench.schema.toml_text import utf8_text
 
@@ -67,7 +68,7 @@ def read_labels(path: Path, names: Sequence[str], folder: Path) -> dict[str, str
             continue
         if len(meant) != 1:
             raise UsageError(
-                f"{written!r} ({where}) is not a file in the folder of the inputs"
+                f"{written!r} ({where}) is not a file in {str(folder)!r}"
                 if not meant
                 else f"{written!r} ({where}) matches {len(meant)} files",
                 place=PLACE,
@@ -124,7 +125,8 @@ def read_column(path: Path, count: int) -> list[str]:
         labels = labels[1:]
     if len(labels) != count:
         raise UsageError(
-            f"{path.name} has {len(labels)} labels, but there are {count} examples",
+            f"{path.name} has {counted(len(labels), 'label')}, but the file of the inputs has "
+            f"{counted(count, 'example')} (lines with text)",
             place=PLACE,
             hint="Write one label per line, in the order of the examples",
         )

@@ -36,7 +36,13 @@ from pytest_ortbench.planning.feeds import Workload, check_dims, named_by
 from pytest_ortbench.planning.first_steps import FedBeside, fed_beside, refuse_several_files
 from pytest_ortbench.planning.fixed_sizes import fixing_refusal, with_fixed_sizes
 from pytest_ortbench.planning.generations import shapes_of, with_cache_sizes
-from pytest_ortbench.planning.own_data import OwnData, boxed_data, own_data, prepare
+from pytest_ortbench.planning.own_data import (
+    OwnData,
+    boxed_data,
+    own_data,
+    prepare,
+    refuse_unlabelled,
+)
 from pytest_ortbench.planning.provider_options import (
     check_allowed,
     refuse_capture,
@@ -291,19 +297,9 @@ def _with_own_data(request: PlanRequest) -> tuple[PlanRequest, OwnData | None]:
     if scored is not None and not scored.function and Path(scored.path).suffix.lower() != ".npz":
         folder = Path(scored.path)
     path = request.inputs or folder
-    if folder is not None and (path != folder or request.labels is None):
-        raise UsageError(
-            f"the files of the folder {str(folder)!r} have no labels"
-            if request.labels is None
-            else f"the labelled files are those of {str(folder)!r}, but --ort-inputs names "
-            f"{str(path)!r}",
-            place="--ort-dataset",
-            hint="Add --ort-labels=labels.csv, a CSV file with a file name and its label on each "
-            "line"
-            if request.labels is None
-            else "Leave --ort-inputs out. The files of --ort-dataset are the inputs",
-        )
-    data = own_data(path, request.labels, request.preprocess)
+    if folder is not None:
+        refuse_unlabelled(folder, path, request.labels)
+    data = own_data(path, request.labels, request.preprocess, with_inputs=bool(request.inputs))
     if folder is not None and data is None:
         raise UsageError(
             f"{str(folder)!r} contains no JPEG, PNG or WAV file",

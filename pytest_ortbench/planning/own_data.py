@@ -60,6 +60,7 @@ class OwnData:
         boxes: What is on each picture; ``None`` without.
         pictures: The file of each picture with boxes, in their order.
         scored: The boxes as the user named them; ``None`` without.
+        place: The option that names them, for messages.
     """
 
     path: Path
@@ -69,6 +70,7 @@ class OwnData:
     boxes: CocoFile | None = None
     pictures: tuple[Path, ...] = ()
     scored: Dataset | None = None
+    place: str = PLACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +119,28 @@ def _has_arrays(path: Path) -> bool:
     return bool(_suffixes(path) & _OF_ARRAYS)
 
 
-def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]) -> OwnData | None:
+def own_data(
+    path: Path | None,
+    labels: Path | None,
+    settings: Mapping[str, str],
+    *,
+    with_inputs: bool = True,
+) -> OwnData | None:
     """Return the user's own files that a path stands for; ``None`` where it holds stored arrays.
+
+    Args:
+        path: Where they lie.
+        labels: The file of their labels.
+        settings: What was set with ``--ort-preprocess``.
+        with_inputs: Whether ``--ort-inputs`` names the path; otherwise ``--ort-dataset`` does.
 
     Raises:
         UsageError: for labels and settings without files that they are about.
     """
     kind = "" if path is None else kind_of_data(path)
     if path is not None and kind:
-        return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings))
+        place = PLACE if with_inputs else BOXES_PLACE
+        return OwnData(path=path, kind=kind, labels=labels, settings=dict(settings), place=place)
     if labels is not None and path is not None and path.is_dir() and not _has_arrays(path):
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but {str(path)!r} contains no JPEG, PNG or "
@@ -149,6 +164,38 @@ def own_data(path: Path | None, labels: Path | None, settings: Mapping[str, str]
             hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
         )
     return None
+
+
+def refuse_unlabelled(folder: Path, path: Path | None, labels: Path | None) -> None:
+    """Refuse files that are to be scored and have no labels, or are not those that are fed.
+
+    Args:
+        folder: What ``--ort-dataset`` names: a folder, or a file of texts.
+        path: Where the inputs lie.
+        labels: The file of labels.
+
+    Raises:
+        UsageError: if they can't be scored.
+    """
+    is_text = folder.is_file()
+    if labels is None:
+        raise UsageError(
+            f"the {'lines of the file' if is_text else 'files of the folder'} {str(folder)!r} have "
+            "no labels",
+            place=BOXES_PLACE,
+            hint="Add --ort-labels=labels.txt, a file with one label per line, in the order of the "
+            "texts"
+            if is_text
+            else "Add --ort-labels=labels.csv, a CSV file with a file name and its label on each "
+            "line",
+        )
+    if path != folder:
+        raise UsageError(
+            f"the labels are for the examples in {str(folder)!r}, but --ort-inputs names "
+            f"{str(path)!r}",
+            place=BOXES_PLACE,
+            hint="Leave --ort-inputs out. What --ort-dataset names is fed as inputs, too",
+        )
 
 
 def boxed_data(
@@ -189,6 +236,7 @@ def boxed_data(
         boxes=boxes,
         pictures=tuple(files),
         scored=scored,
+        place=PLACE if path is not None else BOXES_PLACE,
     )
 
 
@@ -204,6 +252,16 @@ def prepare(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int)
     Raises:
         UsageError: for what can't be read or does not fit, with one clear message.
     """
+    try:
+        return _prepared(data, model, specs, batch)
+    except UsageError as error:
+        if error.place != PLACE or data.place == PLACE:
+            raise
+        # Readers of files don't know which option named them.
+        raise UsageError(error.message, place=data.place, hint=error.hint) from error
+
+
+def _prepared(data: OwnData, model: Model, specs: Sequence[InputSpec], batch: int) -> Prepared:
     settings = settings_of(model.path, data.settings)
     examples = _examples(data)
     reader = ExampleReader(data.kind, model, specs, settings, examples, _sizes(data, examples))

@@ -99,7 +99,9 @@ def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str])
     if runtime.label in configured:
         return runtime.label
     what = f"the runtime {runtime.label!r}, which this project does not configure"
-    raise _refused(stored, [_Lack(what=what, option="--runtimes=SPEC")])
+    entry = f"To use it, configure it under [tool.ortbench.runtimes.{runtime.label}] in "
+    entry += "pyproject.toml. To use another one, add --runtimes, e.g. --runtimes=current"
+    raise _refused(stored, [_Lack(what=what, entry=entry)])
 
 
 def request_of(

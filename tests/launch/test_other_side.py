@@ -30,8 +30,8 @@ COPY = (
     "folder there"
 )
 SEND = (
-    ". To have the file sent there by each run, write shares_files = false in the table of the "
-    "runtime 'box'"
+    ". To have the file sent there by each run, write shares_files = false where the runtime 'box' "
+    "is configured (pyproject.toml or ortbench.toml)"
 )
 
 

@@ -326,7 +326,7 @@ class TestLabels:
             (
                 "p0.png,1\np9.png,2\n",
                 "",
-                "'p9.png' (labels.csv, line 2) is not a file in the folder",
+                "'p9.png' (labels.csv, line 2) is not a file in",
             ),
             ("p0.png,1\np0.png,2\n", "", "'p0.png' (labels.csv, line 2) already has a label"),
             ("p0.png,1\np1.png\n", "", "'p1.png' (labels.csv, line 2) has no label"),

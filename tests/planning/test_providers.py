@@ -172,12 +172,12 @@ def test_a_plug_in_of_the_project_may_be_called_like_hardware() -> None:
         ("cuda:", "'cuda:' has no device after"),
         (":0", "the name of an execution provider is missing"),
         ("dml:tpu", "which takes gpu, npu or an index"),
-        ("qnn:dsp", "'qnn' has no device 'dsp'. Known: qnn:htp, qnn:cpu"),
+        ("qnn:dsp", "'qnn' has no device 'dsp'. Write one of: qnn:htp, qnn:cpu"),
         ("openvino:FOO", "'FOO' is neither a device of OpenVINO nor a provider"),
         ("openvino:GPU,opnvino", "'GPU,opnvino' is neither a device of OpenVINO nor a provider"),
         ("openvino:GPU.x", "'GPU.x' is neither"),
         ("openvino:gpu.", "'gpu.' is neither"),
-        ("openvino:HETERO", "'HETERO' is neither"),
+        ("openvino:HETERO", "'HETERO' does not name"),
         ("openvino:HETERO:GPU,FOO", "'FOO' is neither"),
         ("openvino:-GPU", "'-GPU' is neither"),
         ("openvino:CPU_FP16", "--ort-provider-option=openvino.precision=FP16"),
@@ -376,7 +376,7 @@ def test_devices_by_uuid_and_by_hardware(spec: str, label: str, options: dict[st
     ("spec", "message"),
     [
         ("qnn:saver", "qnn:saver computes nothing and only records the graph"),
-        ("qnn:npu", "'qnn' has no device 'npu'. Known: qnn:htp, qnn:cpu, qnn:gpu"),
+        ("qnn:npu", "'qnn' has no device 'npu'. Write one of: qnn:htp, qnn:cpu, qnn:gpu"),
         ("webgpu:vulkan", "'webgpu' has no device 'vulkan'. Write webgpu:gpu"),
     ],
 )

@@ -208,12 +208,12 @@ def test_an_entry_point_is_scored_in_the_worker(pytester: pytest.Pytester, net: 
         (
             X,
             np.int64([1, 2, 0, 1]),
-            "the reference (*) scores 0 on every one of the 4 samples of data.npz",
+            "the reference (*) scores 0 on every sample of data.npz (4 samples",
         ),
         (
             np.full_like(X, np.nan),
             LABELS,
-            "all values of the input 'x' of data.npz are NaN or infinity",
+            "all values for the input 'x' from data.npz are NaN or infinity",
         ),
     ],
     ids=["labels shifted", "inputs all NaN"],

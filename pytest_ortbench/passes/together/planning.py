@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError, near_and_known
+from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.option_text import exists
 from pytest_ortbench.passes.together.declaration import PASS
@@ -155,12 +155,21 @@ def refuse_strangers(options: Any, cases: Sequence[Case]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model of this run",
                 place=options.place_of("together"),
-                hint=f"{near_and_known(spec, (model.name for model in models))}. To measure "
-                f"{spec!r} as well, add its file to the arguments of pytest, e.g. "
-                f"{spec.removesuffix('.onnx')}.onnx"
+                hint=_choose_or_add(spec, [model.name for model in models])
                 if models
                 else "Name the files of both models as arguments, e.g. pytest det.onnx rec.onnx",
             )
+
+
+def _choose_or_add(spec: str, names: Sequence[str]) -> str:
+    near = nearest(spec, names)
+    add = (
+        f"dd the file of {spec!r} to the arguments of pytest, e.g. "
+        f"{spec.removesuffix('.onnx')}.onnx"
+    )
+    if near:
+        return f"Did you mean {near!r}? If not, a{add}"
+    return f"A{add}. If you meant another model, write its name: this run has {', '.join(names)}"
 
 
 def why_not_together(case: Case) -> str:

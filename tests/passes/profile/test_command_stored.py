@@ -61,11 +61,11 @@ def _runtime(**changed: Any) -> dict[str, Any]:
     ("change", "needed", "option"),
     [
         (_runtime(command=STARTS), 'the command "/bin/sh -c', "--runtimes=NAME"),
-        (_runtime(label="edge", command=STARTS), "the runtime 'edge'", "--runtimes=SPEC"),
+        (_runtime(label="edge", command=STARTS), "the runtime 'edge'", "--runtimes=current"),
         (
             _runtime(label="lab", requirements=("evil @ https://example.invalid/evil.whl",)),
             "the runtime 'lab'",
-            "--runtimes=SPEC",
+            "--runtimes=current",
         ),
         (_runtime(environment={"PYTHONPATH": "/x"}), "variable 'PYTHONPATH'", "--runtimes=NAME"),
     ],

@@ -232,8 +232,8 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
     with pytest.raises(WorkerError) as error:
         hold_against_reference(found, shifted, tmp_path / "scores.npz")
     assert error.value.failure.message == (
-        "the reference (the fp32 model) scores 0 on every one of the 4 samples of data.npz "
-        "(top-1 of 'logits'), so nothing can be compared with it"
+        "the reference (the fp32 model) scores 0 on every sample of data.npz (4 samples, "
+        "top-1 of 'logits'), so nothing can be compared with it"
     )
     assert "numbered from 0" in error.value.failure.hint
     # A negated error: the reference is perfect, and the case is not.
@@ -249,14 +249,17 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
     [
         (
             {"z": X, "labels": LABELS},
-            "data.npz has no array for the input 'x', only z.",
+            "data.npz has no array for the input 'x'. Its arrays are: z, labels.",
         ),
-        ({"x": X}, "data.npz has no array named 'labels', only x."),
+        ({"x": X}, "data.npz has no array named 'labels'. Its arrays are: x."),
         (
             {"x": X, "labels": LABELS, "labels:logits": LABELS},
             "data.npz has 2 arrays of labels, but only one can be used: labels, labels:logits",
         ),
-        ({"x": X, "labels": LABELS[:3]}, "has 3 labels, but 4 rows in the array 'x'. Store as"),
+        (
+            {"x": X, "labels": LABELS[:3]},
+            "has 3 labels, but 4 rows in the array 'x'. Store one row",
+        ),
         ({"x": X[:0], "labels": LABELS[:0]}, "the arrays in data.npz have no rows"),
         ({"x": X, "labels": np.int64(3)}, "the array 'labels' in data.npz is a single number"),
         (
@@ -279,13 +282,13 @@ def test_a_reference_that_gets_nothing_right_judges_nothing(npz: Save, tmp_path:
         ),
         (
             {"x": X, "labels:scores": LABELS},
-            "the array 'labels:scores' does not name an output of the model. Write "
-            "'labels:OUTPUT'. Choose one of: logits",
+            "the array 'labels:scores' of the data is for an output 'scores', which the model does "
+            "not have. Name the array after an output of the model, e.g. 'labels:logits'",
         ),
         ({"x": X, "labels": np.array([object()] * 4)}, "can't be read as an .npz file"),
         (
             {"x": np.full_like(X, np.nan), "labels": LABELS},
-            "all values of the input 'x' of data.npz are NaN or infinity",
+            "all values for the input 'x' from data.npz are NaN or infinity",
         ),
         ({"x": X, "labels": np.full(4, -100)}, "all labels of sample 0 are -100"),
     ],
@@ -319,11 +322,13 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
             "return 3",
             "data.py:give returned a value of type int, not a pair of batches and a metric",
         ),
-        ("return [], 3", "data.py:give returned a tuple of 2, not a pair"),
+        ("return [], 3, 4", "data.py:give returned a tuple of 3, not a pair"),
+        ("return [], 3", "the second value that data.py:give returned is a value of type int"),
         ("return 5, max", "the first value that data.py:give returned is a value of type int"),
-        ("return [], max", "data.py:give returned no batch. Give at least one labelled sample"),
+        ("return [], max", "data.py:give returned no batch. Return at least one batch"),
         ("return [3], max", "batch 0 of data.py:give is a value of type int, not a pair"),
-        ("return [(X, Y)], max", "batch 0 of data.py:give is a tuple of 2, not a pair"),
+        ("return [(X, Y, Y)], max", "batch 0 of data.py:give is a tuple of 3, not a pair"),
+        ("return [(X, Y)], max", "the inputs in batch 0 of data.py:give are a value of type nd"),
         (
             "return [({'x': X, 'mask': Y}, Y)], max",
             "data.py:give gives values for 'mask', which is not an input of the model. Choose one "
@@ -344,7 +349,7 @@ def test_a_damaged_archive(tmp_path: Path, damage: str) -> None:
         ),
         (
             "return [({'x': X}, Y)], lambda o, y: [1.0, 2.0]",
-            "the metric returned 2 scores for the 4 samples of batch 0. Return 4 scores",
+            "the metric returned 2 scores for batch 0, which has 4 samples. Return 4 scores",
         ),
         ("return [({'x': X}, Y)], lambda o, y: []", "the metric returned no score for batch 0"),
         (

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import PLACEMENT, SHARED, TRUTH, Dataset
-from pytest_ortbench.core.errors import did_you_mean, first_line, says, why_unreadable
+from pytest_ortbench.core.errors import (
+    did_you_mean,
+    first_line,
+    nearest,
+    says,
+    why_unreadable,
+)
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.worker.boxes import BoxReader, ImageTable
 from pytest_ortbench.passes.task.worker.complaint import array_words, bad_data
 from pytest_ortbench.worker.user_code import call, load_file
@@ -119,8 +126,9 @@ def _from_npz(path: Path, inputs: Sequence[str], batch: int) -> Labelled:
         found = len(array) if array.ndim else 0
         if found != len(labels):
             raise bad_data(
-                f"{path.name} has {len(labels)} labels, but {found} rows in the array {name!r}",
-                "Store as many rows (first axis) in every array as there are labels",
+                f"{path.name} has {counted(len(labels), 'label')}, but {counted(found, 'row')} in "
+                f"the array {name!r}",
+                f"Store one row (first axis) of {name!r} for each label",
             )
     if not len(labels):
         raise bad_data(
@@ -165,10 +173,10 @@ def _fed(
     """The samples of each input."""
     missing = [name for name in inputs if name not in arrays]
     if missing:
-        held = ", ".join(name for name in arrays if not name.startswith(LABELS)) or "none"
         raise bad_data(
-            f"{path.name} has no array for the input {missing[0]!r}, only {held}",
-            f"Store the values of this input as an array named {missing[0]!r}",
+            f"{path.name} has no array for the input {missing[0]!r}. Its arrays are: "
+            f"{', '.join(arrays) or 'none'}",
+            f"Store the values of this input in an array named {missing[0]!r}",
         )
     return {name: arrays[name] for name in inputs}
 
@@ -212,13 +220,17 @@ def _labels(arrays: Mapping[str, NDArray[Any]], path: Path) -> tuple[NDArray[Any
     """The labels, and the name of the output that they belong to if the file says so."""
     names = [name for name in arrays if name == LABELS or name.startswith(f"{LABELS}:")]
     if len(names) != 1:
-        held = ", ".join(arrays) or "none"
         raise bad_data(
-            f"{path.name} has no array named {LABELS!r}, only {held}"
+            f"{path.name} has no array named {LABELS!r}. Its arrays are: "
+            f"{', '.join(arrays) or 'none'}"
             if not names
             else f"{path.name} has {len(names)} arrays of labels, but only one can be used: "
             f"{', '.join(names)}",
-            "Keep the labels of the output that is to be scored"
+            "Keep the array with the labels of the output that you want to score, e.g. "
+            f"{names[0]}, and remove the other from the file"
+            if len(names) == 2
+            else "Keep the array with the labels of the output that you want to score, e.g. "
+            f"{names[0]}, and remove the others from the file"
             if names
             else f"Name the array of labels {LABELS!r}. If the model has several outputs, name it "
             f"'{LABELS}:OUTPUT', with the name of the output that the labels are for",
@@ -274,17 +286,27 @@ def _call_entry_point(dataset: Dataset, batch: int) -> Labelled:
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise bad_data(
             f"{path.name} has no function {dataset.function!r}",
-            did_you_mean(dataset.function, known),
+            did_you_mean(dataset.function, known)
+            if known
+            else "Define the function at the top level of the file",
         )
     returned = call(path, dataset.function, function, *([batch] if _takes_one(function) else []))
-    if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
+    if not isinstance(returned, tuple) or len(returned) != 2:
         raise bad_data(
             f"{dataset.label} returned {_kind(returned)}, not a pair of batches and a metric", _FORM
         )
     batches, metric = returned
     if not isinstance(batches, Iterable):
         raise bad_data(
-            f"the first value that {dataset.label} returned is {_kind(batches)}, not batches", _FORM
+            f"the first value that {dataset.label} returned is {_kind(batches)}, not a list or an "
+            "iterator of batches",
+            _FORM,
+        )
+    if not callable(metric):
+        raise bad_data(
+            f"the second value that {dataset.label} returned is {_kind(metric)}, not a function "
+            "that scores a batch (metric)",
+            _FORM,
         )
     name = str(getattr(metric, "__name__", type(metric).__name__))
 
@@ -309,9 +331,15 @@ def _checked(batches: Iterable[object], label: str, path: Path) -> Iterator[Batc
         item = call(path, f"batch {number}", next, iterator, None)
         if item is None:
             return
-        if not isinstance(item, tuple | list) or len(item) != 2 or not isinstance(item[0], Mapping):
+        if not isinstance(item, tuple | list) or len(item) != 2:
             raise bad_data(
                 f"batch {number} of {label} is {_kind(item)}, not a pair of inputs and labels",
+                _FORM,
+            )
+        if not isinstance(item[0], Mapping):
+            raise bad_data(
+                f"the inputs in batch {number} of {label} are {_kind(item[0])}, not a dictionary "
+                "with an array for each input",
                 _FORM,
             )
         yield Batch(feeds={str(name): value for name, value in item[0].items()}, labels=item[1])
@@ -383,9 +411,12 @@ class LabelScores:
         import numpy as np
 
         if self._output and self._output not in outputs:
+            example = nearest(self._output, outputs, cutoff=0)
             raise bad_data(
-                f"the array '{LABELS}:{self._output}' does not name an output of the model",
-                f"Write '{LABELS}:OUTPUT'. {did_you_mean(self._output, list(outputs))}",
+                f"the array '{LABELS}:{self._output}' of the data is for an output "
+                f"{self._output!r}, which the model does not have",
+                f"Name the array after an output of the model, e.g. '{LABELS}:{example}'. The "
+                f"outputs are: {', '.join(outputs)}",
             )
         names = [self._output] if self._output else list(outputs)
         tensors = {name: value for name in names if isinstance(value := outputs[name], np.ndarray)}
@@ -418,6 +449,7 @@ class LabelScores:
             raise bad_data(
                 f"the label {bad} of sample {self._seen + row} is not a class of the output "
                 f"{name!r}, which has classes 0 to {classes - 1}",
-                f"Write a class from 0 to {classes - 1}, or {IGNORED} for a sample that is not "
-                "counted",
+                f"Write a class from 0 to {classes - 1}"
+                + (f", or {IGNORED} for a label that is not counted" if labels.ndim > 1 else "")
+                + (". If your classes are numbered from 1, subtract 1" if bad == classes else ""),
             )

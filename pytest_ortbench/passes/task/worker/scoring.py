@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import did_you_mean, first_line, says
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.passes.task.facts import TaskAccuracy
 from pytest_ortbench.passes.task.questions import ScoreTask, WriteOwnScores, WriteScores
 from pytest_ortbench.passes.task.worker.boxes import BoxReader
@@ -120,12 +121,15 @@ def score(session: Session, dataset: Dataset, batch: int, label: str = "") -> Sc
         number = len(digests) - 1
         values += _scores(labelled.metric, named, given, number=number, before=len(values))
     if not values:
-        raise bad_data(f"{dataset.label} returned no batch", "Give at least one labelled sample")
+        raise bad_data(
+            f"{dataset.label} returned no batch", "Return at least one batch of labelled samples"
+        )
     broken = [name for name, some in finite.items() if not some]
     if broken:
         raise bad_data(
-            f"all values of the input {broken[0]!r} of {dataset.label} are NaN or infinity",
-            "Correct how values are made, e.g. where they are divided by a standard deviation of 0",
+            f"all values for the input {broken[0]!r} from {dataset.label} are NaN or infinity",
+            "Correct how these values are made, e.g. where they are divided by a standard "
+            "deviation of 0",
         )
     metric = labelled.name or str(getattr(labelled.metric, "name", ""))
     return Scores(
@@ -196,14 +200,21 @@ def hold_against_reference(
         before, digests, label = stored["values"], stored["digests"], str(stored["label"])
     if not before.any() and not (values < 0).any():
         raise bad_data(
-            f"the reference ({label}) scores 0 on every one of the {len(before)} samples of "
-            f"{dataset.label} ({scores.metric}), so nothing can be compared with it",
-            "Check that classes are numbered from 0, that labels have the order of the samples, "
-            "and that inputs are scaled as in training. If 0 is the best score of your metric, "
-            "return e.g. 1 + score",
+            f"the reference ({label}) scores 0 on every sample of {dataset.label} "
+            f"({counted(len(before), 'sample')}, {scores.metric}), so nothing can be compared "
+            "with it",
+            "Check that labels have the order of the samples, and that inputs are scaled as in "
+            "training. If 0 is the best score of your metric, return e.g. 1 + score"
+            if dataset.function
+            else "Check that classes are numbered from 0, that labels have the order of the "
+            "samples, and that inputs are scaled as in training",
         )
     if len(before) != len(values) or tuple(digests.tolist()) != scores.digests:
-        counts = "" if len(before) == len(values) else f" ({len(before)} and {len(values)} samples)"
+        counts = (
+            ""
+            if len(before) == len(values)
+            else f" ({counted(len(values), 'sample')}, but {len(before)} for the reference)"
+        )
         raise bad_data(
             f"{dataset.label} gave other data for this case than for its reference{counts}",
             "Give the same samples in the same order each time, e.g. with a fixed seed",
@@ -297,9 +308,10 @@ def _scores(
     expected = _count(batch.labels)
     if batch.samples is None and expected is not None and scores.size not in (1, expected):
         raise bad_data(
-            f"the metric returned {scores.size} scores for the {expected} samples of batch "
-            f"{number}",
-            f"Return {expected} scores, or a single score for the whole batch",
+            f"the metric returned {scores.size} scores for batch {number}, which has "
+            f"{counted(expected, 'sample')}",
+            f"Return {counted(expected, 'score')}"
+            + (", or a single score for the whole batch" if expected > 1 else ""),
         )
     bad = np.flatnonzero(~np.isfinite(scores))
     if bad.size:
