@@ -100,7 +100,8 @@ def _asked(
         raise UsageError(
             "no case is named" if case is None else f"{case!r} does not name a case",
             place="accept",
-            hint="Write 'ortbench accept CASE --reason=TEXT'. 'ortbench show' lists the cases",
+            hint="Write 'ortbench accept CASE --reason=TEXT', where CASE is a case or a model that "
+            "'ortbench show' lists, e.g. net/native/cpu/b1",
         )
     if reason is None or not reason.strip():
         raise UsageError(
@@ -159,12 +160,20 @@ def _entries(asked: AcceptedEntry, run: Run | None) -> list[AcceptedEntry]:
     ]
     if not failing:
         if not asked.metric:
+            in_advance = "To accept a change in advance, name the metric, e.g. --metric=latency"
+            if not run.gate:
+                raise UsageError(
+                    f"the run {run.run_id} was not compared with a baseline, so it does not say "
+                    "what got worse",
+                    place="accept",
+                    hint="To compare a run, add --ort-against=git:main or --ort-baseline=RUN to "
+                    f"pytest, and accept what that run finds. {in_advance}",
+                )
             raise UsageError(
                 f"the gate found nothing worse for {asked.case!r} in the run {run.run_id}, so "
                 "there is nothing to accept",
                 place="accept",
-                hint="If another run got worse, name that run with --run=RUN. To accept a change "
-                "in advance, name the metric, e.g. --metric=latency",
+                hint=f"If another run got worse, name that run with --run=RUN. {in_advance}",
             )
         return [asked]
     if asked.metric:
@@ -204,8 +213,8 @@ def _compare_files(asked: AcceptedEntry, run: Run, root: Path, *, is_named: bool
             continue
         place = model.place or model.path
         differs = (
-            f"{place} has another content now (SHA-256 {_shown_digest(now)}) than when the run "
-            f"{run.run_id} measured it ({_shown_digest(model.digest)})"
+            f"{place} has changed since the run {run.run_id} measured it: its SHA-256 was "
+            f"{_shown_digest(model.digest)} and is {_shown_digest(now)} now"
         )
         if is_named:
             warn(f"note: {differs}. What is accepted is what that run found")
@@ -213,8 +222,9 @@ def _compare_files(asked: AcceptedEntry, run: Run, root: Path, *, is_named: bool
         raise UsageError(
             differs,
             place="accept",
-            hint="To accept the content of now, run the gate on it first. To accept what that run "
-            f"found, add --run={run.run_id}",
+            hint="To accept the file as it is now, run pytest with --ort-against or "
+            "--ort-baseline again first. To accept what the run above found, add "
+            f"--run={run.run_id}",
         )
 
 
@@ -252,7 +262,7 @@ def _judged(asked: AcceptedEntry, run: Run) -> list[GateResult]:
         models = {result.case.model.name for result in run.cases}
         models |= {result.model for result in run.gate if result.model}
         raise UsageError(
-            f"{asked.case!r} matches no case of {run.run_id}",
+            f"{asked.case!r} matches no case of the run {run.run_id}",
             place="accept",
             hint=did_you_mean(
                 asked.case,

@@ -93,7 +93,7 @@ def _specs(text: str) -> Sequence[str]:
         raise UsageError(
             f"{text!r} names one runtime, but a bisection needs two or more",
             place=_PLACE,
-            hint="Write a range of versions, e.g. onnxruntime==1.20.1..1.32.0",
+            hint="Write a range of versions, e.g. --runtimes=onnxruntime==1.20.1..1.32.0",
         )
     return specs
 
@@ -105,11 +105,11 @@ def _chosen(session: Session, specs: Sequence[str]) -> tuple[Runtime, ...]:
     usable = tuple(runtime for runtime in chosen.runtimes if runtime.label not in chosen.failures)
     if len(usable) < 2:
         raise UsageError(
-            f"a bisection needs two runtimes that start, but only {len(usable)} of "
-            f"{len(chosen.runtimes)} {'starts' if usable else 'start'}",
+            "a bisection needs two runtimes that start, but "
+            + (f"only {usable[0].label!r} starts" if usable else "none of them starts"),
             place=_PLACE,
-            hint="The notes above say why the others do not start. Name other versions, e.g. "
-            "onnxruntime==1.20.1..1.32.0",
+            hint="The notes above say why a runtime does not start. Mend that, or name other "
+            "versions, e.g. --runtimes=onnxruntime==1.20.1..1.32.0",
         )
     return usable
 
@@ -124,9 +124,9 @@ def _case(session: Session, model: str, threads: int | None, specs: Sequence[str
             place="MODEL",
             hint=f"Name one model file, e.g. {paths[0]}"
             if len(paths) > 1
-            else "This model can't be bisected. To compare the first and the last version on all "
-            f"of its cases, run 'pytest {in_shell(words_for_pytest(model))} "
-            f"--ort-runtimes={specs[0]},{specs[-1]}'",
+            else "A model with several cases can't be bisected. To measure all of them with the "
+            f"first and the last runtime, run 'pytest {in_shell(words_for_pytest(model))} "
+            f"{in_shell([f'--ort-runtimes={specs[0]},{specs[-1]}'])}'",
         )
     refusal = entries[0].refusal
     if refusal is not None:

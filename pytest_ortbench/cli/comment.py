@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -74,7 +75,7 @@ def command(summary: Path, key: str) -> int:
     the summary of the job has the same text. On any other event nothing is done.
     """
     marker = first_line_of(key)
-    request = _pull_request(os.environ)
+    request = _pull_request(os.environ, summary)
     if request is None:
         say("no pull request: nothing to comment on")
         return ExitCode.FINE
@@ -99,7 +100,7 @@ def first_line_of(key: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9-]*", key):
         raise UsageError(
-            f"{key!r} can't be a key, which has only letters, digits and '-'",
+            f"{key!r} can't be a key: a key has only the letters a to z and A to Z, digits and '-'",
             place="--key",
             hint="Write e.g. --key=linux",
         )
@@ -116,8 +117,12 @@ def body_of(summary: Path, marker: str, run_url: str) -> str:
     return f"{marker}\n{rest}"[: _LONGEST - len(end)] + end
 
 
-def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
+def _pull_request(environment: Mapping[str, str], summary: Path) -> PullRequest | None:
     """The pull request that the job is about; ``None`` if it is about none.
+
+    Args:
+        environment: What GitHub tells a job.
+        summary: The file to post.
 
     Raises:
         UsageError: outside of GitHub Actions, or without a token.
@@ -125,10 +130,10 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
     event = Path(environment.get("GITHUB_EVENT_PATH", ""))
     if not environment.get("GITHUB_REPOSITORY") or not event.is_file():
         raise UsageError(
-            "this command runs in a job of GitHub Actions only",
+            "this command works only in a job of GitHub Actions",
             place="comment",
-            hint="Elsewhere, post the file with another program, e.g. on GitLab 'glab mr note "
-            '--message "$(cat FILE)"\'',
+            hint="Elsewhere, post the file with another program, e.g. on GitLab with: glab mr note "
+            f'--message "$(cat {shlex.quote(str(summary))})"',
         )
     number = _number_in(event)
     if number is None:
@@ -138,7 +143,8 @@ def _pull_request(environment: Mapping[str, str]) -> PullRequest | None:
         raise UsageError(
             "the environment variable GITHUB_TOKEN is not set",
             place="comment",
-            hint="Add 'env: {GITHUB_TOKEN: ${{ github.token }}}' to the step of the workflow",
+            hint="In the workflow, add this line to the step that runs 'ortbench comment': "
+            'env: {GITHUB_TOKEN: "${{ github.token }}"}',
         )
     repository = environment["GITHUB_REPOSITORY"]
     api = environment.get("GITHUB_API_URL", "https://api.github.com")

@@ -29,6 +29,7 @@ from pytest_ortbench.cli.terminal import (
     width,
     write,
 )
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.units import counted, parse_duration
 from pytest_ortbench.fleet.numbers.facts import called_alike, reduce_run
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from pytest_ortbench.fleet.report.view import ComparisonView
     from pytest_ortbench.report.entries import ShownRun
 
-
 _Command = TypeVar("_Command", bound="Callable[..., Any]")
 
 
@@ -79,12 +79,17 @@ class RatePerSecond(FiniteRange):
         return super().convert(value, param, ctx)
 
 
-#: Formats by the ending of the file that is written.
+#: Formats by the ending of the file.
 _ENDINGS = {".pdf": "pdf", ".html": "html", ".htm": "html", ".md": "md", ".csv": "csv"}
 
 #: More documents than this are compared with a tool for tables: ortbench export.
 MOST_RUNS = 50
 
+#: The next step where prices are missing.
+_ADD_PRICES = (
+    "Add --machines=machines.toml. In that file, write two lines for each machine, e.g. for the "
+    "host desk: [machines.desk] and price_per_hour = 0.4"
+)
 
 #: What machines cost for which load.
 _COST_OPTIONS = (
@@ -278,12 +283,12 @@ def _form(form: str | None, output: Path | None) -> str:
 def _refuse_pdf(runs: Sequence[str], output: Path | None, terms: Terms | None) -> None:
     """Refuse a PDF that has no file, or is about no purchase."""
     if terms is None:
+        named = runs if len(runs) > 1 else [machine_and_run(runs[0])[1]]  # report names none
         raise UsageError(
             "a PDF of this command is about what machines cost, but no table of prices is named",
-            place="--format=pdf" if output is None else "--output",
-            hint="Add --machines=machines.toml, a file with e.g. [machines.big] and "
-            "price_per_hour = 0.4. For a PDF without costs, run "
-            f"'ortbench report {' '.join(runs)} --one-page --output={output or 'decision.pdf'}'",
+            place="--format=pdf" if output is None else f"--output={output}",
+            hint=f"{_ADD_PRICES}. For a PDF without costs, run 'ortbench report {in_shell(named)} "
+            f"--one-page --output={output or 'decision.pdf'}'",
         )
     if output is None:
         raise UsageError(
@@ -348,15 +353,15 @@ def terms_of(
             raise UsageError(
                 "the cost of machines can't be computed without their prices",
                 place=", ".join(given),
-                hint="Add --machines=machines.toml, a file with e.g. [machines.big] and "
-                "price_per_hour = 0.4",
+                hint=_ADD_PRICES,
             )
         return None
     if rate is not None and mix is not None:
         raise UsageError(
-            "--rate and --mix are both given",
-            place="compare",
-            hint="Leave out --rate. It is the sum of the rates in --mix",
+            "both options are given, but --mix has the rates already",
+            place="--rate, --mix",
+            hint="To serve the models of --mix, leave --rate out. To serve each model by itself, "
+            "leave --mix out",
         )
     try:
         text = machines.read_text(encoding="utf-8")
@@ -365,8 +370,7 @@ def terms_of(
         raise UsageError(
             f"{str(machines)!r} can't be read: {reason}",
             place="--machines",
-            hint="Name a TOML file that you can read, with e.g. [machines.big] and "
-            "price_per_hour = 0.4",
+            hint="Name a TOML file that you can read",
         ) from error
     terms = parse_machines(text, str(machines))
     if mix is not None:
@@ -426,9 +430,9 @@ def load_facts(
     if len(runs) > MOST_RUNS:
         raise UsageError(
             f"{len(runs)} runs are named, but at most {MOST_RUNS} can be compared",
-            place="compare",
-            hint="Name fewer runs. To analyse more with other programs, write their rows to a "
-            "file with 'ortbench export'",
+            place="RUN",
+            hint=f"Name at most {MOST_RUNS} runs. For one table of all of them, write 'ortbench "
+            "export RUN RUN … --output=rows.csv'",
         )
     conditions = [parse_condition(text) for text in filters]
     facts_of: dict[str, RunFacts] = {}
@@ -451,9 +455,9 @@ def load_facts(
     if len(facts_of) == 1 < len(runs):
         raise UsageError(
             f"the {len(runs)} arguments name the same run, {next(iter(facts_of))}",
-            place="compare",
-            hint="Name another run. To compare the cases of one run, name it once, e.g. "
-            "'ortbench compare RUN --by=provider'",
+            place="RUN",
+            hint="Name a second run. To compare the cases of this run with each other, run e.g. "
+            f"'ortbench compare {in_shell(runs[:1])} --by=provider'",
         )
     newest = models[max(facts_of.values(), key=lambda facts: facts.started_at).run_id]
     return [

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun, new_tag
 from pytest_ortbench.fleet.hosts.records import RECORDS, read_record
@@ -16,26 +17,31 @@ _Kept = TypeVar("_Kept", FleetRun, ShardedRun)
 #: Folder of such runs below the results; each has one of its tag.
 FOLDER = "fleet"
 _TAG = re.compile(r"[0-9A-Za-z-]+\Z")
-#: Options of pytest that say where results lie: on other machines, we do.
-_OURS = ("--ort-results", "--ort-resume")
+#: Options of pytest that say where results lie, and what stands for them: on other machines, we do.
+_INSTEAD = {
+    "--ort-results": "To choose the folder on this machine, write --results=DIR before the --",
+    "--ort-resume": "To continue an earlier run of these machines, write --resume=latest before "
+    "the --",
+}
 
 
-def _earlier(kind: type[_Kept], tag: str, parent: Path) -> _Kept:
+def _earlier(kind: type[_Kept], tag: str, parent: Path, command: str) -> _Kept:
     """Return the record of an earlier run, which is called by the name of its folder.
 
     Args:
         kind: Of the record.
         tag: The name, or ``latest``.
         parent: The folder of all of them.
+        command: The command that makes such runs.
 
     Raises:
         UsageError: if there is none, or it sent nothing to any machine.
     """
     if tag != "latest" and not _TAG.match(tag):
         raise UsageError(
-            f"{tag!r} can't be the name of an earlier run",
+            f"{tag!r} can't be the name of an earlier run, which has only letters, digits and '-'",
             place="--resume",
-            hint=f"Write the name of a folder in {parent}, or 'latest'",
+            hint=f"Write --resume=latest, or name a folder in {parent}",
         )
     tags = [tag] if tag != "latest" else [path.name for path in sorted(parent.glob("*"))[::-1]]
     for name in tags:
@@ -47,12 +53,13 @@ def _earlier(kind: type[_Kept], tag: str, parent: Path) -> _Kept:
         if earlier.arguments:
             return replace(earlier, tag=name)
     raise UsageError(
-        f"the folder {str(parent)!r} contains no earlier run"
+        f"the folder {str(parent)!r} contains no earlier run of 'ortbench {command}'"
         if tag == "latest"
-        else f"{tag!r} only gathers results that were measured elsewhere, so there is nothing to "
-        "go on with",
+        else f"the run {tag!r} was made by 'ortbench fleet collect', which measures nothing, so it "
+        "can't be continued",
         place="--resume",
-        hint="To start a new run, leave --resume out",
+        hint="To start a new run, leave --resume out. If the run to continue is in another "
+        "results folder, name that folder with --results=DIR",
     )
 
 
@@ -73,13 +80,13 @@ def new_or_earlier(
             an argument says where results lie.
     """
     for argument in arguments:
-        if argument.partition("=")[0] in _OURS:
+        option = argument.partition("=")[0]
+        if option in _INSTEAD:
             raise UsageError(
                 f"{argument!r} can't be passed on, since each machine is given its own folder of "
                 "results",
                 place=place,
-                hint=f"Leave {argument!r} out. To name a folder for the results here, write "
-                "--results=DIR before the --",
+                hint=f"Leave {argument!r} out. {_INSTEAD[option]}",
             )
     if not resume:
         if not arguments:
@@ -89,12 +96,13 @@ def new_or_earlier(
                 hint="Add the arguments of pytest after --, e.g. '-- tests --ort-providers=all'",
             )
         return kind(tag=new_tag(), arguments=arguments)
-    earlier = _earlier(kind, resume, results / FOLDER)
+    earlier = _earlier(kind, resume, results / FOLDER, place)
     if arguments and arguments != earlier.arguments:
         raise UsageError(
-            f"{earlier.tag} ran with other arguments: {' '.join(earlier.arguments)}",
+            f"the run {earlier.tag} had the arguments '{in_shell(earlier.arguments)}', not "
+            f"'{in_shell(arguments)}'",
             place="--resume",
-            hint="To go on with that run, leave out the arguments after --. To start a new run, "
+            hint="To continue that run, leave out -- and what follows it. To start a new run, "
             "leave out --resume",
         )
     return earlier

@@ -126,8 +126,9 @@ def _refuse_specs(specs: Sequence[str]) -> None:
             raise UsageError(
                 f"{spec!r} is not a model that a CI job can fetch",
                 place="--model",
-                hint="Name a model that 'ortbench models' lists, e.g. zoo:silero-vad. Model files "
-                "of the repository are found without --model",
+                hint="If it is a file of the repository, leave --model out, since init finds all "
+                "model files. If not, name a model that 'ortbench models' lists, e.g. "
+                "--model=zoo:silero-vad",
             )
 
 

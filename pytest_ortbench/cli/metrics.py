@@ -77,10 +77,12 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
     refuse_without("prometheus_client", "prometheus", place="metrics")
     if not results.is_dir():
         raise UsageError(
-            "there is no such folder",
-            place=str(results),
-            hint="Name the folder with the results of your runs, e.g. 'ortbench metrics lab'. "
-            "To make results, run e.g. 'pytest MODEL.onnx'",
+            f"{str(results)!r} is not a folder"
+            if results.exists()
+            else f"the folder {str(results)!r} does not exist",
+            place="RESULTS",
+            hint="Name the folder that pytest writes its runs to, e.g. 'ortbench metrics results'. "
+            "If there is none yet, run e.g. 'pytest MODEL.onnx' first",
         )
     from prometheus_client import start_http_server
 

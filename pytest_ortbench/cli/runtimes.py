@@ -81,24 +81,35 @@ def create(specs: tuple[str, ...]) -> int:
 @click.option("--all", "everything", is_flag=True, help="All environments that were created.")
 def remove(labels: tuple[str, ...], everything: bool) -> int:
     """Remove environments that were made; they are made again when they are asked for."""
-    if everything == bool(labels):
+    if labels and everything:
+        named = ", ".join(map(repr, labels))
         raise UsageError(
-            f"{labels[0]!r} and --all are both given" if labels else "no runtime is named",
-            hint="To remove only what is named, leave --all out. To remove all, name none"
-            if labels
-            else "Name a runtime that 'ortbench runtimes' lists. To remove all, write --all",
+            f"{named} and --all are both given",
+            place="LABEL",
+            hint=f"To remove only {named}, leave --all out. To remove all environments that were "
+            f"made, leave {named} out",
         )
     environments = _environments()
     made = environments.all()
     names = {environment.manifest.label for environment in made}
+    nothing = "No environment was made yet, so there is nothing to remove"
+    if not labels and not everything:
+        raise UsageError(
+            "no runtime is named",
+            place="LABEL",
+            hint=f"Name an environment, e.g. 'ortbench runtimes remove {min(names)}'. To remove "
+            "all of them, write --all"
+            if names
+            else nothing,
+        )
     for label in labels:
         if label not in names:
             raise UsageError(
-                f"the environment {label!r} does not exist",
+                f"{label!r} is a runtime of the configuration, not an environment that was made"
+                if label in configured_runtimes(Path.cwd())
+                else f"the environment {label!r} does not exist",
                 place="LABEL",
-                hint=did_you_mean(label, names)
-                if names
-                else "No environment was made yet, so there is nothing to remove",
+                hint=did_you_mean(label, names) if names else nothing,
             )
     for environment in made:
         if everything or environment.manifest.label in labels:

@@ -75,7 +75,7 @@ def _advice_on_column(name: str, known: Iterable[str]) -> str:
     words = sorted(set(known))
     if first_of_several(name, words) or nearest(name, words):
         return did_you_mean(name, words)
-    return "The first line that 'ortbench export' writes has the names of all columns"
+    return "To see the names of all columns, run 'ortbench export' and read its first line"
 
 
 def table_columns(text: str) -> list[str]:

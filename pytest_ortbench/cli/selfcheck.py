@@ -124,7 +124,7 @@ def _chosen(only: str, *, short: bool) -> list[Check[Any]]:
     for name in named:
         if name not in known:
             raise UsageError(
-                f"{name!r} is not a line of the self-check",
+                f"{name!r} is not a check of 'ortbench selfcheck'",
                 place="--only",
                 hint=did_you_mean(name, known),
             )

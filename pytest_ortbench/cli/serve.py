@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from pytest_ortbench.cli.arguments import FiniteRange, epilog
+from pytest_ortbench.cli.arguments import FiniteRange, epilog, words_for_pytest
 from pytest_ortbench.cli.terminal import ExitCode, say, step, warn
 from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.command_line import in_shell
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.endpoint_address import is_loopback
 from pytest_ortbench.core.errors import OrtbenchError, UsageError, WorkerError, says
@@ -167,8 +168,7 @@ def command(
         raise UsageError(
             f"{model!r} can't be served with {provider}. {says('ONNX Runtime', str(error))}",
             place="MODEL, --provider",
-            hint="Name another provider with --provider. 'ortbench providers' lists those that "
-            "run here",
+            hint=_other_way(request),
         ) from error
     for note in server.notes:
         warn(f"note: {note}")
@@ -195,26 +195,41 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
         raise UsageError(
             f"{request.models[0]!r} can't be served: {reasons}",
             place="MODEL",
-            hint="To serve the model as it is, on the CPU, leave --provider and --precision out",
+            hint=_other_way(request),
         )
     if len(plan.entries) > 1:
         cases = [entry.case for entry in plan.entries]
         sizes = ",".join(f"{name}:{first}" for name, (first, *_) in request.dims.items())
-        is_one = len({case.model.path for case in cases}) == 1
+        place, hint = "--dims", f"Write one size for each dimension, e.g. --dims={sizes}"
+        if len({case.model.path for case in cases}) > 1:
+            place, hint = "MODEL", f"Name one model file, e.g. {cases[0].model.path}"
+        elif len({case.provider.label for case in cases}) > 1:
+            place, hint = (
+                "--provider",
+                f"Name one provider, e.g. --provider={cases[0].provider.label}",
+            )
         raise UsageError(
             f"{request.models[0]!r} gives {len(cases)} cases, but a service runs one",
-            place="--dims" if is_one else "MODEL",
-            hint=f"Write one size for each dimension, e.g. --dims={sizes}"
-            if is_one
-            else f"Name one model file, e.g. {cases[0].model.path}",
+            place=place,
+            hint=hint,
         )
     return session.prepare(plan.entries[0])
+
+
+def _other_way(request: PlanRequest) -> str:
+    """The next step where a model can't be served as it was asked for."""
+    (model,), (provider,), (precision,) = request.models, request.providers, request.precisions
+    asked = [f"--ort-providers={provider}", f"--ort-precisions={precision}"]
+    why = f"To see why, run 'pytest {in_shell([*words_for_pytest(model), *asked])}'"
+    if (provider, precision) == ("cpu", "native"):
+        return why
+    return f"{why}. To serve the model on the CPU, leave --provider and --precision out"
 
 
 def _refuse_several(option: str, names: Sequence[str]) -> None:
     if len(names) > 1:
         raise UsageError(
-            f"{', '.join(names)} are {len(names)} values, but a service runs one",
+            f"{', '.join(names)} are {len(names)} values, but a service takes one",
             place=option,
             hint=f"Write e.g. {option}={names[0]}",
         )

@@ -98,15 +98,17 @@ def _newest(results: Path) -> Path:
     Raises:
         UsageError: if there is none.
     """
+    what = "contains no run" if results.exists() else "does not exist"
     for stored in list_runs(results):
         if stored.state in ("finished", "unfinished"):
             return stored.path
         warn(f"note: {stored.path} was skipped: {stored.problem}")
+        what = "contains no run that can be read"
     raise UsageError(
-        "the folder contains no run",
-        place=str(results),
-        hint="If your runs are in another folder, name it with --results=DIR. To start a run, "
-        "write e.g. 'pytest MODEL.onnx'",
+        f"the folder {str(results)!r} {what}",
+        place="--results",
+        hint="If your runs are in another folder, name it with --results=DIR. If not, start a run, "
+        "e.g. 'pytest MODEL.onnx'",
     )
 
 

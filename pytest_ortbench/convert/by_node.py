@@ -242,7 +242,7 @@ def _fitting(session: InferenceSession, feeds: dict[str, object], path: str) -> 
     if missing:
         raise case_error(
             f"the nodes can't be compared: {Path(path).name!r} has the input {missing!r}, which "
-            "the other model lacks",
+            "the model that it is compared with does not have",
             "Export both models with the same input names",
             phase="accuracy",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pytest_ortbench.convert.failure import unconverted
+from pytest_ortbench.convert.failure import called, unconverted
 from pytest_ortbench.core.recipe import Conversion
 from pytest_ortbench.worker.inputs import make_feeds, varies
 
@@ -58,9 +58,10 @@ class InputSets:
             )
         if not self._count:
             raise unconverted(
-                f"{recipe.base} can't be made: {recipe.calibration_data} has no calibration data",
-                "Put .npz files there, each with an array for every input of the model. For random "
-                "inputs, leave calibration_data out",
+                f"{called(recipe)} can't be made: its folder calibration_data = "
+                f"{recipe.calibration_data!r} contains no arrays",
+                "Put .npz files there, each with an array for every input of the model. To "
+                "calibrate with random inputs instead, remove calibration_data from the precision",
             )
         self._next, self._end = 0, self._count
 

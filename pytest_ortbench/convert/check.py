@@ -106,7 +106,7 @@ def _is_missing_kernel(error: Exception) -> bool:
 def _not_valid(conversion: Conversion, reason: str) -> WorkerError:
     return unconverted(
         f"the {conversion.recipe.base} variant {reason}",
-        without_nodes(conversion.recipe.base),
+        without_nodes(conversion.recipe),
     )
 
 

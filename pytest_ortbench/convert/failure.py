@@ -17,11 +17,12 @@ from pytest_ortbench.core.errors import (
     class_and_line,
     did_you_mean,
     says,
+    supply_step,
 )
 from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.namesakes import HOW_TO_MEND, namesake_of
-from pytest_ortbench.core.recipe import BASES, Conversion
+from pytest_ortbench.core.recipe import BASES, Conversion, Recipe
 from pytest_ortbench.core.units import format_amount
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def refuse_absent(names: Iterable[str], nodes: Iterable[onnx.NodeProto]) -> None
                 f"nodes_to_exclude names the node {name!r}, but the model has no such node",
                 did_you_mean(name, known)
                 if known
-                else "The nodes of this model have no names, so remove the setting",
+                else "The nodes of this model have no names: remove nodes_to_exclude",
             )
 
 
@@ -106,7 +107,7 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
         conversion: What was to be made.
         folder: Where it is made: a file in it that can't be opened can't be written.
     """
-    base = conversion.recipe.base
+    base = called(conversion.recipe)
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad allocation" in str(error):
         return conversion_failure(
@@ -126,30 +127,55 @@ def as_failure(error: Exception, conversion: Conversion, folder: Path | None = N
     broken = _broken_weight(conversion)
     if broken:
         return conversion_failure(
-            f"{base} can't be made, since weights of the model are NaN, first in {broken!r}",
-            "Find out why the weights have NaN, and export the model again",
+            f"{base} can't be made, since the weight {broken!r} of the model contains NaN",
+            "Export the model again without NaN in its weights. To measure this file as it is, "
+            f"{without_precision(conversion.recipe, 'leave')}",
         )
     said = class_and_line(error)
     node = _named_node(said, conversion)
     at = f" at node {node!r}" if node else ""
     return conversion_failure(
-        f"{base} can't be made{at}. {says('The converter', said)}", without_nodes(base, node)
+        f"{base} can't be made{at}. {says('The converter', said)}",
+        without_nodes(conversion.recipe, node),
     )
 
 
-def without_nodes(base: str, node: str = "") -> str:
+def called(recipe: Recipe) -> str:
+    """Return what a sentence calls a precision: a user's own name has to be told from a word."""
+    return recipe.name if recipe.name == recipe.base else f"the precision {recipe.name!r}"
+
+
+def without_precision(recipe: Recipe, leave: str = "Leave") -> str:
+    """Return the next step where a model can't have a precision.
+
+    Args:
+        recipe: The precision.
+        leave: The word that the step begins with.
+    """
+    return f"{leave} {recipe.name} out of --ort-precisions for this model"
+
+
+def without_nodes(recipe: Recipe, node: str = "") -> str:
     """Return the next step where a conversion fails at a node, or at one that nobody knows.
 
     Args:
-        base: What was to be made.
+        recipe: What was to be made.
         node: The name of the node, empty if it is not known.
     """
-    if "nodes_to_exclude" not in BASES.get(base, ()):
-        return f"Leave {base} out for this model"
+    leave = without_precision(recipe)
+    if "nodes_to_exclude" not in BASES.get(recipe.base, ()):
+        return leave
+    own = recipe.name if recipe.name != recipe.base else "mine"
+    excluded = [*recipe.nodes_to_exclude, node or "NAME OF THE NODE"]
+    based = f"base = {recipe.base!r} and " if own != recipe.name else ""
+    step = (
+        f"write [tool.ortbench.precisions.{own}] with {based}nodes_to_exclude = {excluded} in "
+        f"pyproject.toml, and run with --ort-precisions={own}"
+    )
+    if node:
+        return f"To leave this node in float, {step}"
     return (
-        f"To leave {'this' if node else 'a'} node in float, define a precision in pyproject.toml: "
-        f"[tool.ortbench.precisions.mine] with base = {base!r} and nodes_to_exclude = "
-        f"[{node or 'NAME'!r}]. Then run with --ort-precisions=mine"
+        f"{leave}. If you know which node is the cause, you can leave it in float instead: {step}"
     )
 
 
@@ -244,13 +270,16 @@ def _missing(error: ImportError, base: str) -> Failure:
         )
         return conversion_failure(
             f"{base} needs {name}.{tool}, which ONNX Runtime {here} does not have",
-            f"Use {since} in the environment that runs pytest",
+            f"Install {since} in the environment that runs pytest",
             kind="unavailable",
         )
     extra = _EXTRAS.get(name)
-    package = f"'pytest-ortbench[{extra}]'" if extra else name or "PACKAGE"
+    package = f"'pytest-ortbench[{extra}]'" if extra else name
+    step = f"Run: pip install {package}"
+    if isinstance(error, ModuleNotFoundError) and name:
+        message = f"{base} needs the package {name}, which is not installed"
+    else:
+        message = f"{base} needs a package that can't be imported. {says('Python', str(error))}"
     return conversion_failure(
-        f"{base} needs a package that is not installed: {name or error}",
-        f"Run: pip install {package}",
-        kind="unavailable",
+        message, supply_step(error, step, name) if name else "", kind="unavailable"
     )

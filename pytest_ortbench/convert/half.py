@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.convert.failure import refuse_absent, unconverted
+from pytest_ortbench.convert.failure import refuse_absent, unconverted, without_precision
 from pytest_ortbench.convert.graph import (
     Draft,
     constants_to_initialisers,
@@ -80,8 +80,8 @@ def to_half(source: Path, target: Path, recipe: Recipe) -> Draft:
     constants_to_initialisers(model)
     tell_apart(model)
     if wanted == onnx.TensorProto.BFLOAT16:
-        _refuse_float16(model)
-        _refuse_without_bfloat16(model)
+        _refuse_float16(model, recipe)
+        _refuse_without_bfloat16(model, recipe)
     block_list = _block_list(model, recipe, wanted)
     nodes = [node for graph in graphs_within(model.graph) for node in graph.node]
     refuse_absent(recipe.nodes_to_exclude, nodes)
@@ -141,7 +141,7 @@ def _knows_bfloat16(op_type: str, version: int, domain: str) -> bool:
     return all("tensor(bfloat16)" in c.allowed_type_strs for c in of_floats)
 
 
-def _refuse_float16(model: onnx.ModelProto) -> None:
+def _refuse_float16(model: onnx.ModelProto, recipe: Recipe) -> None:
     """Two half precisions in one graph can't be told apart after the converter."""
     import onnx
 
@@ -149,22 +149,21 @@ def _refuse_float16(model: onnx.ModelProto) -> None:
         for node in graph.node:
             to = [a.i for a in node.attribute if a.name == "to"]
             if node.op_type == "Cast" and onnx.TensorProto.FLOAT16 in to:
+                named = f"the node {node.name!r}" if node.name else "a Cast node"
                 raise unconverted(
-                    f"bf16 can't be made, since the node {node.name!r} casts to float16, and a "
-                    "model with float16 can't be converted to bfloat16",
-                    "Leave bf16 out for this model",
+                    f"bf16 can't be made, since {named} casts to float16, and a model with float16 "
+                    "can't be converted to bfloat16",
+                    without_precision(recipe),
                 )
 
 
-def _refuse_without_bfloat16(model: onnx.ModelProto) -> None:
+def _refuse_without_bfloat16(model: onnx.ModelProto, recipe: Recipe) -> None:
     """Where no operator with weights can compute in it, only casts would be added."""
     from pytest_ortbench.convert.census import no_bfloat16, with_weights
 
     weighted = with_weights(model)
     if weighted and not weighted.keys() - _without_bfloat16(model):
-        raise unconverted(
-            f"bf16 changes nothing: {no_bfloat16(model)}", "Leave bf16 out for this model"
-        )
+        raise unconverted(f"bf16 changes nothing: {no_bfloat16(model)}", without_precision(recipe))
 
 
 def _take_weights(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:

@@ -19,7 +19,12 @@ from pytest_ortbench.convert import (
     simplify,
     widen,
 )
-from pytest_ortbench.convert.failure import as_failure, refuse_absent, unconverted
+from pytest_ortbench.convert.failure import (
+    as_failure,
+    refuse_absent,
+    unconverted,
+    without_precision,
+)
 from pytest_ortbench.convert.graph import (
     Draft,
     clean_of_weight_inputs,
@@ -121,7 +126,7 @@ def _convert(conversion: Conversion, target: Path, scratch: Path) -> Converted:
     if changed is not None and not changed.weights:
         raise unconverted(
             f"{conversion.recipe.base} changes nothing: {changed.reason}",
-            f"Leave {conversion.recipe.base} out for this model",
+            without_precision(conversion.recipe),
         )
     notes = (
         *cleaning,

@@ -123,7 +123,7 @@ class Variants:
             label = f"{Path(conversion.source).stem}-{conversion.recipe.name}"
             made = self.launcher.ask(question, deadline=deadline, label=label)
             if variant_key(conversion) != key:
-                raise WorkerError(_other_calibration())
+                raise WorkerError(_other_calibration(conversion))
             return made
 
         folder, _ = self._folders.make(self.folder, fill, lambda _: key)
@@ -135,16 +135,18 @@ class Variants:
 
 def _not_as_said(folder: Path) -> Failure:
     return conversion_failure(
-        f"the converted file in {folder} is not the one that the conversion reported",
+        f"the converted file in {folder} has changed since it was written",
         "Run again. If this happens twice, report it as a defect of pytest-ortbench",
         kind="error",
     )
 
 
-def _other_calibration() -> Failure:
+def _other_calibration(conversion: Conversion) -> Failure:
+    place = conversion.recipe.calibration_data
+    named = f" in {place}" if place else ""
     return case_failure(
-        "the calibration data changed while the model was converted with it",
-        "Run again when no program writes to the data any more",
+        f"the calibration data{named} changed while the model was converted with it",
+        "Wait until no program writes to the data any more, and run again",
         kind="error",
         phase=CHANGED_FILE,
     )

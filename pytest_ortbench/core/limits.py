@@ -97,7 +97,10 @@ def parse_limit(text: str, *, place: str, metrics: Mapping[str, Metric] = METRIC
     match = _FORM.match(text)
     if match is None:
         raise UsageError(
-            f"{text!r} is not a limit", place=place, hint="Write e.g. 'latency_p90 <= 30 ms'"
+            f"{text!r} is not a limit",
+            place=place,
+            hint="Write a metric, an operator (<=, >=, <, > or ==) and a value, e.g. "
+            "'latency_p90 <= 30 ms'",
         )
     name = match["metric"]
     metric = metrics.get(name)

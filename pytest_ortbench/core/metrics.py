@@ -313,7 +313,8 @@ def metric_hint(written: str, more: Iterable[str] = ()) -> str:
         return f"Did you mean {near!r}?"
     listed = ", ".join([*others, *(name for name in _OFTEN_MEANT if name not in others)])
     return (
-        f"Known are e.g. {listed}. 'ortbench export RUN' has all {len(METRICS)} metrics as columns"
+        f"Write e.g. one of: {listed}. To see all {len(METRICS)} metrics, run 'ortbench export': "
+        "they are columns"
     )
 
 

@@ -23,8 +23,8 @@ _PARTS = {
 _INSTALLED = ("site-packages", "dist-packages")
 
 HOW_TO_MEND = (
-    "Rename it, or keep the folder above it off Python's path: a conftest.py or a test in it, "
-    "'python -m pytest' and PYTHONPATH put it there; pytest --import-mode=importlib does not"
+    "Rename this file or folder. If its name must stay, run 'pytest --import-mode=importlib', "
+    "not 'python -m pytest', and leave the folder above it out of PYTHONPATH"
 )
 
 

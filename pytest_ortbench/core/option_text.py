@@ -6,7 +6,7 @@ Readers raise :class:`~pytest_ortbench.core.errors.UsageError` with value, place
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_ortbench.core.errors import UsageError
@@ -60,8 +60,10 @@ def exists(path: Path) -> bool:
         return False
 
 
-def _amount(written: OptionText, unit: str, *, least: float, most: float, rule: str) -> float:
-    value = parse_amount(written.last, unit, place=written.place)
+def _amount(
+    written: OptionText, unit: str, *, least: float, most: float, rule: str, text: str = ""
+) -> float:
+    value = parse_amount(text or written.last, unit, place=written.place)
     if not (least < value <= most and math.isfinite(value)):
         raise UsageError(f"{written.last!r} is out of range", place=written.place, hint=rule)
     return value
@@ -69,27 +71,22 @@ def _amount(written: OptionText, unit: str, *, least: float, most: float, rule: 
 
 def read_seconds(written: OptionText) -> float:
     """Read seconds above 0."""
-    return _amount(
-        written, "s", least=0.0, most=_LONGEST_S, rule="Write seconds above 0, e.g. 5, or 500ms"
-    )
+    rule = "Write seconds above 0 and at most 604800 (7 days), e.g. 5, or 500ms"
+    return _amount(written, "s", least=0.0, most=_LONGEST_S, rule=rule)
 
 
 def read_minutes(written: OptionText) -> float:
     """Read minutes above 0 as seconds; another unit may stand behind the number."""
     text = written.last if written.last.strip()[-1:].isalpha() else f"{written.last.strip()} min"
-    in_minutes = replace(written, texts=(text,))
-    return _amount(
-        in_minutes, "s", least=0.0, most=_LONGEST_S, rule="Write minutes above 0, e.g. 10, or 90s"
-    )
+    rule = "Write minutes above 0 and at most 10080 (7 days), e.g. 10, or 90s"
+    return _amount(written, "s", least=0.0, most=_LONGEST_S, rule=rule, text=text)
 
 
 def read_percent(written: OptionText) -> float:
     """Read percent, at most 50, as a share."""
-    text = written.last.strip()
-    in_percent = replace(written, texts=(text.removesuffix("%") + "%",))
-    return _amount(
-        in_percent, "ratio", least=0.0, most=0.5, rule="Write percent above 0, at most 50, e.g. 1"
-    )
+    text = written.last.strip().removesuffix("%") + "%"
+    rule = "Write percent above 0 and at most 50, e.g. 1"
+    return _amount(written, "ratio", least=0.0, most=0.5, rule=rule, text=text)
 
 
 def read_memory(written: OptionText) -> int:
@@ -123,8 +120,8 @@ def read_input_path(written: OptionText) -> Path:
         raise UsageError(
             f"{str(path)!r} does not exist",
             place=written.place,
-            hint="Name a file of arrays (.npz, .npy, .pb), a folder of arrays, photos or WAV "
-            "files, or a text file",
+            hint="Correct the path. It can be a file of arrays (.npz, .npy, .pb), a folder of "
+            "arrays, photos or WAV files, or a text file",
         )
     return path
 
@@ -134,7 +131,9 @@ def read_label_file(written: OptionText) -> Path:
     path = read_path(written.last, written)
     if not path.is_file():
         raise UsageError(
-            f"the file {str(path)!r} does not exist",
+            f"{str(path)!r} is a folder, not a file"
+            if path.is_dir()
+            else f"the file {str(path)!r} does not exist",
             place=written.place,
             hint="Name a CSV file that has a file name and its label on each line, e.g. cat.jpg,3",
         )

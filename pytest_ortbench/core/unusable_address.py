@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, says
 
 
 def unusable_address(
@@ -31,10 +31,14 @@ def unusable_address(
         return _of_host(host, "this is not an address of this machine")
     if error.errno == errno.EAFNOSUPPORT:
         return _of_host(host, why)
+    above = " above 1023" if error.errno == errno.EACCES and port < 1024 else ""
+    what = f"the port {port} of {host}"
     return UsageError(
-        f"the port {port} of {host} can't be used: {why}",
+        f"{what} is already in use"
+        if error.errno == errno.EADDRINUSE
+        else f"{what} can't be used. {says('The system', why)}",
         place=port_place,
-        hint=f"Choose another port. For any free one, write {port_place}=0",
+        hint=f"Choose another port{above}. For any free one, write {port_place}=0",
     )
 
 

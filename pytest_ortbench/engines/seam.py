@@ -108,7 +108,9 @@ class EngineTask:
         if self.source is None:
             raise EngineRefusal(
                 "the model was given as an ONNX file, which a framework does not run",
-                hint="Name the code that makes the model instead: --ort-models=net.py:build",
+                hint="To measure the framework, name the code that makes the model, e.g. "
+                "--ort-models=net.py:build. If you have the ONNX file only, leave the framework "
+                "out of --ort-providers",
             )
         return self.source
 
@@ -273,13 +275,25 @@ class Engine(ABC):
         """Let go of the model; safe to repeat."""
 
 
-def require_types(task: EngineTask, title: str, types: Container[str]) -> None:
+def without_engine(alias: str, leave: str = "Leave") -> str:
+    """Return the next step where an engine can't run a model.
+
+    Args:
+        alias: What the engine is called in ``--ort-providers``.
+        leave: The word that the step begins with.
+    """
+    return f"{leave} {alias} out of --ort-providers for this model"
+
+
+def require_types(task: EngineTask, title: str, types: Container[str], *, alias: str = "") -> None:
     """Refuse a task with an input or output of another type than an engine has.
 
     Args:
         task: What is to run.
         title: Name of the engine.
         types: Those that it has, in ONNX Runtime's spelling.
+        alias: What it is called in ``--ort-providers``, where that is not its name in small
+            letters.
 
     Raises:
         EngineRefusal: with the type and the name of the first tensor of another one.
@@ -288,5 +302,5 @@ def require_types(task: EngineTask, title: str, types: Container[str]) -> None:
         if item.type not in types:
             raise EngineRefusal(
                 f"{title} does not support {item.type}, the type of {item.name!r}",
-                hint=f"Leave {title} out for this model",
+                hint=without_engine(alias or title.lower()),
             )

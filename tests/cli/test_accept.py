@@ -181,7 +181,7 @@ def test_without_any_run_it_is_written_and_said_that_it_has_no_bound(tool):
         ((CASE, REASON, "--until=31.01.2027"), "2027-01-31"),
         ((CASE, REASON, "--worse-by=8"), "8%"),
         ((CASE, REASON, "--run=none"), "contains no run 'none'"),
-        ((CASE, REASON, "--run=20260102T030405Z-a-0001"), "--run=RUN"),
+        ((CASE, REASON, "--run=20260102T030405Z-a-0001"), "--ort-against"),
     ],
 )
 @pytest.mark.usefixtures("failed")
@@ -191,6 +191,15 @@ def test_wrong_calls_are_one_line_and_write_nothing(tool, arguments, told):
     assert told in ended.err
     assert len(ended.err.splitlines()) == 1
     assert not Path(FILE_NAME).exists()
+
+
+def test_a_run_that_was_not_judged_is_told_from_one_in_which_nothing_is_worse(tool, store):
+    run = grown()
+    for gate in ((), gate_runs(run, run, ())):
+        spec = store(dataclasses.replace(run, gate=gate))
+        ended = tool("accept", CASE, REASON, f"--run={spec}")
+        assert ended.code == 2
+        assert ("--ort-against" in ended.error.hint) is not bool(gate)
 
 
 @pytest.mark.usefixtures("failed")

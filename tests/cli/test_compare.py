@@ -196,7 +196,7 @@ def test_a_mix_is_one_workload_with_one_bill(tool, store, tmp_path):
     assert {row["model"] for row in rows} == {f"{name} 300/s"}
     assert {row["machines_needed"] for row in rows if row["rank"]} == {"1.0"}
     both = tool(*asked, f"--mix={name}:300/s", "--rate=4")
-    assert (both.code, "--rate" in both.error.message) == (2, True)
+    assert (both.code, "--rate" in both.error.place) == (2, True)
     assert tool("compare", *runs, "--mix=net:4/s").code == 2
 
 

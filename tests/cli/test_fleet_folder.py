@@ -50,6 +50,13 @@ def test_what_can_not_be_gone_on_with_is_refused(
     assert (refused.value.place, bool(refused.value.hint)) == (place, True)
 
 
+def test_the_option_that_stands_for_one_of_pytest_is_named(results: Path) -> None:
+    for option, own in (("--ort-results=x", "--results=DIR"), ("--ort-resume", "--resume=latest")):
+        with pytest.raises(UsageError) as refused:
+            new_or_earlier(FleetRun, None, (option,), results, place="fleet run")
+        assert own in refused.value.hint
+
+
 def test_without_an_earlier_run_none_is_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         new_or_earlier(FleetRun, "latest", (), tmp_path, place="fleet run")

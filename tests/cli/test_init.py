@@ -355,6 +355,32 @@ def test_a_folder_without_a_repository_or_inside_of_one_is_refused(
 
 
 @pytest.mark.live
+def test_what_keeps_a_folder_from_being_a_repository_is_told_apart(
+    tool: Tool,
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("places")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / ".git").write_text("gitdir: gone")
+    names = ("file", "gone", "plain", "broken")
+    errors = [tool("init", tmp_path / name, "--yes").error for name in names]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    errors.append(tool("init", repository, "--yes").error)
+    assert len({error.message.replace(str(tmp_path), "") for error in errors}) == 5
+    assert [error.hint.split("'")[1:2] for error in errors] == [
+        ["ortbench init FOLDER"],
+        ["ortbench init FOLDER"],
+        [f"git init {tmp_path / 'plain'}"],
+        [f"git -C {tmp_path / 'broken'} status"],
+        [],
+    ]
+
+
+@pytest.mark.live
 def test_a_repository_without_a_model_names_one(tool: Tool, repository: Path) -> None:
     (repository / "models/net.onnx").unlink()
     assert tool("init", "--yes").code == 3

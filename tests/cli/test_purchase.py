@@ -35,7 +35,7 @@ def test_the_command_writes_it_by_the_ending_of_the_file(compare, tmp_path) -> N
 @pytest.mark.parametrize(
     ("place", "arguments"),
     [
-        ("--output", ("--output=d.pdf",)),
+        ("--output=d.pdf", ("--output=d.pdf",)),
         ("--format=pdf", ("--format=pdf",)),
         ("--format=pdf", ("--format=pdf", "--machines=machines.toml")),
         ("--format=table", ("--format=table", "--machines=machines.toml", "--output=d.pdf")),

@@ -62,6 +62,8 @@ def test_what_the_project_configures_is_listed(tool, installer, tmp_path):
     lines = {line.split()[0]: line for line in tool("runtimes").out.splitlines()}
     assert lines["board"].split()[-3:] == ["ssh", "board", "python3"]
     assert lines["pinned"].endswith("nice onnxruntime==1.20.1")
+    configured, absent = (tool("runtimes", "remove", name).error for name in ("board", "gone"))
+    assert configured.message.replace("board", "gone") != absent.message
 
 
 @pytest.mark.live

@@ -91,6 +91,7 @@ def test_what_the_runtime_says_against_a_model_is_an_error_of_the_call(
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
     assert ended.error.place == "MODEL, --provider"
+    assert "--provider" not in ended.error.hint  # it is the CPU already
 
 
 @pytest.mark.live

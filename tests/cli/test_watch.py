@@ -92,7 +92,20 @@ def test_without_a_run_it_says_where_it_looked(tool):
     ended = tool("watch", "--once")
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
-    assert ended.error.place == "results"
+    assert ended.error.place == "--results"
+
+
+def test_why_there_is_no_run_is_told_apart(tool, tmp_path):
+    messages = set()
+    for name in ("gone", "empty", "damaged"):
+        folder = tmp_path / name
+        if name != "gone":
+            (folder / "run").mkdir(parents=True)
+        if name == "damaged":
+            (folder / "run" / "run.json").write_text("{")
+        error = tool("watch", "--once", f"--results={folder}").error
+        messages.add(error.message.replace(str(folder), ""))
+    assert len(messages) == 3
 
 
 @pytest.mark.live
@@ -224,7 +237,7 @@ def test_numbers_of_a_folder_that_is_not_there_are_refused(tool):
     ended = tool("metrics", "nowhere", "--port=0")
     assert ended.code == 2
     assert isinstance(ended.error, UsageError)
-    assert ended.error.place == "nowhere"
+    assert ended.error.place == "RESULTS"
 
 
 @pytest.mark.parametrize(("begins", "notes"), [(False, 1), (True, 0)])

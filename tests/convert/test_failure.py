@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from pytest_ortbench.convert.failure import as_failure
+from pytest_ortbench.convert.failure import as_failure, without_nodes
 from pytest_ortbench.convert.make import convert
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.recipe import Conversion, Recipe
@@ -41,6 +41,25 @@ INT4 = Conversion(
 def test_a_missing_package_is_named_with_what_brings_it() -> None:
     failure = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), INT4)
     assert (failure.kind, "'pytest-ortbench[int4]'" in failure.hint) == ("unavailable", True)
+
+
+def test_a_package_that_does_not_load_is_not_called_missing() -> None:
+    missing = as_failure(ModuleNotFoundError("No module", name="onnx_ir"), INT4)
+    broken = as_failure(ImportError("cannot import name 'x'", name="onnx_ir"), INT4)
+    assert ("--force-reinstall" in missing.hint, "--force-reinstall" in broken.hint) == (
+        False,
+        True,
+    )
+    assert "cannot import name 'x'" in broken.message
+
+
+def test_a_node_is_left_out_of_the_precision_that_was_asked_for() -> None:
+    own = Recipe(name="mine8", base="int8-dynamic", nodes_to_exclude=("a",))
+    assert "[tool.ortbench.precisions.mine8]" in without_nodes(own, "b")
+    assert "['a', 'b']" in without_nodes(own, "b")
+    assert "--ort-precisions=mine8" in without_nodes(own, "b")
+    assert "base = 'fp16'" in without_nodes(FP16, "b")
+    assert without_nodes(FP16).startswith("Leave fp16 out of --ort-precisions")
 
 
 def test_a_part_that_this_onnx_runtime_lacks_is_no_missing_package() -> None:

@@ -22,7 +22,7 @@ from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.exchange import Exchanges
 from pytest_ortbench.core.precision import Floor
 from pytest_ortbench.engines.endpoint.worker.answer_check import UncheckedTexts
-from pytest_ortbench.engines.endpoint.worker.asked import Endpoint
+from pytest_ortbench.engines.endpoint.worker.asked import Endpoint, exchanged
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
@@ -610,6 +610,34 @@ def test_a_function_of_the_users_sends_and_returns_outputs(own: str, function: s
     # Nothing stands in for what it sends to.
     assert (found.cost.p50_ns, found.cost.most_per_s) == (None, None)
     assert found.cost.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "step", "step_of_ours"),
+    [
+        ("refused", 0, "--ort-endpoint", "log"),
+        ("client error", 401, "ORTBENCH_ENDPOINT_AUTHORIZATION", "log"),
+        ("client error", 404, "name of the model", "log"),
+        ("client error", 429, "fewer requests", "log"),
+        ("server error", 503, "ready", "log"),
+        ("server error", 500, "log", "log"),
+        ("invalid", 200, "--ort-endpoint", "Correct what the service answers"),
+        ("redirect", 307, "--ort-endpoint", "log"),
+    ],
+)
+def test_the_step_fits_what_the_service_answered(
+    kind: str, status: int, step: str, step_of_ours: str
+) -> None:
+    def fails() -> None:
+        raise ExchangeError(kind, "why", status=status)
+
+    for is_ours, expected in ((False, step), (True, step_of_ours)):
+        with pytest.raises(EngineRefusal) as caught:
+            exchanged(fails, is_ours=is_ours)
+        assert expected in caught.value.hint
+        assert ("--ort-endpoint" in caught.value.hint) is (expected == "--ort-endpoint") or (
+            status == 404
+        )
 
 
 NO_ANSWER = ["raising", "leaving", "another", "double", "nothing", "ragged", "value", "absent"]

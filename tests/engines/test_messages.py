@@ -228,7 +228,7 @@ Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported values: bf16
         (
             _NO_GPU,
             "unavailable",
-            "OpenVINO can't use the device. It says: 'Cannot load library "
+            "OpenVINO can't use the device GPU. It says: 'Cannot load library "
             '"/lib/libopenvino_intel_gpu_plugin.so": libOpenCL.so.1: cannot open\'',
         ),
         (
@@ -246,8 +246,20 @@ Wrong value f8 for property key INFERENCE_PRECISION_HINT. Supported values: bf16
     ],
 )
 def test_openvino_tells_the_cause_and_not_where(text: str, kind: str, line: str) -> None:
-    refusal = openvino_native.refusal_from(text)
+    refusal = openvino_native.refusal_from(
+        text,
+        EngineTask(
+            path=Path("net.onnx"),
+            inputs=(),
+            outputs=(),
+            threads=1,
+            device="GPU",
+            options={"INFERENCE_PRECISION_HINT": "f8"},
+        ),
+    )
     assert (refusal.kind, str(refusal)) == (kind, line)
+    # Only what it can't run may be the fault of an option.
+    assert ("INFERENCE_PRECISION_HINT=f8" in refusal.hint) is ("can't run" in line)
 
 
 @pytest.mark.parametrize(

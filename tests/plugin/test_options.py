@@ -590,7 +590,7 @@ def test_a_wait_is_refused_for_a_run_that_does_not_wait(
             "--ort-time=5MB",
             "has the unit 'MB', which this value can't have. Write 5 with one of the units ns",
         ),
-        ("--ort-target=200", "is out of range. Write percent above 0, at most 50"),
+        ("--ort-target=200", "'200' is out of range. Write percent above 0 and at most 50"),
         ("--ort-target=0", "is out of range"),
         ("--ort-workers=0", "0 is too small. The smallest allowed value is 1"),
         ("--ort-workers=1.5", "'1.5' is not a whole number"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,17 +73,30 @@ def look_at(folder: Path) -> Repository:
 def _root(folder: Path) -> Path:
     """The folder, if it is the root of a repository."""
     if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "does not exist"
         raise UsageError(
-            f"{str(folder)!r} is not a folder",
+            f"{str(folder)!r} {what}",
             place="init",
-            hint="Name the folder of a repository: 'ortbench init FOLDER'",
+            hint="Name the folder of a Git repository: 'ortbench init FOLDER'",
+        )
+    if shutil.which("git") is None:
+        raise UsageError(
+            "the program git, which init needs, is not in PATH", place="init", hint="Install Git"
         )
     top = _git(folder, "rev-parse", "--show-toplevel")
     if top is None:
+        place = shlex.quote(str(folder))
+        inner = folder.resolve()
+        if any((part / ".git").exists() for part in (inner, *inner.parents)):
+            raise UsageError(
+                f"git can't use the repository of {str(folder)!r}",
+                place="init",
+                hint=f"To see why, run 'git -C {place} status'",
+            )
         raise UsageError(
             f"{str(folder)!r} is not in a Git repository",
             place="init",
-            hint="Run 'git init' in the folder first",
+            hint=f"Run 'git init {place}' first",
         )
     root = Path(top.rstrip("\n"))
     if root.resolve() != folder.resolve():

@@ -79,8 +79,7 @@ def _refused(path: Path, reason: str) -> UsageError:
     return UsageError(
         f"{str(path)!r} can't be written: {reason}",
         place="init",
-        hint="Move it away, and run 'ortbench init' again. To write the files by hand, run "
-        "'ortbench init' without --yes, which prints them",
+        hint=f"Move {str(path)!r} away, and run 'ortbench init' again",
     )
 
 

@@ -18,6 +18,7 @@ from pytest_ortbench.engines.seam import (
     EngineRefusal,
     Inference,
     require_types,
+    without_engine,
 )
 
 #: What MNN computes the element types of ONNX in, as numpy spells it; it widens or narrows others.
@@ -110,7 +111,7 @@ class Mnn(Engine):
                     raise EngineRefusal(
                         "MNN returned no outputs, because an operator failed",
                         kind="error",
-                        hint="Try another precision. log_tail in run.json has what MNN printed",
+                        hint=without_engine("mnn"),
                     )
                 # What it reads is memory of the module, which the next inference writes over.
                 return [

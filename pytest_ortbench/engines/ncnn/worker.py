@@ -20,8 +20,10 @@ from pytest_ortbench.engines.seam import (
     EngineTensor,
     Inference,
     require_types,
+    without_engine,
 )
 
+_ALIAS = "ncnn"
 #: Makes one file of a model in a process of its own: the converter reads weights beside the file
 #: wrongly, and says nothing of it.
 _JOIN = "import sys, onnx; onnx.save(onnx.load(sys.argv[1]), sys.argv[2])"
@@ -85,9 +87,10 @@ class Ncnn(Engine):
         empty = next((item for item in self.task.inputs if 0 in (item.shape or ())), None)
         if empty is not None:
             raise EngineRefusal(
-                f"the input {empty.name!r} is empty, which ncnn can't run",
+                f"the input {empty.name!r} has the shape {list(empty.shape or ())}, so it has no "
+                "values, which ncnn can't run",
                 hint="If the model leaves the size open, set it above 0 with --ort-dims. If not, "
-                "leave ncnn out for this model",
+                f"{without_engine(_ALIAS, 'leave')}",
             )
         place = self._place()
         if not (place / _NETWORK).is_file():
@@ -109,7 +112,8 @@ class Ncnn(Engine):
         refuse_lacking(kind for kind in kinds if self._ncnn.layer_to_index(kind) < 0)
         if net.load_param(str(network)) or net.load_model(str(self._folder / _WEIGHTS)):
             raise EngineRefusal(
-                "ncnn can't load the network that its converter pnnx made from the ONNX file"
+                "ncnn can't load the network that its converter pnnx made from the ONNX file",
+                hint=without_engine(_ALIAS),
             )
         return self._inference(net)
 
@@ -154,9 +158,9 @@ class Ncnn(Engine):
                 status, value = extractor.extract(blob)
                 if status:
                     raise EngineRefusal(
-                        f"ncnn failed to compute the output {name!r}, with its status {status}",
+                        f"ncnn failed to compute the output {name!r}: its status is {status}",
                         kind="error",
-                        hint="Leave ncnn out for this model",
+                        hint=without_engine(_ALIAS),
                     )
                 outputs.append(value.numpy(batch_index=batch).reshape(shape))
             return outputs
@@ -173,7 +177,8 @@ class Ncnn(Engine):
                 last = (joined.stdout.strip() or "nothing").splitlines()[-1]
                 raise EngineRefusal(
                     "the model can't be written as one file of up to 2 GB, which ncnn's converter "
-                    f"pnnx needs. {says('Python', last)}"
+                    f"pnnx needs. {says('Python', last)}",
+                    hint=without_engine(_ALIAS),
                 )
             arguments = converter_arguments(self.task)
             done = _run([str(self._converter), file.name, *arguments], folder)
@@ -239,7 +244,8 @@ def refuse_lacking(operators: Iterable[str]) -> None:
         word = "operator" if len(lacking) == 1 else "operators"
         named = "it" if len(lacking) == 1 else "them"
         raise EngineRefusal(
-            f"ncnn lacks the {word} {', '.join(lacking)}, as its converter pnnx calls {named}"
+            f"ncnn lacks the {word} {', '.join(lacking)}, as its converter pnnx calls {named}",
+            hint=without_engine(_ALIAS),
         )
 
 
@@ -256,7 +262,8 @@ def refuse_axes(axes: Mapping[str, int]) -> None:
         if count > _MOST_AXES:
             raise EngineRefusal(
                 f"the input {name!r} has {count} axes beside the batch, but ncnn takes at most "
-                f"{_MOST_AXES}"
+                f"{_MOST_AXES}",
+                hint=without_engine(_ALIAS),
             )
 
 
@@ -278,7 +285,8 @@ def shapes_of_outputs(sizes: str, outputs: Sequence[EngineTensor]) -> list[tuple
                 "ncnn needs the sizes of all outputs, but its converter pnnx found none for "
                 f"{output.name!r}",
                 hint="If the output is a scalar, export the model with the shape [1] for it. If "
-                "its sizes are open, export the model with fixed sizes",
+                "its sizes are open, export the model with fixed sizes. Or "
+                f"{without_engine(_ALIAS, 'leave')}",
             )
     return [tuple(map(int, shape.rstrip(",").split(","))) for shape in shapes]
 

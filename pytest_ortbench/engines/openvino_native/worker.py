@@ -12,10 +12,14 @@ from pytest_ortbench.engines.seam import (
     NUMPY_TYPES,
     Engine,
     EngineRefusal,
+    EngineTask,
     Inference,
     require_types,
+    without_engine,
 )
 
+#: What it is called in --ort-providers.
+_ALIAS = "openvino-native"
 #: Property of the devices that compute with threads of the host.
 _THREADS = "INFERENCE_NUM_THREADS"
 #: Properties of a device that stand apart where the model is compiled for several.
@@ -53,7 +57,7 @@ class OpenVino(Engine):
 
     def compile(self) -> int | None:
         """Read the file at the sizes of the case, and compile it for the device."""
-        require_types(self.task, "OpenVINO", NUMPY_TYPES)
+        require_types(self.task, "OpenVINO", NUMPY_TYPES, alias=_ALIAS)
         device = self.task.device or "CPU"
         try:
             settings = self._settings(device)
@@ -63,7 +67,7 @@ class OpenVino(Engine):
             model.reshape(dict(zip(model.inputs, shapes, strict=True)))
             self._compiled = self._core.compile_model(model, device, settings)
         except (RuntimeError, ValueError) as error:
-            raise refusal_from(str(error)) from error
+            raise refusal_from(str(error), self.task) from error
         return None
 
     def open(self) -> Inference:
@@ -92,7 +96,7 @@ class OpenVino(Engine):
                 arrays = {key: feeds[name] for name, key in keys}
                 results = request.infer(arrays, share_inputs=True)
             except RuntimeError as error:
-                raise refusal_from(str(error)) from error
+                raise refusal_from(str(error), self.task) from error
             return [results[place] for place in places]
 
         return infer
@@ -140,24 +144,31 @@ def as_option(value: Any, given: str) -> str:
     return given if given.casefold() == short.casefold() else short
 
 
-def refusal_from(text: str) -> EngineRefusal:
+def refusal_from(text: str, task: EngineTask) -> EngineRefusal:
     """Return the refusal that a message of OpenVINO tells, in one line.
 
     Args:
         text: The message: where it was raised, then the cause.
+        task: What was to run.
     """
     lines = [line.strip(" -") for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if not _PLACE.match(line)] or lines or ["nothing"]
     lacking = _LACKING.search(text)
     if lacking is not None:
         return EngineRefusal(
-            f"OpenVINO lacks the operator {lacking[1].strip()}. {says('It', causes[-1])}"
+            f"OpenVINO lacks the operator {lacking[1].strip()}. {says('It', causes[-1])}",
+            hint=without_engine(_ALIAS),
         )
     if _NO_DEVICE.search(text):
         return EngineRefusal(
-            f"OpenVINO can't use the device. {says('It', causes[-1])}",
+            f"OpenVINO can't use the device {task.device or 'CPU'}. {says('It', causes[-1])}",
             kind="unavailable",
-            hint="Install the driver of the device, or measure on the CPU: "
-            "--ort-providers=openvino-native:CPU",
+            hint=f"To measure on the CPU, write --ort-providers={_ALIAS}:CPU. To measure on this "
+            "device, install its driver",
         )
-    return EngineRefusal(f"OpenVINO can't run the model. {says('It', causes[-1])}")
+    hint = without_engine(_ALIAS)
+    if task.options:
+        named = ", ".join(f"{key}={value}" for key, value in task.options.items())
+        leave = without_engine(_ALIAS, "leave")
+        hint = f"If this is about an option ({named}), correct it. If not, {leave}"
+    return EngineRefusal(f"OpenVINO can't run the model. {says('It', causes[-1])}", hint=hint)

@@ -12,8 +12,8 @@ from pytest_ortbench.worker.user_code import class_of
 
 _SHAPE = (
     "Return a model of a framework, e.g. a torch.nn.Module. If you have the ONNX file of the "
-    "model, return a function that computes the same, example inputs and the file, e.g. "
-    "return compute, {'x': array}, {'onnx': 'net.onnx'}"
+    "model already, return three values: a callable that computes the same, a dictionary of "
+    "example inputs and the file, e.g. return compute, {'x': array}, {'onnx': 'net.onnx'}"
 )
 
 
@@ -35,7 +35,7 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
     if onnx is None:
         raise EngineRefusal(
             f"the function returned a callable of type {type(loaded.model).__qualname__}, which "
-            "no framework can export",
+            "can't be exported to ONNX",
             kind="error",
             hint=_SHAPE,
         )
@@ -45,9 +45,9 @@ def export_callable(loaded: LoadedSource, path: Path, _settings: Mapping[str, st
         named = (loaded.path.parent / Path(onnx)).absolute()
         if not named.is_file():
             raise EngineRefusal(
-                f"the function names the ONNX file {str(onnx)!r}, which does not exist",
+                f"the function names the ONNX file {str(onnx)!r}, but there is no file {named}",
                 kind="error",
-                hint=f"Correct the path, which is relative to {loaded.path.parent}",
+                hint=f"Correct the path. A relative path starts at {loaded.path.parent}",
             )
         shutil.copyfile(named, path)
         read = (named,)

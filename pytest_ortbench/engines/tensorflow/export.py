@@ -9,7 +9,7 @@ from typing import Any
 from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.tensorflow.worker.conversion import write_converted
-from pytest_ortbench.engines.tensorflow.worker.files import imported, sentence_said
+from pytest_ortbench.engines.tensorflow.worker.files import OTHER_EXPORT, imported, sentence_said
 from pytest_ortbench.engines.tensorflow.worker.served import Served, traced
 from pytest_ortbench.worker.exporting import versions_of
 
@@ -36,7 +36,8 @@ def export_tensorflow(loaded: LoadedSource, path: Path, _settings: Mapping[str, 
         graph = _converted(tensorflow, function)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"tf2onnx {tf2onnx.__version__} can't convert the model. {sentence_said(error)}"
+            f"tf2onnx {tf2onnx.__version__} can't convert the model. {sentence_said(error)}",
+            hint=OTHER_EXPORT,
         ) from error
     write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made(_feeds(tensorflow, loaded, function))

@@ -11,7 +11,7 @@ from pytest_ortbench.engines.entry import LoadedSource, Made
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.tensorflow.export import made
 from pytest_ortbench.engines.tensorflow.worker.conversion import write_converted
-from pytest_ortbench.engines.tensorflow.worker.files import imported, sentence_said
+from pytest_ortbench.engines.tensorflow.worker.files import OTHER_EXPORT, imported, sentence_said
 
 #: Stands behind the first four bytes of a file.
 _MARK = b"TFL3"
@@ -35,14 +35,15 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
     data = loaded.path.read_bytes()
     if data[4:8] != _MARK:
         raise EngineRefusal(
-            "the file is not a TensorFlow Lite model: its mark TFL3 is missing",
-            hint="Name a file that TFLiteConverter wrote",
+            f"{str(loaded.path)!r} is not a TensorFlow Lite model: it lacks the mark TFL3 at its "
+            "beginning",
+            hint="Name a .tflite file, as tensorflow.lite.TFLiteConverter writes it",
         )
     try:
         names = names_of(data)
     except (IndexError, ValueError, struct.error) as error:
         raise EngineRefusal(
-            "the TensorFlow Lite file is truncated or damaged",
+            f"the TensorFlow Lite file {str(loaded.path)!r} is truncated or damaged",
             hint="Copy or download the file again",
         ) from error
     try:
@@ -53,7 +54,9 @@ def export_tflite(loaded: LoadedSource, path: Path, _settings: Mapping[str, str]
         )
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"tf2onnx {tf2onnx.__version__} can't convert the file. {sentence_said(error)}"
+            f"tf2onnx {tf2onnx.__version__} can't convert {str(loaded.path)!r}. "
+            f"{sentence_said(error)}",
+            hint=OTHER_EXPORT,
         ) from error
     write_converted(graph, path, loaded.path.name, loaded.dynamic)
     return made({})

@@ -41,7 +41,7 @@ def export_module(loaded: LoadedSource, path: Path, settings: Mapping[str, str])
     import torch
     from torch.onnx import _constants  # nothing public says which opset is the default
 
-    program = _with_examples(program_of(loaded), settings)
+    program = _with_examples(program_of(loaded), settings, loaded.function)
     exporter = _exporter(program, settings)
     opset = _opset(settings) or int(_constants.ONNX_DEFAULT_OPSET)
     write = _by_dynamo if exporter == "dynamo" else _by_torchscript
@@ -92,7 +92,7 @@ def _exporter(program: Program, settings: Mapping[str, str]) -> str:
     return "torchscript" if program.is_scripted else asked or "dynamo"
 
 
-def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
+def _with_examples(program: Program, settings: Mapping[str, str], function: str) -> Program:
     """The program with what it is called with: its own examples, else zeros of the asked sizes."""
     if "inputs" in settings:
         shapes = [_zeros(item) for item in settings["inputs"].split(";")]
@@ -102,8 +102,9 @@ def _with_examples(program: Program, settings: Mapping[str, str]) -> Program:
     raise EngineRefusal(
         "the model has no example inputs, which an export needs",
         kind="error",
-        hint="Add the size of each input, e.g. --ort-exporter=inputs=1x3x224x224. If a function "
-        "returns the model, end it with 'return model, (array,)' instead",
+        hint=f"Return them from {function}, too: end it with 'return model, (tensor,)'"
+        if function
+        else "Add the size of each input, e.g. --ort-exporter=inputs=1x3x224x224",
     )
 
 
@@ -114,12 +115,18 @@ def _zeros(text: str) -> Any:
     sizes, _, name = text.strip().partition(":")
     dtype = getattr(torch, name or "float32", None)
     parts = [part for part in sizes.split("x") if part]
-    if not isinstance(dtype, torch.dtype) or not all(part.isdecimal() for part in parts):
+    if not isinstance(dtype, torch.dtype):
         raise EngineRefusal(
-            f"inputs={text} is not the size of a tensor",
+            f"{name!r} in inputs={text} is not a type of PyTorch",
             kind="error",
-            hint="Write e.g. inputs=1x3x224x224, with a type inputs=1x16:int64, and ';' between "
-            "several inputs",
+            hint=f"Write e.g. --ort-exporter=inputs={sizes}:int64",
+        )
+    if not all(part.isdecimal() for part in parts):
+        raise EngineRefusal(
+            f"{sizes!r} in inputs={text} is not the size of a tensor",
+            kind="error",
+            hint="Write whole numbers with x between them, e.g. --ort-exporter=inputs=1x3x224x224, "
+            "or for two inputs --ort-exporter='inputs=1x3x224x224;1x16:int64'",
         )
     return torch.zeros([int(part) for part in parts], dtype=dtype)
 
@@ -157,8 +164,10 @@ def _by_dynamo(loaded: LoadedSource, program: Program, path: Path, opset: int) -
     if written != opset:
         raise EngineRefusal(
             f"torch.onnx wrote opset {written} instead of {opset}",
-            hint="The TorchScript exporter writes older opsets. Use "
-            f"--ort-exporter=torchscript,opset={opset}",
+            hint=f"This exporter can't write opset {opset}. The TorchScript exporter writes older "
+            f"opsets: write --ort-exporter=torchscript,opset={opset}"
+            if opset < (written or 0) and not program.is_exported
+            else f"Write --ort-exporter=opset={written}",
         )
     made.save(path)
 
@@ -281,11 +290,11 @@ def _asked_axes(loaded: LoadedSource, program: Program) -> list[tuple[str, Mappi
             f"'dynamic' names {', '.join(unknown) or 'inputs'}, but the inputs are "
             f"{', '.join(names) or 'without names'}",
             kind="error",
-            hint="Write one of these names in 'dynamic'. To use other names, add "
-            f"{{'names': {example}}}"
+            hint="Write one of these names in 'dynamic'. To give the inputs other names, add "
+            f"'names': {example} to the same dictionary"
             if len(names) == len(tensors)
-            else f"Give each input a name with {{'names': {example}}}, and write these names in "
-            "'dynamic'",
+            else f"Add 'names': {example} to the same dictionary, one name for each input, and use "
+            "these names in 'dynamic'",
         )
     return [
         (name, dynamic.get(name, {}), tensor.dim())
@@ -315,9 +324,14 @@ def _axes(name: str, axes: Mapping[int, str], rank: int) -> dict[int, str]:
     wrong = [axis for axis in axes if not -rank <= axis < rank]
     if wrong:
         raise EngineRefusal(
-            f"'dynamic' names axis {wrong[0]} of input {name!r}, which has {rank} axes",
+            f"'dynamic' names axis {wrong[0]} of input {name!r}, which has "
+            f"{rank} {'axis' if rank == 1 else 'axes'}",
             kind="error",
-            hint=f"Write an axis from 0 to {rank - 1}" if rank else f"Leave {name!r} out",
+            hint=f"Write an axis from 0 to {rank - 1}"
+            if rank > 1
+            else "Write axis 0"
+            if rank
+            else f"Leave {name!r} out of 'dynamic'",
         )
     return {axis % rank: symbol for axis, symbol in axes.items()}
 

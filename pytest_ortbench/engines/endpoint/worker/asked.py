@@ -12,7 +12,7 @@ from pytest_ortbench.engines.endpoint.worker.answer_check import ValueCheck
 from pytest_ortbench.engines.endpoint.worker.custom_model import CustomModel
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
 from pytest_ortbench.engines.endpoint.worker.grpc_model import GrpcModel, grpc_version
-from pytest_ortbench.engines.endpoint.worker.http_client import HttpClient, Reply
+from pytest_ortbench.engines.endpoint.worker.http_client import AUTHORIZATION, HttpClient, Reply
 from pytest_ortbench.engines.endpoint.worker.sender import EndpointSender
 from pytest_ortbench.engines.endpoint.worker.sent_request import SentRequest
 from pytest_ortbench.engines.endpoint.worker.v2_model import (
@@ -42,9 +42,22 @@ _NOT_NOW = (404, 429, 503)
 _START_IT = "If the service does not run, start it. If it runs elsewhere, correct --ort-endpoint"
 _LOG = "See the log of the service, which may say why"
 #: The next step by what became of a request that was answered.
+_CORRECT_IT = "Correct what the service answers"
 _STEPS = {
-    "invalid": "Correct what the service answers. If another service or protocol is meant, correct "
-    "--ort-endpoint"
+    "invalid": f"{_CORRECT_IT}. If another service or protocol is meant, correct --ort-endpoint",
+    "redirect": "Write the address that the service redirects to in --ort-endpoint",
+}
+#: The next step by the status of an answer.
+_AUTHORIZE = (
+    f"Set the environment variable {AUTHORIZATION} to what the service expects in the header "
+    "Authorization"
+)
+_STATUS_STEPS = {
+    401: _AUTHORIZE,
+    403: _AUTHORIZE,
+    404: "Correct the path, or the name of the model, in --ort-endpoint",
+    429: "Wait until the service has fewer requests, and run again",
+    503: "Wait until the service is ready, and run again",
 }
 
 
@@ -86,6 +99,10 @@ class Endpoint(Engine):
         """Return 0: what the service has is not known."""
         return 0
 
+    def _exchanged(self, step: Callable[[], T], hint: str = "") -> T:
+        """Do a step of an exchange; a service that we started needs neither start nor address."""
+        return exchanged(step, hint, is_ours="app" in self.task.options)
+
     def open(self) -> Inference:
         """Ask the service what it is and what it takes; return what sends one request and waits."""
         address = self._address()
@@ -96,7 +113,7 @@ class Endpoint(Engine):
             self._in_force = {"encoding": OWN_ENCODING}
         elif address.protocol == "grpc":
             asked = over_grpc = GrpcModel(address, self.task)
-            self._require_model(exchanged(lambda: clients.run(over_grpc.described)), address)
+            self._require_model(self._exchanged(lambda: clients.run(over_grpc.described)), address)
             self._in_force = {"encoding": "binary"}
         else:
             asked = self._described(address, clients)
@@ -107,7 +124,9 @@ class Endpoint(Engine):
 
         def infer(feeds: Mapping[str, Any]) -> Sequence[Any]:
             request = asked.request(feeds)
-            return exchanged(lambda: asked.outputs(clients.run(request.send)), _next_step(address))
+            return self._exchanged(
+                lambda: asked.outputs(clients.run(request.send)), _next_step(address)
+            )
 
         return infer
 
@@ -118,8 +137,8 @@ class Endpoint(Engine):
             EngineRefusal: if it is not there, or another one.
         """
         server = _or_none(lambda: clients.run(lambda client: client.get(address.server_url)))
-        reply = exchanged(lambda: clients.run(lambda client: client.get(address.model_url)))
-        self._require_model(exchanged(lambda: described_model(reply)), address)
+        reply = self._exchanged(lambda: clients.run(lambda client: client.get(address.model_url)))
+        self._require_model(self._exchanged(lambda: described_model(reply)), address)
         encoding = self.task.device
         if not encoding:
             encoding = "binary" if server is not None and takes_binary(server) else "json"
@@ -133,8 +152,8 @@ class Endpoint(Engine):
             raise EngineRefusal(
                 f"{address.model!r} at the endpoint is not the model to measure: {another}",
                 kind="error",  # the service was asked for: nobody is to take it for left out
-                hint="To measure another service, correct --ort-endpoint. To measure this one, "
-                "name the file of its model",
+                hint="To measure another service, correct --ort-endpoint. To measure this service, "
+                "name the ONNX file of the model that it serves",
             )
 
     def sender(
@@ -156,7 +175,7 @@ class Endpoint(Engine):
             raise RuntimeError("the endpoint is not open")
 
         request = model.request(feeds)
-        return exchanged(
+        return self._exchanged(
             lambda: EndpointSender(
                 self._address(),
                 self._in_force["encoding"],
@@ -189,7 +208,8 @@ class Endpoint(Engine):
         if address is None:
             raise EngineRefusal(
                 "the provider 'endpoint' needs the address of a service, and none is given",
-                hint="Add the address, e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
+                hint="Add the address at which the service answers, e.g. for the model 'net' "
+                "--ort-endpoint=http://127.0.0.1:8000/v2/models/net/infer",
             )
         return address
 
@@ -228,12 +248,13 @@ def _next_step(address: EndpointAddress) -> str:
     return f"Correct {address.function} in {address.file}" if address.function else ""
 
 
-def exchanged(step: Callable[[], T], hint: str = "") -> T:
+def exchanged(step: Callable[[], T], hint: str = "", *, is_ours: bool = False) -> T:
     """Do a step of an exchange; say what became of it where it failed.
 
     Args:
         step: Does it.
         hint: The next step; empty for that of a service.
+        is_ours: Whether the service was started for the case.
 
     Raises:
         EngineRefusal: with the kind of failure that a case has then.
@@ -242,10 +263,15 @@ def exchanged(step: Callable[[], T], hint: str = "") -> T:
         return step()
     except ExchangeError as error:
         kind = "unavailable" if error.status in _NOT_NOW else _KINDS.get(error.kind, "error")
+        if is_ours:
+            known = _CORRECT_IT if error.kind == "invalid" else _LOG
+        else:
+            known = _START_IT if kind == "unavailable" else _STEPS.get(error.kind, _LOG)
+            known = _STATUS_STEPS.get(error.status, known)
         raise EngineRefusal(
             f"the endpoint gave no usable answer: {error}",
             kind=kind,
-            hint=hint or (_START_IT if kind == "unavailable" else _STEPS.get(error.kind, _LOG)),
+            hint=hint or known,
         ) from error
 
 

@@ -47,7 +47,8 @@ class CustomModel:
             raise EngineRefusal(
                 f"{address.file} has no function {address.function!r}",
                 kind="error",
-                hint="Correct the name of the function in --ort-endpoint=custom:FILE.py:FUNCTION",
+                hint="Define it there, or correct its name in "
+                f"--ort-endpoint=custom:{address.file}:{address.function}",
             )
         self._function: Callable[..., Any] = function
         self._name = address.function

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 500
 #: Statuses of a service that has no list of its models.
 _NO_LIST = (404, 405, 501)
-_NAME_IT = "Name the model to measure: --ort-provider-option=endpoint.model=NAME"
+_OPTION = "--ort-provider-option=endpoint.model="
+_NAME_IT = f"Name the model as the service calls it, e.g. {_OPTION}gpt2"
 
 
 class OpenAiEndpoint(Endpoint):
@@ -118,9 +119,17 @@ class OpenAiEndpoint(Endpoint):
         names = _models(exchanged(list_of_models))
         if len(names) == 1:
             return names[0]
-        listed = f"several: {some_of(names)}" if names else f"none at {url}"
+        if not names:
+            raise EngineRefusal(
+                f"the endpoint lists no model at {url}",
+                kind="unavailable",
+                hint="Have the service load a model. If it has one that it does not list, name "
+                f"it, e.g. {_OPTION}gpt2",
+            )
         raise EngineRefusal(
-            f"no model is named, and the endpoint lists {listed}", kind="unavailable", hint=_NAME_IT
+            f"no model is named, and the endpoint has several: {some_of(names)}",
+            kind="unavailable",
+            hint=f"Name the model to measure, e.g. {_OPTION}{names[0]}",
         )
 
 

@@ -96,7 +96,8 @@ def datatype_of(tensor: EngineTensor) -> str:
         raise EngineRefusal(
             f"{tensor.name!r} has the type {tensor.type}, which the Open Inference Protocol can't "
             "send",
-            hint="To measure this model, leave --ort-endpoint out",
+            hint="To measure the ONNX file without a service, leave --ort-endpoint and "
+            "--ort-serve out",
         )
     return DATATYPE_OF[element]
 

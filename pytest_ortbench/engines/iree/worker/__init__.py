@@ -20,6 +20,7 @@ from pytest_ortbench.engines.seam import (
     EngineTensor,
     Inference,
     require_types,
+    without_engine,
 )
 
 #: Backend of the compiler by driver of the runtime.
@@ -76,7 +77,8 @@ class Iree(Engine):
             raise EngineRefusal(
                 f"IREE has no driver {self.driver!r}",
                 kind="unavailable",
-                hint=f"Choose one of {', '.join(_BACKENDS)}",
+                hint=f"Choose one of the drivers {', '.join(_BACKENDS)}, e.g. "
+                "--ort-providers=iree:local-task",
             )
         # First the device: nobody should wait a minute to hear that there is none.
         self._open_device()
@@ -94,7 +96,10 @@ class Iree(Engine):
         try:
             context.add_vm_module(module)
         except RuntimeError as error:
-            raise EngineRefusal(f"IREE can't load the model. {runtime_said(str(error))}") from error
+            raise EngineRefusal(
+                f"IREE can't load the model. {runtime_said(str(error))}",
+                hint=without_engine("iree"),
+            ) from error
         (name,) = (name for name in module.function_names if not _NOT_THE_MODEL.search(name))
         return self._inference(context.modules[module.name][name])
 
@@ -135,9 +140,9 @@ class Iree(Engine):
                 raise EngineRefusal(
                     f"IREE can't run the model. {runtime_said(str(error))}",
                     kind=kind,
-                    hint="Run again. If this happens twice, leave IREE out for this model"
+                    hint=f"Run again. If this happens twice, {without_engine('iree', 'leave')}"
                     if self._has_answered
-                    else "",
+                    else without_engine("iree"),
                 ) from error
             self._has_answered = True
             return outputs
@@ -175,7 +180,8 @@ class Iree(Engine):
             raise EngineRefusal(
                 f"IREE can't open the driver {self.driver!r}. {runtime_said(str(error))}",
                 kind="unavailable",
-                hint="Name another driver, e.g. --ort-providers=iree:local-task",
+                hint="To measure on the CPU, write --ort-providers=iree:local-task. To use "
+                f"{self.driver}, install the device's own driver",
             ) from error
 
     def _compile(self, path: Path, backend: str) -> None:

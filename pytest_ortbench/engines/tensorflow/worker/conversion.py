@@ -40,10 +40,11 @@ def write_converted(
         }
     )
     if lacking:
+        word = "operator" if len(lacking) == 1 else "operators"
         raise EngineRefusal(
-            f"tf2onnx can't convert the operators {', '.join(lacking)} to opset "
+            f"tf2onnx can't convert the {word} {', '.join(lacking)} to opset "
             f"{versions.get('', 0)} of ONNX",
-            hint="Replace these operators in the model",
+            hint=f"Replace the {word} in the model",
         )
     name_dimensions(model.graph, dynamic or {})
     path.write_bytes(model.SerializeToString())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_ortbench.engines.entry import LoadedSource
-from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference
+from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, without_engine
 from pytest_ortbench.engines.tensorflow.worker.files import imported
 from pytest_ortbench.engines.tensorflow.worker.served import Served, traced
 from pytest_ortbench.worker.entry import load_source
@@ -57,10 +57,18 @@ class TensorFlow(Engine):
         given = set(function.outputs)
         lacking = [item.name for item in self.task.outputs if item.name not in given]
         if taken or lacking:
-            names = ", ".join(sorted(taken) + lacking)
+            what = (
+                f"the model of TensorFlow has the input {min(taken)!r}, which its ONNX file does "
+                "not have"
+                if taken
+                else f"the ONNX file has the output {lacking[0]!r}, which the model of TensorFlow "
+                "does not have"
+            )
             raise EngineRefusal(
-                f"the ONNX file and the model of TensorFlow differ in inputs or outputs: {names}",
-                hint="Export the model again: ortbench convert MODEL --output=FILE.onnx",
+                what,
+                hint="If the ONNX file was exported from an older model, export it again, e.g. "
+                "'ortbench convert net.py:build --output=net.onnx'. If not, "
+                f"{without_engine('tensorflow', 'leave')}",
             )
         order = [function.outputs.index(item.name) for item in self.task.outputs]
         constant, flatten = self._library.constant, self._library.nest.flatten

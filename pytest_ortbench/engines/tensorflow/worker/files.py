@@ -37,7 +37,8 @@ def load_saved(path: Path) -> LoadedSource:
             return LoadedSource(path=path, model=tensorflow.saved_model.load(str(path)))
         except (OSError, ValueError, tensorflow.errors.OpError) as error:
             raise EngineRefusal(
-                f"TensorFlow can't load the folder as a SavedModel. {sentence_said(error)}",
+                f"TensorFlow can't load the folder {str(path)!r} as a SavedModel. "
+                f"{sentence_said(error)}",
                 hint="Save the model again with tensorflow.saved_model.save",
             ) from error
     import keras
@@ -46,12 +47,19 @@ def load_saved(path: Path) -> LoadedSource:
         model = keras.saving.load_model(path, safe_mode=True, compile=False)
     except (OSError, TypeError, ValueError) as error:
         raise EngineRefusal(
-            f"Keras can't load the file. {sentence_said(error)}",
-            hint="Keras files are read in safe mode, without the classes of your project. For a "
-            "model with Lambda layers or custom classes, measure a function that returns the "
-            "model, e.g. net.py:build",
+            f"Keras can't load {str(path)!r}. {sentence_said(error)}",
+            hint="Keras files are read in safe mode, without the classes of your project. If the "
+            "model has Lambda layers or custom classes, measure a function that returns the model, "
+            "e.g. net.py:build. If not, save the file again",
         ) from error
     return LoadedSource(path=path, model=model)
+
+
+#: The next step where tf2onnx can't convert something.
+OTHER_EXPORT = (
+    "Change what tf2onnx names in the model. If you can't, export the model with another tool, and "
+    "measure that ONNX file"
+)
 
 
 def sentence_said(error: BaseException) -> str:

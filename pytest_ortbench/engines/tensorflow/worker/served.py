@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.tensorflow.worker.files import imported, sentence_said
@@ -82,13 +83,19 @@ def _of_signature(tensorflow: Any, loaded: LoadedSource, jit_compile: bool) -> S
     chosen = signatures.get(name)
     if chosen is None and asked is None and len(signatures) == 1:
         chosen = next(iter(signatures.values()))
+    if not signatures:
+        raise EngineRefusal(
+            "the SavedModel has no signatures",
+            hint="Save the model with one: tensorflow.saved_model.save(model, folder, "
+            "signatures=f), where f is a tf.function with an input_signature",
+        )
     if chosen is None:
         raise EngineRefusal(
             f"the SavedModel has no signature {name!r}. Its signatures are "
-            f"{', '.join(sorted(signatures)) or 'none'}",
+            f"{', '.join(sorted(signatures))}",
             hint="To choose one, measure a function, e.g. net.py:build, that ends with 'return "
-            "tensorflow.saved_model.load(FOLDER), None, "
-            f'{{"signature": "{min(signatures, default="NAME")}"}}\'',
+            "tensorflow.saved_model.load(folder), None, "
+            f'{{"signature": "{min(signatures)}"}}\'',
         )
     return _of_concrete(tensorflow, chosen, loaded.model, jit_compile)
 
@@ -213,7 +220,8 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
     names = loaded.names or _distinct(["input"] * len(arrays))
     if len(names) != len(arrays):
         raise EngineRefusal(
-            f"{len(names)} names are given for {len(arrays)} example inputs",
+            f"'names' has {counted(len(names), 'name')} ({', '.join(names)}), but there "
+            f"{'is' if len(arrays) == 1 else 'are'} {counted(len(arrays), 'example input')}",
             hint="Give each example input one name in 'names'",
         )
     specs = []
@@ -227,11 +235,15 @@ def _of_example(tensorflow: Any, loaded: LoadedSource, *, batched: bool) -> tupl
 def _renamed(loaded: LoadedSource, made: Served) -> Served:
     """Return a function under the names that the user gives its inputs and outputs."""
     inputs, outputs = loaded.names, loaded.outputs
-    for given, own, kind in ((inputs, made.inputs, "inputs"), (outputs, made.outputs, "outputs")):
+    for key, given, own, kind in (
+        ("names", inputs, made.inputs, "input"),
+        ("outputs", outputs, made.outputs, "output"),
+    ):
         if given is not None and len(given) != len(own):
             raise EngineRefusal(
-                f"{len(given)} names are given for {len(own)} {kind}",
-                hint=f"Give each of the {kind} one name",
+                f"{key!r} has {counted(len(given), 'name')} ({', '.join(given)}), but the model "
+                f"has {counted(len(own), kind)} ({', '.join(own)})",
+                hint=f"Write one name for each {kind} in {key!r}, in this order",
             )
     return Served(
         function=made.function,

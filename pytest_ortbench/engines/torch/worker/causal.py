@@ -15,7 +15,8 @@ from typing import Any
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import class_and_line, first_line, says
-from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor, Inference
+from pytest_ortbench.core.units import counted
+from pytest_ortbench.engines.seam import EngineRefusal, EngineTensor, Inference, without_engine
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.generated import GenerateEngine
 from pytest_ortbench.engines.torch.worker.passing import arrays_of
@@ -84,8 +85,13 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"the option torch.{unused[0]} can't be used with a language model of transformers",
                 kind="error",
-                hint="Leave the option out. For another type of the weights, write "
-                "--ort-provider-option=torch.dtype=bfloat16",
+                hint=f"Leave torch.{unused[0]} out"
+                + (
+                    ". For weights of another type, write "
+                    "--ort-provider-option=torch.dtype=bfloat16"
+                    if unused[0] == "autocast"
+                    else ""
+                ),
             )
         self._require_device()
         self.called = self._told(self._loaded).to(self.device).eval()
@@ -227,11 +233,21 @@ class CausalModel(Eager):
             output_loading_info=True,
             **local,
         )
-        missing = sorted({*map(str, told["missing_keys"]), *map(str, told["mismatched_keys"])})
-        if missing:
+        missing = sorted(map(str, told["missing_keys"]))
+        other = sorted(
+            str(key if isinstance(key, str) else key[0]) for key in told["mismatched_keys"]
+        )
+        if missing or other:
+            named, *more = missing or other
             raise EngineRefusal(
-                f"the weights in {self._folder.name} lack {missing[0]}"
-                + (f" and {len(missing) - 1} more tensors" if len(missing) > 1 else ""),
+                f"the weights in {self._folder.name} "
+                + (
+                    "lack the tensor "
+                    if missing
+                    else "have another shape than config.json says for "
+                )
+                + named
+                + (f" and {counted(len(more), 'further tensor')}" if more else ""),
                 kind="error",
                 hint="Download or save the folder again",
             )
@@ -248,7 +264,8 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"dtype={asked} is not a type of weights",
                 kind="error",
-                hint=f"Write one of {', '.join((*_TYPES, 'auto'))}",
+                hint="Write e.g. --ort-provider-option=torch.dtype=bfloat16. Types are "
+                f"{', '.join((*_TYPES, 'auto'))}",
             )
         floats = [
             _BY_ONNX[item.type]
@@ -268,7 +285,9 @@ class CausalModel(Eager):
                 f"transformers needs a package that can't be imported. "
                 f"{says('Python', first_line(error))}",
                 kind="unavailable",
-                hint=f"Run 'pip install {error.name or 'PACKAGE'}' where transformers is installed",
+                hint=f"Run 'pip install {error.name}' where transformers is installed"
+                if error.name
+                else "Install what Python names where transformers is installed",
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
@@ -319,10 +338,14 @@ def past_in(
     if past > least:
         longest = max((key for _, (key, _) in by_layer), key=lambda key: feeds[key].shape[2])
         dimension = lengths.get(longest, "")
-        step = f"To measure a step, write --ort-dims={dimension}:{least}. " if dimension else ""
+        step = (
+            f"To measure a step after fewer tokens, write --ort-dims={dimension}:{least}. "
+            if dimension
+            else ""
+        )
         raise EngineRefusal(
-            f"a layer of the cache keeps only the last {least} of {past} tokens, but transformers "
-            f"needs all {past}",
+            f"a layer of the model's cache keeps only the last {least} of {past} tokens, but "
+            f"transformers needs all {past}",
             hint=f"{step}To measure whole answers, write --ort-generate=only",
         )
     return past
@@ -353,12 +376,14 @@ def roles(
             if ids:
                 raise EngineRefusal(
                     f"the ONNX file has the input {item.name!r}, which language models of "
-                    "transformers do not have"
+                    "transformers do not have",
+                    hint=without_engine("torch"),
                 )
             ids = item.name
     if not ids:
         raise EngineRefusal(
-            "transformers needs an input of tokens, such as input_ids, but the ONNX file has none"
+            "transformers needs an input of tokens, such as input_ids, but the ONNX file has none",
+            hint=without_engine("torch"),
         )
     incomplete = [names for names in pasts.values() if len(names) != 2]
     if incomplete:
@@ -377,6 +402,7 @@ def roles(
         found = f"the outputs {', '.join(map(repr, others))}" if others else "no output"
         raise EngineRefusal(
             f"the ONNX file has {found} beside the cache, but language models of transformers give "
-            "the logits and the cache only"
+            "the logits and the cache only",
+            hint=without_engine("torch"),
         )
     return ids, fed, given
