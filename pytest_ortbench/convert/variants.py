@@ -102,7 +102,8 @@ class Variants:
             lambda: self._make(key, conversion, deadline),
             timeout_s=timeout_s,
             what="making this variant",
-            hint=f"Raise the limit, e.g. --ort-timeout={2 * timeout_s:.0f}",
+            hint="Run again when that process has ended. To wait longer, add e.g. "
+            f"--ort-timeout={2 * timeout_s:.0f}",
         )
 
     @property

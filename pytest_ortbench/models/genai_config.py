@@ -12,13 +12,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_ortbench.core.errors import ModelError, why_no_json
+from pytest_ortbench.core.errors import (
+    ModelError,
+    did_you_mean,
+    nearest,
+    why_no_json,
+    why_unreadable,
+)
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.model_spec import GENAI_CONFIG
 
 #: A configuration is a page of text.
 _MOST_BYTES = 4 * 2**20
 _COPY_AGAIN = "Copy the file again from where the model came from"
+#: Files of a folder that a message names.
+_MOST_NAMED = 8
 #: No decoder has as many layers.
 _MOST_LAYERS = 1_000
 #: Templates of inputs of a cache, each with that of the outputs that go on with them, and what
@@ -70,7 +78,7 @@ class GenaiConfig:
     @property
     def cache_names(self) -> tuple[tuple[str, str], ...]:
         """Names of inputs and outputs of the cache, written out layer by layer."""
-        return tuple(pair for rows in self._cache_by_kind() for pair in rows)
+        return tuple(pair for _, _, rows in self._cache_by_kind() for pair in rows)
 
     def refuse_misnamed(self, model: Model) -> None:
         """Refuse names of inputs and outputs that the decoder does not have.
@@ -85,22 +93,41 @@ class GenaiConfig:
         """
         inputs = {info.name for info in model.inputs}
         outputs = {info.name for info in model.outputs}
-        named = [("input", self.name_of("input_ids"), inputs)]
-        named.append(("output", self.name_of("logits"), outputs))
-        for rows in self._cache_by_kind():
+        told: list[tuple[str, str, str, str, set[str]]] = []
+        for kind, key, known in (("input", "input_ids", inputs), ("output", "logits", outputs)):
+            name = self.name_of(key)
+            told.append((kind, key, name, name, known))
+        for keys, templates, rows in self._cache_by_kind():
             for index, kind, known in ((0, "input", inputs), (1, "output", outputs)):
                 if rows and not any(row[index] in known for row in rows):
-                    named.append((kind, rows[0][index], known))
-        for kind, name, known in named:
-            if name and name not in known:
-                raise ModelError(
-                    f"model.decoder.{kind}s gives {name!r} as the name of an {kind}, but "
-                    f"{self.files['decoder']} has no such {kind}",
-                    place=str(self.folder / GENAI_CONFIG),
-                    hint=f"Write the name of an {kind} of that model: {', '.join(sorted(known))}",
-                )
+                    told.append((kind, keys[index], templates[index], rows[0][index], known))
+        for kind, key, written, name, known in told:
+            if not name or name in known:
+                continue
+            section = self.decoder.get(f"{kind}s")
+            is_usual = not isinstance(section, dict) or key not in section
+            file = self.files["decoder"]
+            raise ModelError(
+                f"model.decoder.{kind}s has no {key!r}, and {file} has no {kind} of the usual name "
+                f"{name!r}"
+                if is_usual
+                else f"model.decoder.{kind}s.{key} is {written!r}, but {file} has no {kind} "
+                f"{name!r}",
+                place=str(self.folder / GENAI_CONFIG),
+                hint=did_you_mean(
+                    name,
+                    known,
+                    ""
+                    if written == name
+                    else f"Write it as {key} into model.decoder.{kind}s, with %d in place of the "
+                    "number of the layer",
+                ),
+            )
 
-    def _cache_by_kind(self) -> list[list[tuple[str, str]]]:
+    def _cache_by_kind(
+        self,
+    ) -> list[tuple[tuple[str, str], tuple[str, str], list[tuple[str, str]]]]:
+        """Return keys of each kind of cache, its two templates, and its names by layers."""
         before, after = self.decoder.get("inputs"), self.decoder.get("outputs")
         layers = self.decoder.get("num_hidden_layers")
         if not isinstance(before, dict) or not isinstance(after, dict):
@@ -111,10 +138,17 @@ class GenaiConfig:
         for past, present, usual in _TEMPLATES:
             templates = before.get(past), after.get(present, usual)
             if all(isinstance(text, str) and text.count("%d") == 1 for text in templates):
-                kinds.append([str(text) for text in templates])
+                kinds.append(((past, present), (str(templates[0]), str(templates[1]))))
         return [
-            [(past.replace("%d", str(n)), present.replace("%d", str(n))) for n in range(layers)]
-            for past, present in kinds
+            (
+                keys,
+                (inside, outside),
+                [
+                    (inside.replace("%d", str(n)), outside.replace("%d", str(n)))
+                    for n in range(layers)
+                ],
+            )
+            for keys, (inside, outside) in kinds
         ]
 
 
@@ -132,8 +166,8 @@ def read_genai_config(folder: Path) -> GenaiConfig:
     """
     place = folder / GENAI_CONFIG
     content, has_mark = _read(place)
-    model = _section(content, "model", place, GENAI_CONFIG)
-    decoder = _section(model, "decoder", place, "its section 'model'")
+    model = _section(content, "model", place, "the file")
+    decoder = _section(model, "decoder", place, "the section 'model'")
     files = {
         part: _filename(section["filename"], part, folder)
         for part, section in model.items()
@@ -144,18 +178,19 @@ def read_genai_config(folder: Path) -> GenaiConfig:
         raise ModelError(
             "the decoder is a pipeline of several files, which can't be measured as one model"
             if pipeline
-            else "model.decoder.filename is missing, so no model file is named",
+            else f"model.decoder.filename is {'empty' if 'decoder' in files else 'missing'}, so no "
+            "model file is named",
             place=str(place),
             hint=f"Measure its files one by one, e.g. {_command(folder)}"
             if pipeline
-            else f'Write "filename": "{_first(folder)}" into the section model.decoder',
+            else _missing_filename(folder),
         )
     for part, name in files.items():
         if name and not _is_file(folder / name):
             raise ModelError(
                 f"model.{part}.filename is {name!r}, but this folder has no such file",
                 place=str(place),
-                hint=_beside(folder) or f"Put {name} into {folder}, or correct the name",
+                hint=_missing_file(name, folder),
             )
     return GenaiConfig(
         folder=folder,
@@ -178,7 +213,7 @@ def _filename(value: object, part: str, folder: Path) -> str:
     raise ModelError(
         f"model.{part}.filename is {json.dumps(value)[:40]}, not the name of a file",
         place=str(folder / GENAI_CONFIG),
-        hint=f'Write text, e.g. "filename": "{_first(folder)}"',
+        hint=f'Write the name of a file in quotes, e.g. "filename": "{_first(folder)}"',
     )
 
 
@@ -189,14 +224,32 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _beside(folder: Path) -> str:
-    names = sorted(path.name for path in folder.glob("*.onnx"))
-    return f"Write the name of a file that is there: {', '.join(names)}" if names else ""
+def _beside(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.onnx"))
+
+
+def _missing_file(name: str, folder: Path) -> str:
+    names = _beside(folder)
+    near = nearest(name, names)
+    if near:
+        return f"Did you mean {near!r}?"
+    there = f" This folder has {', '.join(names[:_MOST_NAMED])}" if names else ""
+    return f"If the name is right, put the file into {folder}. If not, correct the name.{there}"
+
+
+def _missing_filename(folder: Path) -> str:
+    names = _beside(folder)
+    if len(names) < 2:
+        return f'Write "filename": "{_first(folder)}" into the section model.decoder'
+    return (
+        f'Write the file of the decoder into the section model.decoder, e.g. "filename": '
+        f'"{names[0]}". This folder has {", ".join(names[:_MOST_NAMED])}'
+    )
 
 
 def _first(folder: Path) -> str:
     """Return the name of a model file in a folder, or one for an example."""
-    return min((path.name for path in folder.glob("*.onnx")), default="model.onnx")
+    return min(_beside(folder), default="model.onnx")
 
 
 def _command(folder: Path) -> str:
@@ -206,27 +259,28 @@ def _command(folder: Path) -> str:
 
 def _without(place: Path) -> str:
     """Return how to measure a file although its configuration is damaged."""
-    return f"To measure without it, name a model file, e.g. {_command(place.parent)}"
+    return (
+        f"To measure a model file without {GENAI_CONFIG}, name the file, e.g. "
+        f"{_command(place.parent)}"
+    )
 
 
 def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
     """Return what the file holds, and whether it begins with a byte order mark."""
     try:
-        if place.stat().st_size > _MOST_BYTES:
+        size = place.stat().st_size
+        if size > _MOST_BYTES:
             raise ModelError(
-                f"the file is larger than {_MOST_BYTES >> 20} MiB, the most that a configuration "
-                "may have",
+                f"the file has {size / 2**20:.1f} MiB, but a configuration may have at most "
+                f"{_MOST_BYTES >> 20} MiB",
                 place=str(place),
                 hint=f"{_COPY_AGAIN}. {_without(place)}",
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise ModelError(
-            f"the file can't be read ({error.strerror})",
-            place=str(place),
-            hint="Make the file readable",
-        ) from None
+        why, step = why_unreadable(error)
+        raise ModelError(f"the file {why}", place=str(place), hint=step) from None
     except UnicodeDecodeError:
         raise ModelError(
             "the file is not written in UTF-8", place=str(place), hint="Save the file as UTF-8"
@@ -239,7 +293,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         ) from None
     if not isinstance(value, dict):
         raise ModelError(
-            "the file does not contain a JSON object ({…})",
+            "the file contains JSON, but not an object ({…})",
             place=str(place),
             hint=f"{_COPY_AGAIN}. {_without(place)}",
         )
@@ -250,8 +304,11 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
     section = value.get(name)
     if not isinstance(section, dict):
         raise ModelError(
-            f"{where} has no section {name!r}",
+            f"{name!r} in {where} is {json.dumps(value[name])[:40]}, not a section ({{…}})"
+            if name in value
+            else f"{where} has no section {name!r}",
             place=str(place),
-            hint=f"Write the file again with onnxruntime-genai's model builder. {_without(place)}",
+            hint="Write the file again with the model builder of onnxruntime-genai "
+            f"(python -m onnxruntime_genai.models.builder). {_without(place)}",
         )
     return section

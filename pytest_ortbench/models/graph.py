@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -184,12 +185,16 @@ def _named(info: TensorInfo, axes: Sequence[int | str], place: str) -> tuple[int
             for at, size in enumerate(own)
         ]
         raise ModelError(
-            f"'axes' gives the input {info.name!r} {list(axes)}, but the model declares "
+            f"'axes' gives the input {info.name!r} the shape {list(axes)}, but the model declares "
             f"{list(own)}",
             place=place,
-            hint=f"Write axes = {{ {info.name} = {json.dumps(fitting)} }}",
+            hint=f"Write axes = {{ {_toml_key(info.name)} = {json.dumps(fitting)} }}",
         )
     return tuple(axes)
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
 
 
 def _with_hints(

@@ -13,7 +13,11 @@ _TIMEOUT_S = 1800
 
 
 class InstallerError(Exception):
-    """The client is missing, or it failed; the text is its own last line."""
+    """The client failed; the text is its own last line."""
+
+
+class NoInstallerError(InstallerError):
+    """There is no client."""
 
 
 def download_package(requirement: str, *, folder: Path, platform: str = "") -> Path:
@@ -38,7 +42,7 @@ def download_package(requirement: str, *, folder: Path, platform: str = "") -> P
         return wheels[0]
     uv = _find_uv()
     if uv is None:
-        raise InstallerError("neither pip nor uv is there; run: python -m ensurepip")
+        raise NoInstallerError
     content = folder / "content"
     _run(_uv(uv, requirement, content))
     return content

@@ -102,7 +102,7 @@ class KeptFolders(Generic[R]):
         try:
             lock.acquire(timeout=timeout_s)
         except Timeout:
-            message = f"another process is {what}, and had not ended after {timeout_s:.0f} s"
+            message = f"another process is {what}, and has not ended within {timeout_s:.0f} s"
             raise case_error(message, hint, kind="timeout", phase=self.phase) from None
         try:
             yield

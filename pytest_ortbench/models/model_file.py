@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import ModelError, first_line
+from pytest_ortbench.core.errors import ModelError, first_line, says, why_unreadable
 from pytest_ortbench.core.file_digest import file_digest, stamp_of
 from pytest_ortbench.models.claims import refuse_false_claims
 from pytest_ortbench.models.external_data import ExternalFile, external_files
@@ -26,7 +26,13 @@ _PROTOBUF_LIMIT = 2**31 - 1
 
 #: First bytes (with their offset) of files that often carry the wrong suffix, and what to do.
 _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
-    (0, b"PK\x03\x04", "is a zip archive", "Unpack the archive and name the .onnx file inside"),
+    (
+        0,
+        b"PK\x03\x04",
+        "is a zip archive, not an ONNX model",
+        "If PyTorch saved it, export the model to ONNX with torch.onnx.export. If not, unpack the "
+        "archive and name the .onnx file inside",
+    ),
     (0, b"PK\x05\x06", "is an empty zip archive", "Download or pack the archive again"),
     (0, b"\x1f\x8b", "is gzip-compressed", "Unpack the file first (gunzip)"),
     (0, b"\x28\xb5\x2f\xfd", "is zstd-compressed", "Unpack the file first (unzstd)"),
@@ -64,9 +70,6 @@ _SIGNATURES: tuple[tuple[int, bytes, str, str], ...] = (
         "Run: git lfs pull",
     ),
 )
-
-
-_READABLE = "Make the file readable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +136,7 @@ def _digest(path: Path, external: tuple[ExternalFile, ...]) -> str:
     try:
         return file_digest(path, tuple((item.location, item.path) for item in external))
     except OSError as error:
-        place = str(error.filename or path)
-        raise ModelError(
-            f"the file can't be read ({_reason(error)})", place=place, hint=_READABLE
-        ) from None
+        raise _unreadable(error, Path(error.filename or path)) from None
 
 
 def regular_size(path: Path) -> int:
@@ -147,13 +147,13 @@ def regular_size(path: Path) -> int:
     """
     try:
         status = path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError as error:
+        raise _unreadable(error, path) from None
+    except ValueError as error:
         raise ModelError(
-            "the file does not exist", place=str(path), hint="Correct the path"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the file can't be opened ({_reason(error)})", place=str(path), hint=_READABLE
+            f"this can't be the path of a file ({says('Python', str(error))})",
+            place=str(path),
+            hint="Correct the path",
         ) from None
     if stat.S_ISDIR(status.st_mode):
         raise ModelError(
@@ -184,9 +184,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         with path.open("rb") as stream:
             head = stream.read(512)
     except OSError as error:
-        raise ModelError(
-            f"the file can't be opened ({_reason(error)})", place=str(path), hint=_READABLE
-        ) from None
+        raise _unreadable(error, path) from None
     _refuse_other_formats(path, head)
     truncated = _truncation(path, size)
     if truncated:
@@ -200,20 +198,19 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
             f"the file has {size / 2**30:.1f} GiB, but an ONNX file without external data has at "
             "most 2 GiB",
             place=str(path),
-            hint="Save the model with external data: onnx.save(…, save_as_external_data=True)",
+            hint="Export the model again with its weights as external data, e.g. with "
+            "torch.onnx.export(…, external_data=True)",
         )
     try:
         proto = onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"the file is not an ONNX model (protobuf: {first_line(error)})",
+            f"the file is not an ONNX model ({says('protobuf', first_line(error))})",
             place=str(path),
             hint="Fetch or export the model again",
         ) from None
     except OSError as error:
-        raise ModelError(
-            f"the file can't be read ({_reason(error)})", place=str(path), hint=_READABLE
-        ) from None
+        raise _unreadable(error, path) from None
     if not proto.HasField("graph"):
         raise ModelError(
             "the file contains no graph: it is truncated, or not an ONNX model",
@@ -229,7 +226,7 @@ def _parse(path: Path, size: int) -> onnx.ModelProto:
         )
     if not proto.opset_import and proto.ir_version >= 3:
         raise ModelError(
-            "the file states no operator set: it is truncated, or not an ONNX model",
+            "the file names no operator set (opset_import): it is truncated, or not an ONNX model",
             place=str(path),
             hint="Fetch or export the model again",
         )
@@ -255,7 +252,8 @@ def _refuse_other_formats(path: Path, head: bytes) -> None:
         raise ModelError(
             "this is an HTML page, not an ONNX model",
             place=str(path),
-            hint="Download the model again. The server sent a page in place of the file",
+            hint="The server sent a web page in place of the model. Download the model from the "
+            "link of the file itself (at Hugging Face, it contains /resolve/, not /blob/)",
         )
     shown = " ".join(text.split())[:40]
     raise ModelError(
@@ -321,5 +319,12 @@ def _varint(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+def _unreadable(error: OSError, path: Path) -> ModelError:
+    if isinstance(error, FileNotFoundError) and path.is_symlink():
+        return ModelError(
+            f"this is a link to {str(path.readlink())!r}, which does not exist",
+            place=str(path),
+            hint="Put the file there, or correct the link",
+        )
+    why, step = why_unreadable(error)
+    return ModelError(f"the file {why}", place=str(path), hint=step)

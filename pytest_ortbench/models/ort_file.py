@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, why_unreadable
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model import Model, TensorInfo
 from pytest_ortbench.core.model_spec import ORT
@@ -53,18 +53,15 @@ def read_ort_file(path: Path, *, name: str, source: str) -> Model:
         with path.open("rb") as stream:
             head = stream.read(offset + len(mark))
     except OSError as error:
-        raise ModelError(
-            f"the file can't be opened ({error.strerror})",
-            place=str(path),
-            hint="Make the file readable",
-        ) from None
+        why, step = why_unreadable(error)
+        raise ModelError(f"the file {why}", place=str(path), hint=step) from None
     if head[offset:] != mark:
         raise ModelError(
-            "the file ends in .ort, but is not in ONNX Runtime's own format",
+            "the name of the file ends in .ort, but the file is not in ONNX Runtime's own format",
             place=str(path),
-            hint="To measure that format, make the file again: 'python -m "
-            "onnxruntime.tools.convert_onnx_models_to_ort FILE.onnx'. To measure the ONNX model, "
-            "name its .onnx file",
+            hint="To measure a model in that format, make the file again: 'python -m "
+            f"onnxruntime.tools.convert_onnx_models_to_ort {path.stem}.onnx'. To measure the ONNX "
+            "model, name its .onnx file",
         )
     return Model(
         name=name,

@@ -17,6 +17,7 @@ from pytest_ortbench.core.errors import (
     class_and_line,
     did_you_mean,
     nearest,
+    says,
 )
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.model import Model, ValueHint
@@ -24,6 +25,7 @@ from pytest_ortbench.core.model_spec import (
     GENAI_CONFIG,
     ONNX,
     ONNX_FILES,
+    ORT,
     PYTHON,
     function_file,
     is_model_file,
@@ -42,7 +44,7 @@ from pytest_ortbench.models.catalogue import (
     shipped_catalogue,
 )
 from pytest_ortbench.models.decoders import decoder_of
-from pytest_ortbench.models.fetch import Notify, fetch_model
+from pytest_ortbench.models.fetch import Notify, fetch_model, wrong_digest
 from pytest_ortbench.models.genai_config import has_genai_config, read_genai_config
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.language_config import language_config
@@ -57,6 +59,8 @@ from pytest_ortbench.models.sources import (
 )
 
 _OPTION = "--ort-models"
+#: Models that a message names.
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +274,7 @@ class _Resolver:
         files = [file for file in matches if is_model_file(Path(file))]
         if not files:
             other = f", but {counted(len(matches), 'other file')}" if matches else ""
-            message = f"the pattern {spec!r} matches no {ONNX} file{other}"
+            message = f"the pattern {spec!r} matches no model file ({ONNX} or {ORT}){other}"
             hint = "Write a pattern of model files, e.g. models/*.onnx"
             raise NoModelError(message, spec=spec, place=self._place, hint=hint)
         for file in files:
@@ -382,7 +386,9 @@ def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> s
         neighbour = nearest(path.name, names)
         if neighbour:
             return f"Did you mean {names[neighbour]!r}?"
-        return f"Known models here: {', '.join(names.values())}"
+        listed = list(names.values())
+        more = f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
+        return f"Correct the name. Models here: {', '.join(listed[:_MOST_NAMED])}{more}"
     return (
         "Name a model file, a folder or a pattern of files, or a model that 'ortbench models' lists"
     )
@@ -422,11 +428,12 @@ def _builtin_entries() -> dict[str, CatalogueEntry]:
 
 
 def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
-    if entry.file and not _exists(Path(entry.place).parent / entry.file):
+    file = Path(entry.place).parent / entry.file
+    if entry.file and not _exists(file):
         raise ModelError(
-            f"the file {entry.file!r} does not exist",
+            f"the file {entry.file!r} does not exist in the folder of the catalogue",
             place=f"{entry.place} [{entry.name}]",
-            hint="Correct 'file' there. The path starts at the folder of the catalogue",
+            hint=f"If the path is wrong, correct 'file' there. If not, put the model at {file}",
         )
     path = fetch_model(entry, cache=cache_folder(), notify=notify)
     if is_ort_file(path):
@@ -442,23 +449,26 @@ def _read_entry(entry: CatalogueEntry, source: str, notify: Notify) -> Model:
         described_in=f"{entry.place} [{entry.name}]",
     )
     if entry.sha256 and model.digest != entry.sha256:
+        if not entry.file:
+            raise wrong_digest(entry, model.digest)
         raise ModelError(
             f"the file has SHA-256 {model.digest}, but the catalogue says {entry.sha256}",
             place=str(path),
             hint=f'If you changed it on purpose, write sha256 = "{model.digest}" in {entry.place} '
-            f"[{entry.name}]. If not, put the original file there",
+            f"[{entry.name}]. If not, put the original file at {path}",
         )
     return replace(model, workloads=entry.workloads)
 
 
 def _read_ort_entry(entry: CatalogueEntry, path: Path, source: str) -> Model:
     """Only a session knows the inputs of such a file, so nothing can be said of them beforehand."""
-    if entry.axes or entry.inputs:
+    keys = [name for name in ("axes", "inputs") if getattr(entry, name)]
+    if keys:
         raise ModelError(
-            "the catalogue describes axes or inputs of this file, which is not possible for a file "
-            "in ONNX Runtime's own format (.ort)",
+            f"the catalogue describes {' and '.join(keys)} of this file, which is not possible for "
+            "a file in ONNX Runtime's own format (.ort)",
             place=str(path),
-            hint=f"Remove 'axes' and 'inputs' from {entry.place} [{entry.name}]",
+            hint=f"Remove {' and '.join(map(repr, keys))} from {entry.place} [{entry.name}]",
         )
     model = read_ort_file(path, name=entry.name, source=source)
     return replace(model, default_dims=entry.dims, workloads=entry.workloads)
@@ -478,8 +488,10 @@ def _read(found: _Found) -> Model | BrokenModel:
         raise
     except Exception as error:  # noqa: BLE001  # a file can break the rules of ONNX in any place
         broken = ModelError(
-            f"the file is not a valid graph ({class_and_line(error)})",
+            f"the graph can't be analysed ({says('Python', class_and_line(error))})",
             place=found.path,
-            hint="Export the model again",
+            hint="Call onnx.checker.check_model with the file. If it finds a fault, export the "
+            "model again. If not, please open an issue in the repository of pytest-ortbench, with "
+            "this message",
         )
     return BrokenModel(name=found.name, path=found.path, error=broken, place=found.place)

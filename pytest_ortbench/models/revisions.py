@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,14 @@ from pytest_ortbench.core.model_spec import is_model_file, is_onnx_file
 _PLACE = "--ort-against=git"
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _GIT_S = 300.0
-_WITHOUT_GIT = "To compare without Git, name a model file: --ort-against=model:PATH"
+_WITHOUT_GIT = (
+    "To compare without Git, name the file of the earlier model, e.g. "
+    "--ort-against=model:old/net.onnx"
+)
+#: Of what Git says of a repository that another user owns.
+_DUBIOUS = re.compile(r"dubious ownership in repository at '(.+)'")
+#: Names of branches and tags, without those that may be commits.
+_REF = re.compile(r"(?![0-9a-f]{4,40}$)[\w./-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +91,8 @@ class Revision:
                 f"{path} is outside the Git repository {self.top}, so Git has no earlier version "
                 "of it",
                 place=_PLACE,
-                hint="To compare it with a file of an earlier version, write "
-                "--ort-against=model:PATH",
+                hint="To compare it with a file of an earlier version, name that file, e.g. "
+                "--ort-against=model:old/net.onnx",
             ) from None
 
     def _listed(self, inside: str) -> list[str]:
@@ -118,16 +126,22 @@ def revision(name: str, folder: Path) -> Revision:
     try:
         top = _git(folder, "rev-parse", "--show-toplevel").decode().strip()
     except ModelError as error:
+        owned = _DUBIOUS.search(error.message)
         raise UsageError(
-            f"{str(folder)!r} is not in a Git repository, so there is no revision {name!r}",
+            f"Git can't find the revision {name!r}, since it opens no repository at "
+            f"{str(folder)!r} ({error.message})",
             place=_PLACE,
-            hint="Compare with a stored run instead: --ort-baseline=latest",
+            hint=f"Run: git config --global --add safe.directory '{owned[1]}'"
+            if owned
+            else _WITHOUT_GIT,
         ) from error
     try:
         commit = _git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
     except ModelError as error:
         raise UsageError(
-            f"the revision {name!r} does not exist here", place=_PLACE, hint=_nearest(name, folder)
+            f"the revision {name!r} does not exist in the Git repository {top}",
+            place=_PLACE,
+            hint=_nearest(name, folder),
         ) from error
     return Revision(name=name, commit=commit.decode().strip(), top=Path(top).resolve())
 
@@ -140,13 +154,18 @@ def _nearest(name: str, folder: Path) -> str:
     except ModelError:
         return "Name one that 'git branch --all' lists"
     near = nearest(name, names)
-    if near:
-        return f"Did you mean 'git:{near}'?"
+    guess = f"Did you mean 'git:{near}'? If not, fetch" if near else "Fetch"
+    branch = name.removeprefix("origin/")
+    target = name if branch == name else f"refs/remotes/{name}"
+    wanted = f" {branch}:{target}" if _REF.fullmatch(name) else ""
     if is_shallow == "true":
-        return f"This clone is shallow. Fetch the revision: 'git fetch --depth=1 origin {name}'"
+        how = f"--depth=1 origin{wanted}" if wanted else "--unshallow origin"
+        return f"This clone is shallow. {guess} the revision: 'git fetch {how}'"
+    if near:
+        return f"{guess} it from the server: 'git fetch origin{wanted}'"
     return (
-        f"If the server has it, run 'git fetch origin {name}'. If not, name one that 'git branch "
-        "--all' lists"
+        f"If the server has it, run 'git fetch origin{wanted}'. If not, name one that 'git branch "
+        "--all' or 'git tag' lists"
     )
 
 
@@ -168,8 +187,9 @@ def _git(folder: Path, *arguments: str) -> bytes:
         ) from error
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        reason = told[-1] if told else f"git {arguments[0]} failed"
-        raise ModelError(reason, place=f"git {arguments[0]}")
+        fatal = [line for line in told if line.startswith("fatal:")]
+        reason = (fatal or told or ["nothing"])[-1]
+        raise ModelError(says("Git", reason), place=f"git {arguments[0]}", hint=_WITHOUT_GIT)
     return done.stdout
 
 

@@ -201,7 +201,8 @@ def read_source(source: SourceSpec, *, name: str, export: Export | None) -> Mode
         raise ModelError(
             "this is code that makes a model, not an ONNX file",
             place=source.text,
-            hint=f"Export the model first: 'ortbench convert {source.text} --output=net.onnx'",
+            hint=f"Export the model first: 'ortbench convert {source.text} --output=net.onnx'. "
+            "Then name net.onnx",
         )
     kept = export(source.path, source.function)
     model = read_model(kept.path, name=name, source=f"export:{name}")

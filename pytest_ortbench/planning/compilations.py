@@ -89,7 +89,8 @@ class Compilations:
             lambda: self._make(key, case, deadline),
             timeout_s=case.sampling.timeout_s,
             what="compiling this model",
-            hint=f"Raise the limit, e.g. --ort-timeout={2 * case.sampling.timeout_s:.0f}",
+            hint="Run again when that process has ended. To wait longer, add e.g. "
+            f"--ort-timeout={2 * case.sampling.timeout_s:.0f}",
         )
 
     @property

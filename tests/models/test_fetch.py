@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import sys
@@ -21,7 +22,7 @@ from pytest_ortbench.models.builders import BUILDERS
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import CatalogueEntry
 from pytest_ortbench.models.fetch import fetch_model
-from pytest_ortbench.models.installer import InstallerError
+from pytest_ortbench.models.installer import InstallerError, NoInstallerError
 from tests.refused import refused
 
 CONTENT = b"the bytes of a model" * 100
@@ -228,7 +229,7 @@ def test_hub_without_its_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 class Hub:
     """Stands for the hub's client."""
 
-    def __init__(self, folder: Path, *, fails: bool = False) -> None:
+    def __init__(self, folder: Path, *, fails: Exception | None = None) -> None:
         self.folder, self.fails, self.asked = folder, fails, list[tuple[str, str, str]]()
 
     constants = SimpleNamespace(HF_HUB_CACHE="/hub")
@@ -241,10 +242,18 @@ class Hub:
     def hf_hub_download(self, repo: str, name: str, revision: str) -> str:
         self.asked.append((repo, name, revision))
         if self.fails:
-            raise RuntimeError("404 Client Error\nlong story")
+            raise self.fails
         path = self.folder / name
         path.write_bytes(CONTENT)
         return str(path)
+
+
+class Answered(RuntimeError):
+    """What the hub's client raises for an answer that is no file."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status} Error")
+        self.response = SimpleNamespace(status_code=status)
 
 
 def hub_entry(**changes: object) -> CatalogueEntry:
@@ -270,13 +279,31 @@ def test_hub_file_is_announced_fetched_once_and_checked(
 
 
 def test_hub_that_fails_or_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path, fails=True))
-    with refused(ModelError, "RuntimeError: 404 ") as caught:
+    lost = Hub(tmp_path, fails=RuntimeError("no route\nlong story"))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", lost)
+    with refused(ModelError, "RuntimeError: no route", hint="'hf download a/b m.onnx ") as caught:
         fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
     assert "\n" not in str(caught.value)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with refused(ModelError, "HF_HUB_OFFLINE is set"):
         fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("fails", "hint"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), "HF_HUB_CACHE"),
+        (Answered(404), "hf auth login"),
+        (Answered(503), "later"),
+    ],
+)
+def test_what_keeps_the_hub_from_giving_a_file_decides_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Exception, hint: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub(tmp_path, fails=fails))
+    with refused(ModelError, hint=hint) as caught:
+        fetch_model(hub_entry(), cache=tmp_path, notify=lambda _: None)
+    assert "hf download" not in caught.value.hint
 
 
 def test_builder_goes_into_the_cache(tmp_path: Path) -> None:
@@ -355,8 +382,10 @@ def test_uv_where_there_is_no_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_neither_pip_nor_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installer.importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(installer.shutil, "which", lambda _: None)
-    with pytest.raises(InstallerError, match="neither pip nor uv"):
+    with pytest.raises(NoInstallerError):
         installer.download_package("thing==1.2", folder=tmp_path)
+    with refused(ModelError, "thing==1.2 ", hint="'python -m ensurepip'"):
+        fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
 
 
 def test_unpacked_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,7 +413,9 @@ def test_a_cache_of_another_user_is_not_used(
     fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)
     strange = tmp_path / which
     monkeypatch.setattr(
-        fetching, "other_writers", lambda place: "it is not yours" if place == strange else ""
+        fetching,
+        "other_writers",
+        lambda place: "belongs to another user (bob)" if place == strange else "",
     )
     with refused(ModelError, place=str(strange), hint="ORTBENCH_CACHE"):
         fetch_model(ENTRY, cache=tmp_path, notify=lambda _: None)

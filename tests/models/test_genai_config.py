@@ -15,6 +15,7 @@ from pytest_ortbench.core.model import Model
 from pytest_ortbench.models.genai_config import read_genai_config
 from pytest_ortbench.models.resolve import BrokenModel, resolve_models
 from tests.generation.folders import TINY, change_config, end_token, write_folder
+from tests.refused import refused
 
 CONFIG = "genai_config.json"
 
@@ -110,6 +111,27 @@ def test_what_is_wrong_with_it(content: str, words: tuple[str, ...], tmp_path: P
     assert all(word in message for word in words)
 
 
+@pytest.mark.parametrize(
+    ("decoder", "files", "value", "hint"),
+    [
+        ('{"filename": ""}', (), "empty", '"filename": "model.onnx"'),
+        ("{}", ("b.onnx",), "missing", '"filename": "b.onnx"'),
+        ("{}", ("b.onnx", "a.onnx"), "missing", "This folder has a.onnx, b.onnx"),
+        ('{"filename": "modle.onnx"}', ("model.onnx",), "'modle.onnx'", "'model.onnx'"),
+        ('{"filename": "x.onnx"}', ("decoder.onnx",), "'x.onnx'", "This folder has decoder.onnx"),
+        ("3", (), "'decoder' in the section 'model' is 3", "builder"),
+    ],
+)
+def test_the_next_step_is_that_of_the_fault(
+    decoder: str, files: tuple[str, ...], value: str, hint: str, tmp_path: Path
+) -> None:
+    (tmp_path / CONFIG).write_text(f'{{"model": {{"decoder": {decoder}}}}}')
+    for name in files:
+        (tmp_path / name).write_bytes(b"")
+    with refused(ModelError, value, place=str(tmp_path / CONFIG), hint=hint):
+        read_genai_config(tmp_path)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "latin-1"])
 def test_another_encoding_is_called_so(encoding: str, tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_bytes('{"model": {"é": {}}}'.encode(encoding))
@@ -132,6 +154,7 @@ def test_a_wrong_one_is_a_model_that_can_not_be_had(tmp_path: Path) -> None:
         (lambda decoder: decoder["inputs"].update(input_ids="tokens"), "'tokens'"),
         (lambda decoder: decoder["outputs"].update(logits="scores"), "'scores'"),
         (lambda decoder: decoder["inputs"].update(past_key_names="past.%d.k"), "'past.0.k'"),
+        (lambda decoder: decoder["outputs"].update(present_value_names="new.%d"), "'new.%d'"),
         (lambda decoder: decoder["outputs"].update(present_value_names="new.%d"), "'new.0'"),
     ],
 )

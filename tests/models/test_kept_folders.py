@@ -154,12 +154,12 @@ def test_another_process_that_makes_it_is_waited_for_and_told(
     with (
         FileLock(folders.root / "one.lock"),
         pytest.raises(WorkerError) as caught,
-        folders.locked(place, timeout_s=0.05, what="exporting it", hint="Wait"),
+        folders.locked(place, timeout_s=0.05, what="exporting this model", hint="Wait"),
     ):
         raise AssertionError
     failure = caught.value.failure
     assert (failure.kind, failure.phase, failure.hint) == ("timeout", "export", "Wait")
-    with folders.locked(place, timeout_s=1, what="exporting it", hint=""):
+    with folders.locked(place, timeout_s=1, what="exporting this model", hint=""):
         pass
 
 

@@ -353,3 +353,13 @@ def test_a_path_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/m\xff.onnx"))
     path.write_bytes(matmul(8).SerializeToString())
     assert "UTF-8" in error_of(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links")
+def test_a_link_to_nothing_is_told_from_a_missing_file(tmp_path: Path) -> None:
+    link = tmp_path / "link.onnx"
+    link.symlink_to(tmp_path / "gone.onnx")
+    with refused(ModelError, repr(str(tmp_path / "gone.onnx")), place=str(link), hint="link"):
+        read_model_file(link)
+    with refused(ModelError, place=str(tmp_path / "gone.onnx"), hint="path"):
+        read_model_file(tmp_path / "gone.onnx")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.models.revisions import revision
+from tests.refused import refused
 
 
 @pytest.mark.live
@@ -18,3 +21,54 @@ def test_a_machine_without_git_is_not_taken_for_a_folder_without_a_repository(
     with pytest.raises(UsageError) as refused:
         revision("main", tmp_path)
     assert isinstance(refused.value.__cause__, FileNotFoundError)
+
+
+@pytest.mark.live
+def test_a_repository_of_another_user_is_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = tmp_path / "git"
+    said = f"fatal: detected dubious ownership in repository at '{tmp_path}'\n\n\tgit config"
+    git.write_text(f"#!/bin/sh\necho {shlex.quote(said)} >&2\nexit 128\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with refused(UsageError, "'main'", str(tmp_path), hint=f"safe.directory '{tmp_path}'"):
+        revision("main", tmp_path)
+
+
+@pytest.mark.live
+def test_a_folder_without_a_repository_is_compared_without_git(tmp_path: Path) -> None:
+    with refused(UsageError, "'main'", str(tmp_path), hint="--ort-against=model:"):
+        revision("main", tmp_path)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize(
+    ("name", "is_shallow", "command"),
+    [
+        ("feature", False, "'git fetch origin feature:feature'"),
+        ("origin/feature", False, "'git fetch origin feature:refs/remotes/origin/feature'"),
+        ("0123abcd", False, "'git fetch origin'"),
+        ("HEAD~7", False, "'git fetch origin'"),
+        ("feature", True, "'git fetch --depth=1 origin feature:feature'"),
+        ("HEAD~7", True, "'git fetch --unshallow origin'"),
+    ],
+)
+def test_the_command_that_fetches_a_revision_makes_it_known_by_its_name(
+    name: str, is_shallow: bool, command: str, tmp_path: Path
+) -> None:
+    def git(*arguments: str) -> None:
+        by = ("-c", "user.email=a@example.org", "-c", "user.name=a")
+        subprocess.run(["git", *by, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "--quiet", "there")
+    for message in ("one", "two"):
+        git("-C", "there", "commit", "--quiet", "--allow-empty", "-m", message)
+    depth = ("--depth=1",) if is_shallow else ()
+    git("clone", "--quiet", *depth, f"file://{tmp_path / 'there'}", "here")
+    git("-C", "there", "branch", "feature")
+    with refused(UsageError, repr(name), str(tmp_path / "here"), hint=command):
+        revision(name, tmp_path / "here")
+    if "feature" in name:
+        git("-C", "here", *shlex.split(command.strip("'"))[1:])
+        assert revision(name, tmp_path / "here").name == name

@@ -249,7 +249,7 @@ def test_option_and_provider_sides(
         ),
         ("--ort-against=model:", "'model:' has nothing after"),
         ("--ort-against=option:x", "'option:x' has no value"),
-        ("--ort-against=git:nowhere", "is not in a Git repository"),
+        ("--ort-against=git:nowhere", "opens no repository at"),
         ("--ort-against=model:gone.onnx", "--ort-against: 'gone.onnx' is not"),
         ("--ort-against=provider:gpuu", "--ort-against: 'gpuu' is not a known"),
         ("--ort-against=precision:fp61", "--ort-against: 'fp61'"),
