@@ -28,9 +28,9 @@ def read_rate(written: OptionText) -> float:
     value = parse_amount(written.last, "1/s", place=written.place)
     if not 0.0 < value <= _FASTEST_PER_S:
         raise UsageError(
-            f"{written.last!r} requests a second are out of range",
+            f"the rate {written.last!r} is out of range",
             place=written.place,
-            hint="Write a number above 0 and up to 1000000, e.g. 20",
+            hint="Write a number of requests a second above 0 and up to 1000000, e.g. 20",
         )
     return value
 
@@ -55,7 +55,8 @@ def refuse_without_service(*, value: float, place: str, serve: str, endpoint: st
             "the option needs a service, and none is named",
             place=place,
             hint="To have the run start a service, add e.g. --ort-serve=app.py:app. To use one "
-            "that runs, add e.g. --ort-endpoint=http://HOST:PORT/v2/models/NAME/infer",
+            "that runs, add e.g. --ort-endpoint=http://127.0.0.1:8000/v2/models/NAME/infer, with "
+            "the service's own name of the model in place of NAME",
         )
 
 
@@ -87,5 +88,6 @@ def _require_endurance(place: str, endurance_s: float) -> None:
         raise UsageError(
             "the option has an effect only together with --ort-endurance",
             place=place,
-            hint="Add e.g. --ort-endurance=10, a number of minutes, or leave the option out",
+            hint=f"To use it, add the number of minutes, e.g. --ort-endurance=10. If not, leave "
+            f"{place} out",
         )

@@ -58,7 +58,11 @@ def read_foreseen(written: OptionText) -> str:
     path = read_one_path(written)
     if not path.is_file():
         raise UsageError(
-            f"the file {str(path)!r} does not exist", place=written.place, hint="Name a text file"
+            f"{str(path)!r} is a folder, not a text file"
+            if path.is_dir()
+            else f"the file {str(path)!r} does not exist",
+            place=written.place,
+            hint="Name a text file" if path.is_dir() else "Correct the path",
         )
     return str(path)
 
@@ -103,11 +107,17 @@ def check_text(request: PlanRequest, models: Sequence[Model]) -> None:
         for model in models
         if model.decoder is not None and not model.decoder.heard
     ]
-    if not decoders or request.generate == "off":
+    if request.generate == "off":
         raise UsageError(
-            "no model of this run generates text, so the option has no effect",
+            "the option has no effect together with --ort-generate=off",
             place=_TEXT,
-            hint="Leave the option out",
+            hint=f"Leave one of them out, {_TEXT} or --ort-generate=off",
+        )
+    if not decoders:
+        raise UsageError(
+            "the option is for language models that go on with a text, and this run has none",
+            place=_TEXT,
+            hint=f"Leave {_TEXT} out, or name such a model",
         )
     for model, decoder in decoders:
         windows_of_text(Path(request.sampling.text), Path(model.path), decoder)
@@ -129,8 +139,10 @@ def refuse_unused_requests(options: Any, cases: Sequence[Case]) -> None:
                 f"{options.given[name]} has no effect, since no case of this run gives prompts to "
                 "a language model",
                 place=options.place_of(name),
-                hint="Leave the option out. If a model of this run is a language model, write "
-                "--ort-generate=only to see why it is not measured with prompts",
+                hint=f"Leave one of them out, {options.given[name]} or --ort-generate=off"
+                if options.generate == "off"
+                else f"Leave {options.given[name]} out. If a model of this run is a language "
+                "model, write --ort-generate=only to see why it is not measured with prompts",
             )
 
 

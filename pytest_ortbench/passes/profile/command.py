@@ -124,9 +124,13 @@ def command(
     """
     if trace is not None and not trace.absolute().parent.is_dir():
         raise UsageError(
-            f"the folder {str(trace.absolute().parent)!r} does not exist",
+            f"{str(trace.absolute().parent)!r} is a file, not a folder"
+            if trace.absolute().parent.exists()
+            else f"the folder {str(trace.absolute().parent)!r} does not exist",
             place=f"--trace={trace}",
-            hint="Create the folder, or name a file in another folder",
+            hint="Name a file in another folder"
+            if trace.absolute().parent.exists()
+            else "Create the folder, or name a file in another folder",
         )
     given = TrustedOptions(
         model=model,
@@ -196,7 +200,7 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
     case = cases.get(named)
     if case is None and _is_case_id(named):
         raise UsageError(
-            f"run {run} has no case {named!r}",
+            f"the run {run!r} has no case {named!r}",
             hint=did_you_mean(named, cases, "Or choose another run: --run=RUN"),
         )
     return case

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,6 @@ _WARM_UP, _REQUESTS = 20, 500
 #: file is looked for, in seconds.
 _PROFILED, _MOST_BYTES, _LOOK_S = 100, 1 << 20, 0.05
 _TIMEOUT_S = 60.0
-_LOG = "Look for the cause in the log of the service, and run again"
 #: Steps that a service may tell of a request, and characters of their names.
 _MOST_STEPS, _LONGEST_STEP = 20, 40
 
@@ -75,11 +75,11 @@ def measure(result: CaseResult, means: Means) -> ServiceUse:
     host, port = address.hostname or "", address.port or 0
     with closing(http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)) as connection:
         for _ in range(_WARM_UP):
-            _ask(connection, address.path, message)
+            _ask(connection, address.path, message, process)
         before, until = process.use(), time.monotonic() + MOST_S
         while len(durations) < _REQUESTS and time.monotonic() < until:
             began = time.perf_counter_ns()
-            timing = _ask(connection, address.path, message)
+            timing = _ask(connection, address.path, message, process)
             durations.append(time.perf_counter_ns() - began)
             for name, milliseconds in steps_told(timing, took_ns=durations[-1]).items():
                 steps[name].append(milliseconds)
@@ -123,7 +123,7 @@ def _profile(
             connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=_TIMEOUT_S)
             with closing(connection):
                 for _ in range(_WARM_UP + _PROFILED):
-                    _ask(connection, path, message)
+                    _ask(connection, path, message, process)
         except WorkerError as error:
             return PythonProfile(profiler=profiler, reason=f"{error.failure.kind}: {error}")
         until = time.monotonic() + _TIMEOUT_S
@@ -190,8 +190,14 @@ def message_of(case: Case, encoding: str) -> WireMessage:
     return encode_request(InferRequest(inputs=tensors, binary=binary), binary=binary)
 
 
-def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage) -> str:
+def _ask(
+    connection: http.client.HTTPConnection,
+    path: str,
+    message: WireMessage,
+    process: ServiceProcess,
+) -> str:
     """Send one request, and return what the service tells of its steps."""
+    by_hand = f"Start the service by hand to see what it prints: {shlex.join(process.command)}"
     service = f"the service at {connection.host}:{connection.port}"
     try:
         connection.request("POST", path, message.body, message.headers)
@@ -199,17 +205,17 @@ def _ask(connection: http.client.HTTPConnection, path: str, message: WireMessage
         body = response.read()
     except OSError as error:
         said = says("the system", error.strerror or first_line(error))
-        raise case_error(f"{service} gave no answer ({said})", _LOG, kind="error") from error
+        raise case_error(f"{service} gave no answer ({said})", by_hand, kind="error") from error
     except http.client.HTTPException as error:
         raise case_error(
             f"{service} gave no valid answer ({says('Python', class_and_line(error))})",
-            _LOG,
+            by_hand,
             kind="error",
         ) from error
     if response.status != 200:
         said = decode_error(body)
         quoted = f" ({says('it', said)})" if said else ""
         raise case_error(
-            f"{service} answered with status {response.status}{quoted}", _LOG, kind="error"
+            f"{service} answered with status {response.status}{quoted}", by_hand, kind="error"
         )
     return response.headers.get("Server-Timing", "")

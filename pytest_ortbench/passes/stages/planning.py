@@ -166,11 +166,13 @@ def refuse_unused_stages(
     for file in files:
         if not any(id_fits(case.case_id, file.pattern) for case in cases):
             raise UsageError(
-                f"no case matches the pattern {file.pattern!r}",
+                f"no case matches the pattern {file.pattern!r} of {Path(file.path).name}"
+                if cases
+                else f"this run measures no case, so {Path(file.path).name} has no effect",
                 place=place,
                 hint=f"Write a pattern that fits the id of a case, e.g. {cases[0].case_id}"
                 if cases
-                else "",
+                else f"Leave {place} out",
             )
     if files and all(case.runtime.label != "current" for case in cases):
         raise UsageError(

@@ -180,17 +180,20 @@ class UserStages:
                 )
 
     def _check_feeds(self, number: int, feeds: object) -> None:
-        maker = "preprocess" if self._preprocess is not None else "frames"
-        place = f"frame {number}, which {maker} of {self._path.name} returned"
+        is_made = self._preprocess is not None
+        who = f"{'preprocess(frame)' if is_made else 'frames()'} in {self._path.name}"
+        which = f"{'for' if is_made else 'as'} frame {number}"
         wanted = {spec.name: spec for spec in self._specs}
         if not isinstance(feeds, Mapping):
             raise stage_error(
-                f"{place}, is of type {type(feeds).__name__}, not a dictionary of arrays",
+                f"{who} returned a value of type {type(feeds).__name__} {which}, not a dictionary "
+                "of arrays",
                 f"Return a dictionary with an array for each input: {', '.join(wanted)}",
             )
         if set(feeds) != set(wanted):
             raise stage_error(
-                f"{place}, has arrays for {_listed(feeds)}, but the model takes {_listed(wanted)}",
+                f"{who} returned arrays for {_listed(feeds)} {which}, but the model takes "
+                f"{_listed(wanted)}",
                 "Return one array for each input of the model, under the name of the input",
             )
         for name, spec in wanted.items():
@@ -199,7 +202,7 @@ class UserStages:
                 held = getattr(feeds[name], "shape", ())
                 options = size_options(spec, spec.shape, held)
                 raise stage_error(
-                    f"{place}, has {name!r} as {made}, but the case has {asked}",
+                    f"{who} returned {name!r} as {made} {which}, but the case has {asked}",
                     f"Return {asked}"
                     + (options and f". To measure the shape {list(held)}, write {options}"),
                 )

@@ -19,6 +19,8 @@ _FORMS = (
     "function returns, write FILE.py:FUNCTION"
 )
 _LABELS = "labels"
+#: Names of a file that a message lists.
+_MOST_NAMED = 8
 #: A file of boxes, and how outputs become boxes.
 _COCO = re.compile(r"coco:(?P<file>.*?\.json)(?::(?P<how>.+))?", re.IGNORECASE | re.DOTALL)
 
@@ -56,6 +58,10 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             place=place,
             hint=f"Write coco:{text}",
         )
+    if not suffix and not path.exists():
+        raise UsageError(
+            f"there is no folder {str(path)!r}", place=place, hint=f"Correct the path. {_FORMS}"
+        )
     if suffix not in (".npz", ".py"):
         raise UsageError(
             f"{text!r} ends in {suffix}, but labelled data is read from .npz, .py and .json files"
@@ -77,7 +83,7 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
             f"{'' if known else ', and the file has none'}",
             place=place,
             hint=f"Write the file and the function, e.g. {file}:{known[0]}. The file has "
-            f"{', '.join(known)}"
+            f"{', '.join(known[:_MOST_NAMED])}"
             if known
             else "Define one in it, e.g. 'def data(): return [({\"x\": array}, labels)], metric', "
             "where metric(outputs, labels) returns the scores of a batch. Then write "
@@ -101,6 +107,12 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
             hint="Run: pip install 'pytest-ortbench[boxes]'",
         )
     adapter, function = _split(how)
+    if not function and how.lower().endswith(".py"):
+        raise UsageError(
+            f"{how!r} does not say which function of the file reads the boxes",
+            place=place,
+            hint=f"Write its name behind a colon, e.g. coco:{file}:{how}:boxes",
+        )
     boxes = Boxes(form=how)
     if function:
         code = base / in_home(adapter)
@@ -115,7 +127,10 @@ def _boxed(file: str, how: str, base: Path, place: str) -> Dataset:
             f"{how!r} is not a known way to read boxes from outputs",
             place=place,
             hint=did_you_mean(
-                how, DETECTION_FORMS, "For other outputs, write coco:FILE.json:FILE.py:FUNCTION"
+                how,
+                DETECTION_FORMS,
+                "For other outputs, name a function of yours that reads them, e.g. "
+                f"coco:{file}:reader.py:boxes",
             ),
         )
     return Dataset(path=str(path.absolute()), boxes=boxes)
@@ -136,17 +151,17 @@ def _check_npz(path: Path, place: str) -> None:
         raise UsageError(f"{str(path)!r} {what}", place=place, hint=hint) from None
     except zipfile.BadZipFile:
         raise UsageError(
-            f"{str(path)!r} is not an .npz file, whatever its name ends in",
+            f"the name of {str(path)!r} ends in .npz, but the file is not in that format",
             place=place,
             hint="Write the file with numpy.savez",
         ) from None
     if not any(name == _LABELS or name.startswith(f"{_LABELS}:") for name in names):
-        held = ", ".join(names) or "none"
+        held = f", only {', '.join(names[:_MOST_NAMED])}" if names else ""
         raise UsageError(
-            f"{str(path)!r} has no array named {_LABELS!r}, only {held}",
+            f"{str(path)!r} has no array named {_LABELS!r}{held}",
             place=place,
-            hint=f"Store the labels as an array named {_LABELS!r}, or '{_LABELS}:OUTPUT' with the "
-            "name of an output, if the model has several",
+            hint=f"Store the labels as an array named {_LABELS!r}. For labels of one of several "
+            f"outputs, name the array '{_LABELS}:OUTPUT' with the name of the output",
         )
 
 

@@ -38,6 +38,25 @@ def test_lengths_of_requests_that_no_case_is_are_refused(
     assert line.startswith(f"ERROR: {option.partition('=')[0]}: ")
 
 
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        (("--ort-prompt-tokens=16", "--ort-generate=off"), "or --ort-generate=off"),
+        (("--ort-prompt-tokens=16",), "--ort-generate=only"),
+        (("--ort-text=text.txt", "--ort-generate=off"), "or --ort-generate=off"),
+        (("--ort-text=text.txt",), "Leave --ort-text out"),
+        (("--ort-text=.",), "is a folder"),
+    ],
+)
+def test_the_option_that_keeps_another_one_from_working_is_named(
+    pytester: pytest.Pytester, plain: str, options: tuple[str, ...], step: str
+) -> None:
+    pytester.makefile(".txt", text="some text")
+    result = pytester.runpytest(plain, *options, *LATENCY)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert step in "\n".join(result.errlines)
+
+
 def test_a_half_of_a_decoder_asks_for_the_other_one_only_where_that_is_not_named(
     pytester: pytest.Pytester,
 ) -> None:

@@ -23,6 +23,7 @@ from pytest_ortbench.passes.load.planning.metrics_file import resolved_load
 from pytest_ortbench.passes.load.run import announcements
 from pytest_ortbench.schema.document import decode_run, encode_run
 from pytest_ortbench.serving.metrics import ServiceMetrics
+from tests.refused import refused
 from tests.results_factory import make_result, make_run
 
 OURS = "ortbench_serve_request_seconds"
@@ -309,6 +310,39 @@ def test_what_tells_no_load_is_refused_with_place_and_next_step(read, content, b
         read(content, behind)
     assert error.value.place.startswith("--ort-load")
     assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "behind", "value", "hint"),
+    [
+        (SCRAPE, ":p100", "'from:m.prom:p100'", "p99"),
+        (SCRAPE, ":20", "'from:m.prom:20'", "20ms"),
+        (SCRAPE, "::20ms", "'from:m.prom::20ms'", "from:m.prom:20ms"),
+        (SCRAPE, f":metric={OURS}_count", f"'{OURS}_count'", f"from:m.prom:metric={OURS}"),
+        (answer([{"metric": {}, "value": [1, "1e9"]}]), ":1s", "1000000000 ", "query"),
+        (
+            answer(
+                [
+                    {"metric": {"__name__": f"{OURS}_count", "pod": pod}, "values": [[1, "5"]]}
+                    for pod in "ab"
+                ]
+            ),
+            "",
+            "'pod'",
+            '{pod="a"}',
+        ),
+        (
+            'ortbench_serve_model_info{model="a"} 1\nortbench_serve_model_info{model="b"} 1\n'
+            + SCRAPE,
+            ":model=a",
+            "'a', 'b'",
+            "one model",
+        ),
+    ],
+)
+def test_what_was_typed_and_what_mends_it_are_named(read, content, behind, value, hint) -> None:
+    with refused(UsageError, value, hint=hint):
+        read(content, behind)
 
 
 @pytest.mark.parametrize(

@@ -195,22 +195,22 @@ def test_a_file_that_is_wrong(stages_of: Make, source: str, message: str) -> Non
         ),
         (
             "def preprocess(frame):\n    return frame['x']",
-            "frame 0, which preprocess of own_stages.py returned, is of type ndarray, not a "
-            "dictionary of arrays",
+            "preprocess(frame) in own_stages.py returned a value of type ndarray for frame 0, not "
+            "a dictionary of arrays",
         ),
         (
             "def preprocess(frame):\n    return {'image': frame['x']}",
-            "frame 0, which preprocess of own_stages.py returned, has arrays for image, but "
-            "the model takes x",
+            "preprocess(frame) in own_stages.py returned arrays for image for frame 0, but the "
+            "model takes x",
         ),
         (
             "def preprocess(frame):\n    return {'x': frame['x'].astype('float64')}",
-            "frame 0, which preprocess of own_stages.py returned, has 'x' as float64 [1, 4], but "
+            "preprocess(frame) in own_stages.py returned 'x' as float64 [1, 4] for frame 0, but "
             "the case has float32 [1, 4]",
         ),
         (
             "def frames():\n    return [3]\ndef postprocess(outputs):\n    pass",
-            "frame 0, which frames of own_stages.py returned, is of type int, not a dictionary "
+            "frames() in own_stages.py returned a value of type int as frame 0, not a dictionary "
             "of arrays",
         ),
     ],

@@ -140,8 +140,14 @@ class TestForms:
         assert "FUNCTION" in caught.value.failure.hint
 
     def test_more_pictures_than_were_fed_are_refused(self) -> None:
-        with pytest.raises(WorkerError):
+        with pytest.raises(WorkerError) as caught:
             read({name: value[None] for name, value in TORCHVISION.items()}, rows=(0, 1))
+        assert "--ort-batch-sizes=1" in caught.value.failure.hint
+
+    def test_a_smaller_batch_is_proposed_only_where_there_is_one(self) -> None:
+        with pytest.raises(WorkerError) as caught:
+            read({name: np.stack([value] * 2) for name, value in TORCHVISION.items()}, rows=(0,))
+        assert "--ort-batch-sizes" not in caught.value.failure.hint
 
 
 class TestAdapter:
@@ -162,6 +168,7 @@ class TestAdapter:
             "return [([[0, 0, 1]], [1], [1])]",
             "return [([[0, 0, 1, 1]], [1, 2], [1])]",
             "return [(1, 2)]",
+            "return [None]",
             "raise ValueError('no')",
             "return [([[0, 0, 1, 1]], ['a'], [1])]",
         ],

@@ -58,7 +58,10 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
         ("labels.json", "Write coco:labels.json"),
         ("missing.npz", "does not exist"),
         ("missing.py:f", "does not exist"),
-        ("text.npz", "text.npz' is not an .npz file"),
+        ("text.npz", "text.npz' ends in .npz, but "),
+        ("photos", "photos'. Correct the path"),
+        ("coco:labels.json:reader.py", "e.g. coco:labels.json:reader.py:boxes"),
+        ("coco:labels.json:yolov7", "e.g. coco:labels.json:reader.py:boxes"),
         ("bare.npz", "has no array named 'labels', only x, y. Store the labels"),
         (
             "data.py",
@@ -71,6 +74,7 @@ def test_a_path_of_its_own_folder_stays(tmp_path: Path) -> None:
 )
 def test_what_can_t_be_used_is_one_message(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "data.csv").touch()
+    (tmp_path / "labels.json").touch()
     (tmp_path / "text.npz").write_text("no zip")
     np.savez(tmp_path / "bare.npz", x=np.zeros(2), y=np.zeros(2))
     (tmp_path / "data.py").write_text("def first(): ...\ndef second(): ...\n")

@@ -119,8 +119,8 @@ def read_continuation(path: Path) -> Continuation:
             else f"can't be read ({says('numpy', first_line(error))})"
         )
         raise case_error(
-            f"the file {path}, in which this run keeps the tokens of the reference model, {why}",
-            "Run again, so that the file is written anew",
+            f"the file {path} with the tokens of the reference model {why}",
+            "Run again: each run writes this file anew",
             kind="error",
             phase="reference",
         ) from error

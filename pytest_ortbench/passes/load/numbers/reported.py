@@ -147,7 +147,7 @@ def reported(
             f"the name of the metric {_shown(name)} does not end in {_SECONDS}, so the unit of its "
             "latencies is not known",
             place=place,
-            hint=f"Name a histogram whose name ends in {_SECONDS}, or one of {', '.join(KNOWN)}",
+            hint=_with_seconds(name, file),
         )
     counters = [entry for entry in series if entry.name in source.counters]
     if not counters:
@@ -192,11 +192,9 @@ def latency_bound(found: ReportedRequests, percent: float, *, file: NamedMetrics
     """
     if not found.buckets or found.requests is None:
         raise UsageError(
-            f"{found.metric} has no durations of requests, from "
-            "which a latency limit could be taken"
+            f"{found.metric} has no buckets of latencies, so no latency limit can be taken from it"
             if found.metric
-            else "the file has a rate alone, and no durations of requests, from which a latency "
-            "limit could be taken",
+            else "the file has only a rate, so no latency limit can be taken from it",
             place=file.place,
             hint=f"Write a latency limit of your own, e.g. {file.load}:50ms",
         )
@@ -206,8 +204,8 @@ def latency_bound(found: ReportedRequests, percent: float, *, file: NamedMetrics
             f"the file counts {found.requests} requests, but the p{percent:g} latency, from which "
             f"the limit is taken, needs at least {samples_needed(percent)}",
             place=file.place,
-            hint="Save the metrics of a longer time. If you have none, write a lower percentile: "
-            f"{file.load}:p{reachable[0]:g}",
+            hint="Save the metrics of a longer time. If that is not possible, write a lower "
+            f"percentile: {file.load}:p{reachable[0]:g}",
         )
     rank = nearest_rank(percent, found.requests)
     bound_s = next(bound_s for bound_s, count in found.buckets if count >= rank)
@@ -281,6 +279,16 @@ def _refuse_uncounted(series: Sequence[CounterSeries], metrics: Iterable[str], p
             )
 
 
+def _with_seconds(name: str, file: NamedMetrics) -> str:
+    """Return how to name a histogram of seconds; one of its counters names it."""
+    for ending in ("_count", "_bucket", "_sum"):
+        whole = name.removesuffix(ending)
+        if whole != name and whole.endswith(_SECONDS):
+            begun = file.load.partition(":metric=")[0]
+            return f"Leave {ending} out: {begun}:metric={whole[:_LONGEST_PROPOSED]}"
+    return f"Name a histogram whose name ends in {_SECONDS}, or one of {', '.join(KNOWN)}"
+
+
 def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
     """Name the histograms of seconds of a file that count requests."""
     names = {entry.name for entry in series}
@@ -319,6 +327,13 @@ def _owner(
         owner: {name} if (name := _model_of(owner)) is not None else served for owner in owners
     }
     names = sorted(set().union(*models.values()))
+    if len(owners) == 1 and len(names) > 1:
+        raise UsageError(
+            f"the file counts the requests of several models together ({_several(names)}), but a "
+            "load is of one",
+            place=place,
+            hint="Save the metrics of a service of one model",
+        )
     if model:
         owners = [owner for owner in owners if model in models[owner]]
         if not owners:
@@ -338,11 +353,14 @@ def _owner(
             hint=f"Write the name of one of them in place of NAME: {file.load}:model=NAME",
         )
     apart = sorted({label for owner in owners for label, _ in owner ^ owners[0]})
+    labels = (f'{x}="{dict(owner)[x]}"' for x in apart for owner in owners if x in dict(owner))
+    example = next(labels, 'instance="HOST:PORT"')
     raise UsageError(
         f"the file has metrics of {len(owners)} services, which differ in the labels "
         f"{_several(apart)}, but a load is of one service",
         place=place,
-        hint='Save the metrics of one service, e.g. with {instance="HOST:PORT"} in the query',
+        hint="Ask Prometheus for one of the services, e.g. with "
+        f"{{{example[:_LONGEST_PROPOSED]}}} behind the name of the metric, and save its answer",
     )
 
 
@@ -392,7 +410,8 @@ def _increase(entry: CounterSeries, start_s: float | None, place: str) -> _Count
             raise UsageError(
                 f"the file does not say when {_shown(entry.name)} began to count",
                 place=place,
-                hint="Save the metrics twice, the earlier file first: from:before.txt+after.txt",
+                hint="Save the metrics twice, some minutes apart, and name both files, the earlier "
+                "one first: from:before.txt+after.txt",
             )
         return _Count(start_s, times[0], values[0])
     if any(later < earlier for earlier, later in pairwise(values)):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_ortbench.core.case import Case
 from pytest_ortbench.core.errors import UsageError, did_you_mean
-from pytest_ortbench.core.units import parse_amount
+from pytest_ortbench.core.units import counted, parse_amount
 from pytest_ortbench.passes.load.facts import (
     SCENARIOS,
     TOKEN_LIMITS,
@@ -35,8 +35,10 @@ _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline"
 #: Of limits of tokens, where nobody says it: requests take seconds, and p99 asks for 700 of them.
 _USUAL_OF_TOKENS = 90.0
 _LONGEST_S = 86400.0
-_FASTEST_PER_S = 1e6
+#: The highest rate of requests that can be asked for.
+FASTEST_PER_S = 1e6
 _PERCENT = re.compile(r"[pP](\d{1,2}(?:\.\d{1,3})?)")
+_NUMBER = re.compile(r"\d+\.?\d*|\.\d+")
 #: Where a load is from, behind it: ``@metrics.prom:0123456789abcdef``.
 _ORIGIN = re.compile(r"([A-Za-z0-9._+-]{1,60}):([0-9a-f]{16})(:rate)?")
 
@@ -66,15 +68,18 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         return _of_tokens(text, scenario, parts, limits, place)
     least, most = {"server": (2, 3), "peak": (2, 2), "offline": (0, 0)}.get(scenario, (0, 1))
     if not least <= len(parts) <= most:
-        raise _wrong_count(text, parts, _lacking(scenario, parts), scenario, place)
+        raise _wrong_count(text, parts, _lacking(scenario, parts), most, place)
     if scenario == "peak":
         return LoadSpec(
             text=text.strip(),
             scenario=scenario,
-            percent=_percent(parts[0], text, place),
-            latency_s=_latency(parts[1], text, place),
+            percent=read_percentile(parts[0], text, place),
+            latency_s=read_latency(parts[1], text, place),
         )
-    percent = _percent(parts[-1], text, place) if len(parts) == most > 0 else _USUAL[scenario]
+    latency_s = read_latency(parts[1], text, place) if scenario == "server" else None
+    percent = (
+        read_percentile(parts[-1], text, place) if len(parts) == most > 0 else _USUAL[scenario]
+    )
     if scenario != "server":
         return LoadSpec(text=text.strip(), scenario=scenario, percent=percent)
     return LoadSpec(
@@ -82,7 +87,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         scenario=scenario,
         percent=percent,
         rate_per_s=_rate(parts[0], text, place),
-        latency_s=_latency(parts[1], text, place),
+        latency_s=latency_s,
     )
 
 
@@ -97,15 +102,23 @@ def _lacking(scenario: str, parts: list[str]) -> str:
     return "latency limit" if has_first else first
 
 
-def _wrong_count(
-    text: str, parts: list[str], lacking: str, scenario: str, place: str
-) -> UsageError:
+def _wrong_count(text: str, parts: list[str], lacking: str, most: int, place: str) -> UsageError:
     """Return the error of a load with too few parts, or with too many."""
+    scenario = _scenario(text)
+    besides = " besides limits on tokens" if is_of_tokens(text) else ""
+    many = counted(len(parts), "value")
+    has = f"{text!r} has {many} behind {scenario}{besides} ({', '.join(parts)})"
     return UsageError(
-        f"{text!r} has no {lacking}" if lacking else f"{text!r} has a part too many, {parts[-1]!r}",
+        f"{text!r} has no {lacking}"
+        if lacking
+        else f"{has}, but {f'at most {most} can stand there' if most else 'takes none'}",
         place=place,
         hint=f"Write {FORMS[scenario]}",
     )
+
+
+def _scenario(text: str) -> str:
+    return text.partition(":")[0].strip()
 
 
 def with_percent(spec: LoadSpec, percent: float) -> str:
@@ -185,11 +198,19 @@ def _of_tokens(
         raise UsageError(
             f"the scenario {scenario} takes no limit on tokens, but {text!r} has one",
             place=place,
-            hint=f"Write {':'.join((scenario, *parts))}. To test this limit at e.g. 2 requests a "
-            f"second, write {':'.join(('server:2', *limits))}",
+            hint=f"To keep the scenario, write {':'.join((scenario, *parts))}. To test this limit "
+            f"at e.g. 2 requests a second, write {':'.join(('server:2', *limits))}",
+        )
+    beside = next((part for part in parts[least:] if _LIKE_A_TIME.fullmatch(part)), "")
+    if beside:
+        raise UsageError(
+            f"{text!r} has both the latency limit {beside!r} and {' and '.join(limits)}, but a "
+            "load has either a latency limit or limits on tokens",
+            place=place,
+            hint=f"Leave {beside} out, or leave {' and '.join(limits)} out",
         )
     if not least <= len(parts) <= least + 1:
-        raise _wrong_count(text, parts, "" if parts else "rate", scenario, place)
+        raise _wrong_count(text, parts, "" if parts else "rate", least + 1, place)
     bounds: dict[str, float] = {}
     for limit in limits:
         name, _, amount = (part.strip() for part in limit.partition("="))
@@ -207,31 +228,62 @@ def _of_tokens(
                 hint="Keep one of "
                 + " and ".join(x for x in limits if x.lower().startswith(f"{name.lower()}=")),
             )
-        bounds[name.lower()] = _latency(amount, text, place)
+        bounds[name.lower()] = read_latency(amount, text, place)
     return LoadSpec(
         text=text.strip(),
         scenario=scenario,
-        percent=_percent(parts[least], text, place) if parts[least:] else _USUAL_OF_TOKENS,
+        percent=read_percentile(parts[least], text, place) if parts[least:] else _USUAL_OF_TOKENS,
         rate_per_s=_rate(parts[0], text, place) if least else None,
         first_token_s=bounds.get(TTFT),
         token_time_s=bounds.get(TPOT),
     )
 
 
-def _percent(part: str, text: str, place: str) -> float:
+def read_percentile(part: str, text: str, place: str) -> float:
+    """Read a percentile.
+
+    Args:
+        part: The percentile.
+        text: The load that it is a part of, as it was written.
+        place: Where, for messages.
+
+    Raises:
+        UsageError: for anything else.
+    """
     match = _PERCENT.fullmatch(part)
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
+        form = FORMS.get(_scenario(text), "") if _LIKE_A_TIME.fullmatch(part) else ""
         raise UsageError(
             f"{part!r} in {text!r} is not a percentile",
             place=place,
-            hint="Write one from p50 to below p100, e.g. p99",
+            hint=f"Write {form}"
+            if form
+            else f"Write p{part}"
+            if _PERCENT.fullmatch(f"p{part}") and float(part) >= 50.0
+            else "Write one from p50 to below p100, e.g. p99",
         )
     return value
 
 
-def _latency(part: str, text: str, place: str) -> float:
-    if part[-1:].isdigit():
+def read_latency(part: str, text: str, place: str) -> float:
+    """Read a limit of times, in seconds.
+
+    Args:
+        part: The limit.
+        text: The load that it is a part of, as it was written.
+        place: Where, for messages.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if _PERCENT.fullmatch(part):
+        raise UsageError(
+            f"{text!r} has the percentile {part!r} in place of a latency limit",
+            place=place,
+            hint=f"Write the latency limit first, and the percentile behind it, e.g. 20ms:{part}",
+        )
+    if _NUMBER.fullmatch(part):
         raise UsageError(
             f"the latency {part!r} in {text!r} has no unit",
             place=place,
@@ -263,7 +315,7 @@ def _rate(part: str, text: str, place: str) -> float:
             place=place,
             hint="Write how many requests arrive a second, e.g. 100",
         ) from None
-    if not 0.0 < value <= _FASTEST_PER_S:
+    if not 0.0 < value <= FASTEST_PER_S:
         raise UsageError(
             f"the rate {part!r} in {text!r} is out of range",
             place=place,

@@ -77,7 +77,10 @@ def _way_out(options: Any, cases: Sequence[Case], nearest: Case | None) -> str:
         )
     if nearest.batch > 1:
         kept = ",".join(map(str, sorted({1, *(case.batch for case in cases)})))
-        return f"Use --ort-batch-sizes=1. To keep the other cases, use --ort-batch-sizes={kept}"
+        return (
+            f"Use --ort-batch-sizes=1. To measure the larger batches, too, use "
+            f"--ort-batch-sizes={kept}"
+        )
     return "Have at least two tokens written: --ort-new-tokens=2"
 
 

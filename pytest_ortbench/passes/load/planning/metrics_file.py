@@ -26,7 +26,13 @@ from pytest_ortbench.passes.load.numbers.reported import (
     latency_bound,
     reported,
 )
-from pytest_ortbench.passes.load.numbers.spec import origin_text, parse_load
+from pytest_ortbench.passes.load.numbers.spec import (
+    FASTEST_PER_S,
+    origin_text,
+    parse_load,
+    read_latency,
+    read_percentile,
+)
 
 #: What such a load begins with.
 FROM = "from:"
@@ -110,7 +116,8 @@ def _asked(text: str, place: str) -> _Asked:
         raise UsageError(
             f"{text!r} has an address, but metrics are read from files only",
             place=place,
-            hint="Save the metrics, e.g. 'curl -o metrics.txt ADDRESS', and write from:metrics.txt",
+            hint=f"Save the metrics, e.g. 'curl -o {_FILE} {text.removeprefix(FROM)}', and write "
+            f"{FROM}{_FILE}",
         )
     settings = dict.fromkeys(_SETTINGS, "")
     for part in parts:
@@ -127,7 +134,7 @@ def _asked(text: str, place: str) -> _Asked:
             raise UsageError(
                 f"{text!r} has nothing behind one of its colons",
                 place=place,
-                hint="Remove the colon",
+                hint=f"Write {FROM}{':'.join(filter(None, (file, *parts)))}",
             )
         if name not in settings:
             raise UsageError(
@@ -142,6 +149,10 @@ def _asked(text: str, place: str) -> _Asked:
                 else _form(file),
             )
         settings[name] = value
+    if settings["percent"]:
+        read_percentile(settings["percent"], text, place)
+    if settings["latency"]:
+        read_latency(settings["latency"], text, place)
     return _Asked(file=file, **settings)
 
 
@@ -191,8 +202,9 @@ def _content(path: Path, place: str) -> bytes:
         raise UsageError(
             f"{str(path)!r} has more than {_MOST_BYTES >> 20} MiB, the most that is read",
             place=place,
-            hint="Save one metric only, e.g. /api/v1/query?query=NAME_count[1h]. If that is still "
-            "too large, ask for a shorter time, e.g. [10m]",
+            hint="Save one metric only, e.g. the answer of your Prometheus server to "
+            "/api/v1/query?query=NAME_count[1h] with the name of your metric in place of NAME. If "
+            "that is still too large, ask for a shorter time, e.g. [10m]",
         )
     return content
 
@@ -254,7 +266,7 @@ def _refuse_other_buckets(
                 f"the histograms {name} of {str(paths[0])!r} and {str(paths[1])!r} have different "
                 "buckets",
                 place=place,
-                hint="Save both files while the service runs without a change of its buckets",
+                hint="Save both files again, and don't restart or update the service in between",
             )
 
 
@@ -346,7 +358,13 @@ def _written(
     percent = (asked.percent or _PERCENT).lower()
     latency = asked.latency
     rate = significant(found.rate_per_s, 4)
-    # A percentile that can't be is refused before it is looked up.
+    if found.rate_per_s > FASTEST_PER_S:
+        raise UsageError(
+            f"the file has a rate of {rate} requests a second, but a load has at most "
+            f"{FASTEST_PER_S:.0f}",
+            place=file.place,
+            hint="Check the query or the counter: both must count requests",
+        )
     spec = parse_load(f"server:{rate}:{latency or '1s'}:{percent}", place=file.place)
     if not latency:
         bound_s = Decimal(repr(latency_bound(found, spec.percent, file=file)))

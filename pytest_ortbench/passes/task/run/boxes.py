@@ -104,8 +104,15 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
         return scored
     if other.digests != case.digests:
         raise _unfit(
-            f"{dataset.label} gave other pictures for this case than for its reference",
-            "Give the same pictures in the same order each time",
+            f"the pictures of {dataset.label} are not the same for this case and its reference",
+            "Run again, and leave the pictures unchanged meanwhile",
+        )
+    if not len(other.rows):
+        raise _unfit(
+            f"the reference ({other.label}) detects no box in any picture "
+            f"({_form_words(dataset, other)})",
+            "First check the scaling of the pictures (--ort-preprocess), then how the outputs are "
+            f"read, e.g. --ort-dataset={dataset.label}:yolov8",
         )
     before = precisions(truth, _known(other.rows, classes, truth))
     if not before.mean_ap_50:
@@ -113,8 +120,9 @@ def score_boxes(dataset: Dataset, own: Path, reference: Path | None) -> TaskAccu
             f"no box that the reference ({other.label}) detects overlaps a labelled box of the "
             f"same category ({_form_words(dataset, other)}; {told_by})",
             "First compare the class numbers of the model with the categories in "
-            f"{dataset.label.removeprefix('coco:')}, then check the form of the boxes "
-            f"({dataset.label}:FORM), then the scaling of the pictures (--ort-preprocess)",
+            f"{dataset.label.removeprefix('coco:')}, then check how the outputs are read (e.g. "
+            f"--ort-dataset={dataset.label}:yolov8), then the scaling of the pictures "
+            "(--ort-preprocess)",
         )
     return replace(
         scored,

@@ -136,7 +136,9 @@ class BoxReader:
                 _name_form(
                     self.form,
                     "If the model takes one picture at a time, use --ort-batch-sizes=1. If not, "
-                    "name",
+                    "name"
+                    if len(rows) > 1
+                    else "Name",
                 ),
             )
         for row, picture in zip(rows, pictures, strict=True):
@@ -217,7 +219,6 @@ def _whole(boxes: NDArray[Any], scores: NDArray[Any], labels: NDArray[Any]) -> T
 
 def _own(given: Any, who: str) -> Sequence[Triple]:
     """What a function of the user's gave, checked."""
-    import numpy as np
 
     if not isinstance(given, list | tuple):
         raise bad_data(
@@ -227,15 +228,18 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
     for number, item in enumerate(given):
         picture = f"for picture {number} of the batch"
         if not isinstance(item, list | tuple) or len(item) != 3:
-            raise bad_data(f"{who} returned no triple {picture}", _TRIPLES)
-        try:
-            boxes, scores, labels = (np.asarray(part, np.float64) for part in item)
-        except (TypeError, ValueError) as error:
+            length = (
+                f" with {counted(len(item), 'value')}" if isinstance(item, list | tuple) else ""
+            )
             raise bad_data(
-                f"{who} returned something {picture} that is no array of numbers "
-                f"({says('numpy', str(error))})",
+                f"{who} returned a {type(item).__name__}{length} {picture}, not (boxes, scores, "
+                "labels)",
                 _TRIPLES,
-            ) from error
+            )
+        boxes, scores, labels = (
+            _numbers(part, f"{who} returned {name} {picture}")
+            for name, part in zip(("boxes", "scores", "labels"), item, strict=True)
+        )
         boxes = boxes.reshape(-1, 4) if not boxes.size else boxes
         scores, labels = scores.reshape(-1), labels.reshape(-1)
         if boxes.ndim != 2 or boxes.shape[1] != 4:
@@ -246,9 +250,21 @@ def _own(given: Any, who: str) -> Sequence[Triple]:
             )
         if not len(boxes) == len(scores) == len(labels):
             raise bad_data(
-                f"{who} returned {len(boxes)} boxes, {len(scores)} scores and {len(labels)} "
-                f"labels {picture}, but each box needs one score and one label",
+                f"{who} returned {counted(len(boxes), 'box', 'es')}, "
+                f"{counted(len(scores), 'score')} and {counted(len(labels), 'label')} {picture}, "
+                "but each box needs one score and one label",
                 _TRIPLES,
             )
         triples.append((boxes, scores, labels))
     return triples
+
+
+def _numbers(part: Any, returned: str) -> NDArray[Any]:
+    import numpy as np
+
+    try:
+        return np.asarray(part, np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad_data(
+            f"{returned} that are no array of numbers ({says('numpy', str(error))})", _TRIPLES
+        ) from error
