@@ -120,11 +120,20 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     "core/limits.py": ("what users write", frozenset({"_meant", "parse_limit"})),
     "passes/load/numbers/reported.py": (
         "names and labels of metrics that services report",
-        frozenset({"reported", "_which_it_has"}),
+        frozenset({"reported", "_which_it_has", "_with_seconds"}),
     ),
     "passes/load/numbers/spec.py": (
         "what users write, what files of theirs are called",
-        frozenset({"_lacking", "_of_tokens", "_percent", "_with_origin", "with_percent"}),
+        frozenset(
+            {
+                "_lacking",
+                "_of_tokens",
+                "_with_origin",
+                "read_latency",
+                "read_percentile",
+                "with_percent",
+            }
+        ),
     ),
     "passes/load/planning/metrics_file.py": (
         "what users write",
@@ -165,6 +174,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
         "names of inputs, types as ONNX Runtime spells them",
         frozenset({"_counted", "_lone_factor", "_patches", "_sides", "default_hint"}),
     ),
+    "models/graph.py": ("names of inputs in a graph", frozenset({"_toml_key"})),
     "models/resolve.py": ("names of files", frozenset({"_Resolver._matching", "_hidden"})),
     "planning/against.py": ("what users write", frozenset({"Against._meant"})),
     "planning/axes.py": (
@@ -194,7 +204,7 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "passes/task/planning.py": (
         "what users write, names of files and of arrays in them",
-        frozenset({"_check_npz", "_split", "parse_dataset"}),
+        frozenset({"_boxed", "_check_npz", "_split", "parse_dataset"}),
     ),
     "planning/devices.py": (
         "what users write",
