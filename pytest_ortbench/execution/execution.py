@@ -258,8 +258,9 @@ class Execution:
         case, timed = self.prepare(planned), earlier.case.variant
         if case.variant.digest != timed.digest:
             raise case_error(
-                "the converted file that was timed before is gone, and a new conversion gives "
-                f"another file (SHA-256 {case.variant.digest[:12]}…, not {timed.digest[:12]}…)",
+                f"the {timed.precision} file that the earlier run timed is gone, and a new "
+                f"conversion gives another file (SHA-256 {case.variant.digest[:12]}…, not "
+                f"{timed.digest[:12]}…)",
                 "Measure the case again, without --ort-resume",
                 kind="error",
                 phase="convert",
@@ -300,10 +301,10 @@ class Execution:
         """Keep a failure of a case that was ended from outside, so that no test begins it again."""
         if planned.case.key not in self._results:
             failure = case_failure(
-                f"the measurement was ended by {reason!r}",
-                "The first test of a case takes the time of its whole measurement. Allow it more, "
-                "e.g. --timeout=600 of pytest-timeout. To measure for a shorter time, write e.g. "
-                "--ort-time=1s",
+                f"pytest ended the measurement before its end: {reason!r}",
+                "If a time limit did this, raise it, e.g. --timeout=600 of pytest-timeout: the "
+                "first test of a case takes as long as its whole measurement. To measure for a "
+                "shorter time instead, write e.g. --ort-time=1s",
                 kind="error",
                 phase="measure",
             )

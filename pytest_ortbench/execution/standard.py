@@ -33,6 +33,7 @@ from pytest_ortbench.core.outcome import (
 )
 from pytest_ortbench.core.placement import is_fallback, required
 from pytest_ortbench.core.run import Machine
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.execution.evidence import (
     accuracy_afresh,
     accuracy_of,
@@ -284,29 +285,38 @@ def _kept(sampling: Sampling) -> int:
     return 0 if sampling.keep == 0 else max(1, sampling.keep // sampling.workers)
 
 
-def _open(case: Case) -> str:
-    """Say which open sizes a provider may lack that takes nodes of known sizes only."""
-    found = open_sizes(case)
-    if not needs_sizes(case) or case.session.fixed_dims or not (found.reason or found.sizes):
-        return ""
-    why = found.reason or f"{', '.join(map(repr, found.sizes))} open (--ort-fix-dims=off)"
-    return (
-        f". {case.provider.label} takes only nodes of known sizes, and sizes are not fixed: {why}"
-    )
+def _step_to_run(case: Case) -> str:
+    """Say what may make a provider take nodes of a model that runs here, and took none."""
+    label, found = case.provider.label, open_sizes(case)
+    if needs_sizes(case) and not case.session.fixed_dims:
+        if found.reason:
+            return (
+                f"{label} takes only nodes of known sizes, but {found.reason}. Export the model "
+                "with fixed sizes"
+            )
+        if found.sizes:
+            return (
+                f"{label} takes only nodes of known sizes. Leave out --ort-fix-dims=off, which "
+                f"keeps {', '.join(map(repr, found.sizes))} open"
+            )
+    other = "native" if case.variant.precision == "fp16" else "fp16"
+    return f"If {label} runs here, try another precision, e.g. --ort-precisions={other}"
 
 
 def _fallback(case: Case, placement: Placement | None) -> Failure | None:
     if placement is None or not is_fallback(placement):
         return None
-    ran = ", ".join(f"{name} ({count})" for name, count in sorted(placement.executed.items()))
-    elsewhere = ", ".join(sorted(placement.ops_elsewhere)) or "none seen"
+    ran = ", ".join(
+        f"{name} ({counted(count, 'node')})" for name, count in sorted(placement.executed.items())
+    )
+    elsewhere = ", ".join(sorted(placement.ops_elsewhere))
     asked, label = " or ".join(required(placement)), case.provider.label
     return case_failure(
-        f"{asked} computed no node of the model: all ran on {ran or 'nothing'}, so the time would "
-        f"not be that of {asked}",
-        f"It left these operators to others: {elsewhere}{_open(case)}. If 'ortbench providers' "
-        f"says that {label} does not run here, do what it says there. If {label} runs here, try "
-        "another precision, e.g. --ort-precisions=native,fp16",
+        f"{asked} computed no node of the model"
+        + (f", since all ran on {ran}" if ran else "")
+        + (f". It did not take these operators: {elsewhere}" if elsewhere else ""),
+        f"Run 'ortbench providers'. If it says that {label} does not run here, do what it says. "
+        f"{_step_to_run(case)}",
         kind="fallback",
         phase="profile",
     )

@@ -90,14 +90,14 @@ def _limited(case: Case, turn: Turn, now: float) -> Case:
 
 def _without_turn(case: Case, turn: Turn, total_s: float) -> CaseResult:
     """The result of a case whose least did not fit any more."""
-    left = f"{clock_words(turn.left_s)} of the budget of {clock_words(total_s)}"
+    left = f"the budget of {clock_words(total_s)} has {clock_words(turn.left_s)} left"
     failure = Failure(
         kind="timeout",
         phase="start",
-        message=f"not measured: {left} were left, but this case takes "
+        message=f"not measured: {left}, but this case takes "
         f"{clock_words(math.ceil(turn.least_s))} or more"
         if turn.left_s < turn.least_s
-        else f"not measured: {left} were left, and they are kept for other cases",
+        else f"not measured: {left}, but other cases need this time",
         hint=_HINT,
         tells_phase=True,
     )

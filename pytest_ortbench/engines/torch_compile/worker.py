@@ -42,13 +42,24 @@ class Compiled(Eager):
                 compiled(*arguments, **keywords)
         except (RuntimeError, ImportError) as error:
             raise EngineRefusal(
-                f"torch.compile can't compile the model. {says('It', class_and_line(error))}",
-                hint="To measure the model without compiling, write --ort-providers=torch",
+                f"torch.compile can't compile the model. {says('PyTorch', class_and_line(error))}",
+                hint=f"{self._step()}. To measure the model without torch.compile, write "
+                "--ort-providers=torch",
             ) from error
         finally:
             _end_compile_workers()
         self.called = compiled
         return _size(self.task.folder)
+
+    def _step(self) -> str:
+        """What may make it compile: what PyTorch lacks, or another setting."""
+        chosen = [
+            f"--ort-provider-option={self.alias}.{key}={self.task.options[key]}"
+            for key in ("mode", "backend")
+            if key in self.task.options
+        ]
+        install = "If PyTorch names a compiler or a package that is missing, install it"
+        return f"{install}. If not, correct {' and '.join(chosen)}" if chosen else install
 
     def in_force(self) -> dict[str, str]:
         """Return the settings, and into how many graphs the model fell."""

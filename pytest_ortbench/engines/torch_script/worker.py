@@ -9,8 +9,8 @@ from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.torch.worker.program import Program
 
-#: By method, the option that avoids it; a program that was loaded is frozen only.
-_IN_ANOTHER_WAY = {"trace": "method=script", "script": "method=trace", "load": "freeze=0"}
+#: By function of torch.jit that failed, the option that avoids it.
+_IN_ANOTHER_WAY = {"trace": "method=script", "script": "method=trace", "freeze": "freeze=0"}
 
 
 class Scripted(Eager):
@@ -23,6 +23,7 @@ class Scripted(Eager):
         import torch
 
         method, frozen = self._method(), self.task.options.get("freeze", "1") != "0"
+        step = method
         with warnings.catch_warnings(), torch.no_grad(), self._autocast():
             warnings.simplefilter("ignore")  # of values that a trace takes for constants
             try:
@@ -37,13 +38,15 @@ class Scripted(Eager):
                         check_trace=False,
                         strict=False,
                     )
+                step = "freeze"
                 if frozen and hasattr(self.called, "training"):
                     self.called = torch.jit.freeze(self.called.eval())
             except (RuntimeError, TypeError, torch.jit.frontend.FrontendError) as error:
                 raise EngineRefusal(
-                    f"torch.jit.{method} can't convert the model. {says('It', first_line(error))}",
-                    hint="Try it in another way: --ort-provider-option=torch-script."
-                    f"{_IN_ANOTHER_WAY[method]}",
+                    f"torch.jit.{step} can't convert the model. "
+                    f"{says('PyTorch', first_line(error))}",
+                    hint=f"To do without torch.jit.{step}, add --ort-provider-option={self.alias}."
+                    f"{_IN_ANOTHER_WAY[step]}",
                 ) from error
         return None
 
@@ -59,9 +62,10 @@ class Scripted(Eager):
         method = self.task.options.get("method", "trace")
         if method not in ("trace", "script"):
             raise EngineRefusal(
-                f"method={method} is not a method of TorchScript",
+                f"method={method} is not a method that makes a TorchScript program",
                 kind="error",
-                hint="Write method=trace or method=script",
+                hint=f"Write --ort-provider-option={self.alias}.method=trace, or script in place "
+                "of trace",
             )
         return method
 

@@ -26,7 +26,8 @@ from pytest_ortbench.fleet.hosts.parcel import Parcel
 #: Of each worker that measures, one: so it measures one model at a time.
 RESOURCE = "ORTBENCH"
 _PLACE = "fleet shard"
-_START = f"dask worker SCHEDULER --nthreads=1 --resources {RESOURCE}=1"
+#: What the command of a worker needs for ``tls://``: the files of its own machine.
+_TLS_OF_A_WORKER = " --tls-ca-file=ca.pem --tls-cert=cert.pem --tls-key=key.pem"
 _ANSWER_S = 15
 #: Bytes of a large file that cross at a time.
 _PART = 32 << 20
@@ -131,6 +132,8 @@ class Cluster:
         self._tell = tell
         self._wait_s = wait_s
         self._known: dict[str, str] = {}
+        self._address = address
+        self._tls = "" if certificates is None else _TLS_OF_A_WORKER
         self._client = _connected(address, certificates)
 
     def __enter__(self) -> Cluster:
@@ -163,20 +166,23 @@ class Cluster:
         while not (workers := self.workers()):
             if time.monotonic() > ends:
                 raise UsageError(
-                    f"the scheduler has no worker with the resource {RESOURCE}, which marks those "
-                    "that may measure",
+                    f"the scheduler {self._address} has no worker with the resource {RESOURCE}. "
+                    "Only workers with this resource measure",
                     place=_PLACE,
-                    hint=f"Start such a worker on each machine: {_START}",
+                    hint="On each machine that is to measure, run: dask worker "
+                    f"{self._address} --nthreads=1 --resources {RESOURCE}=1{self._tls}",
                 )
             time.sleep(_LOOK_S)
         try:
             answers = self._on(workers, shard_task.facts_of_worker)
         except Exception as error:  # whatever the worker lacks comes as its own error
             raise UsageError(
-                f"a worker can't run pytest-ortbench. {says('It', class_and_line(error))}",
+                "a worker can't run pytest-ortbench. "
+                f"{says('The Python of the worker', class_and_line(error))}",
                 place=_PLACE,
-                hint="Run for each worker: pip install "
-                f"'pytest-ortbench[cpu,dask]=={VERSION}' (gpu for NVIDIA, in place of cpu)",
+                hint="In the Python environment of each worker, run: pip install "
+                f"'pytest-ortbench[cpu,dask]=={VERSION}'. On a machine with an NVIDIA GPU, write "
+                "gpu in place of cpu. Then start the worker again",
             ) from error
         return {workers[address]: answer for address, answer in answers.items()}
 
@@ -195,10 +201,11 @@ class Cluster:
         for address, answer in answers.items():
             if are_first and answer.get("reason") is not None:
                 raise UsageError(
-                    f"the worker {new[address]!r} can't write the files: {answer['reason']!r}",
+                    f"the worker {new[address]!r} can't store the files of this project in its "
+                    f"folder {self._folder!r}. {says('The worker', answer['reason'])}",
                     place=_PLACE,
-                    hint="With --folder, name a folder that every worker may write to, on a disk "
-                    "with room. To measure without this worker, stop it",
+                    hint="Name a folder that every worker may write to, on a disk with free space, "
+                    "e.g. --folder=/data/ortbench. To measure without this worker, stop it",
                 )
         lacking = {address: set(answer.get("absent", ())) for address, answer in answers.items()}
         large = parcel.large()
@@ -239,9 +246,8 @@ class Cluster:
             raise UsageError(
                 f"no worker could collect the tests. {says('Dask', class_and_line(error))}",
                 place=_PLACE,
-                hint="To see whether the tests are at fault, run here: "
-                f"{shlex.join(('pytest', '--collect-only', *arguments))}. If they are not, read "
-                "the log of the worker",
+                hint=f"Run here: {shlex.join(('pytest', '--collect-only', *arguments))}. If this "
+                "fails, too, mend the tests. If it does not, read the log of the worker",
             ) from error
 
     def measure(
@@ -343,19 +349,21 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
     scheme = urlsplit(address).scheme
     if scheme not in ("tcp", "tls"):
         raise UsageError(
-            f"{address!r} is not the address of a scheduler",
+            f"{address!r} is not the address of a Dask scheduler",
             place="--scheduler",
-            hint="Write e.g. tcp://10.0.0.1:8786, or tls://10.0.0.1:8786 with certificates",
+            hint="Write e.g. --scheduler=tcp://10.0.0.1:8786. If the scheduler uses TLS, write "
+            "tls in place of tcp",
         )
     if scheme == "tls" and certificates is None:
         raise UsageError(
-            "an address with tls:// needs certificates, and none are given",
+            f"{address!r} begins with tls, so certificates are needed, but none are given",
             place="--scheduler",
-            hint="Add --tls-ca, --tls-cert and --tls-key",
+            hint="Add three files: --tls-ca=ca.pem --tls-cert=cert.pem --tls-key=key.pem. If the "
+            f"scheduler does not use TLS, write --scheduler=tcp{address[3:]}",
         )
     if scheme == "tcp" and certificates is not None:
         raise UsageError(
-            "certificates are given, but an address with tcp:// does not use them",
+            f"{address!r} begins with tcp, so the certificates that are given are not used",
             place="--scheduler",
             hint=f"To use them, write --scheduler=tls{address[3:]}. To do without them, leave "
             "--tls-ca, --tls-cert and --tls-key out",
@@ -383,5 +391,10 @@ def _connected(address: str, certificates: Certificates | None) -> Any:
             f"no scheduler answers at {address}. {says('Dask', first_line(error))}",
             place="--scheduler",
             hint="If none runs there, start one with 'dask scheduler'. If one runs elsewhere, "
-            "correct --scheduler",
+            "correct --scheduler"
+            + (
+                ""
+                if security is None
+                else ". If it runs there, check the files of --tls-ca, --tls-cert and --tls-key"
+            ),
         ) from error

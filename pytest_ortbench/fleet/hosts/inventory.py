@@ -77,7 +77,8 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         raise UsageError(
             f"the file {str(path)!r} does not exist",
             place="--inventory",
-            hint="Name a file that lists your machines in the form of an Ansible inventory",
+            hint="Correct the path. If you have no such file, write an Ansible inventory: a file "
+            "with the name of one machine in each line",
         )
     command = [program("ansible-inventory"), "-i", str(path), "--list", "--limit", pattern]
     done = subprocess.run(
@@ -100,9 +101,14 @@ def read_inventory(path: Path, pattern: str = "all") -> list[Host]:
         ) from error
     if not hosts:
         raise UsageError(
-            f"no machine of this inventory matches {pattern!r}",
+            "the inventory contains no host"
+            if pattern == "all"
+            else f"no host of this inventory matches --limit={pattern}",
             place=str(path),
-            hint="Add the machine to the file, or name another one with --limit",
+            hint="Add your machines to it"
+            if pattern == "all"
+            else "Write a host or a group of the inventory. To use all of its hosts, leave --limit "
+            "out",
         )
     return hosts
 
@@ -130,7 +136,8 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
     for host in hosts:
         if host.name in content:
             raise UsageError(
-                f"a group is called {host.name!r}, too, so this name would mean the group",
+                f"a group of the inventory is called {host.name!r}, too, but hosts and groups must "
+                "have different names",
                 place=f"{place}, host {host.name}",
                 hint="Give the host another name, and write its address as ansible_host",
             )
@@ -141,7 +148,7 @@ def hosts_of(content: Mapping[str, Any], place: str) -> list[Host]:
                 f"{PREFIX}machine is {named.called!r}, but the results of the host "
                 f"{plain.name!r} have this name, too",
                 place=f"{place}, host {named.name}",
-                hint=f"Write another {PREFIX}machine there",
+                hint=f"Write another {PREFIX}machine for the host {named.name!r}",
             )
     return hosts
 
@@ -166,7 +173,7 @@ def _fault_of_name(name: str) -> str:
         return f"begins with {name[0]!r}, but must begin with a letter or a digit"
     if len(name) > LONGEST_NAME:
         return f"has {len(name)} characters, but may have {LONGEST_NAME} only"
-    return "is the name of a file of our own" if name else "is empty"
+    return "is a name that pytest-ortbench uses for files of its own" if name else "is empty"
 
 
 def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
@@ -190,20 +197,27 @@ def _host(name: str, variables: Mapping[str, Any], place: str) -> Host:
         packages = packages.split()
     if not isinstance(packages, list) or not all(isinstance(text, str) for text in packages):
         raise UsageError(
-            f"{PREFIX}packages is {packages!r}, not a list",
+            f"{PREFIX}packages is {packages!r}, not a list of packages",
             place=place,
-            hint=f"Write e.g. '{PREFIX}packages: {_EXAMPLES['packages']}'",
+            hint=_written_as("packages"),
         )
     for key, value in own.items():
         if not isinstance(value, str):
             raise UsageError(
                 f"{PREFIX}{key} is {value!r}, which is not text",
                 place=place,
-                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
+                hint=_written_as(key),
             )
     host = Host(name=name, packages=tuple(packages), **own)
     _check(host, place)
     return host
+
+
+def _written_as(key: str) -> str:
+    """How a variable is written, in both forms of an inventory."""
+    value = _EXAMPLES[key]
+    in_a_line = shlex.quote(value.strip("[]"))
+    return f"Write e.g. {PREFIX}{key}: {value} in YAML, or {PREFIX}{key}={in_a_line} in an ini file"
 
 
 def _check(host: Host, place: str) -> None:
@@ -216,13 +230,13 @@ def _check(host: Host, place: str) -> None:
             raise UsageError(
                 f"{PREFIX}{key} is {value!r}, not {meaning}",
                 place=place,
-                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
+                hint=_written_as(key),
             )
     if host.machine and not NAME.match(host.machine):
         raise UsageError(
             f"{PREFIX}machine is {host.machine!r}, which {_fault_of_name(host.machine)}",
             place=place,
-            hint=f"Write e.g. '{PREFIX}machine: {_EXAMPLES['machine']}'",
+            hint=_written_as("machine"),
         )
     named = [("runtime", host.runtime), *(("packages", text) for text in host.packages)]
     for key, text in named:
@@ -231,7 +245,7 @@ def _check(host: Host, place: str) -> None:
                 Requirement(text)
         except InvalidRequirement as error:
             raise UsageError(
-                f"{PREFIX}{key} has {text!r}, not a package with a version as pip takes it",
+                f"{PREFIX}{key} has {text!r}, which pip does not take as a package",
                 place=place,
-                hint=f"Write e.g. '{PREFIX}{key}: {_EXAMPLES[key]}'",
+                hint=_written_as(key),
             ) from error

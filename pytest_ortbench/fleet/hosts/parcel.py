@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import tarfile
 import zipfile
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_ortbench
-from pytest_ortbench.core.errors import UsageError
+from pytest_ortbench.core.errors import UsageError, says
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.model_spec import is_onnx_file
 from pytest_ortbench.core.version import VERSION
@@ -163,13 +164,13 @@ def _unchanged(path: Path, digest: str) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        change = f"can't be read any more: {error.strerror}"
+        change = f"became unreadable ({says('the system', error.strerror or str(error))})"
     else:
         if hashlib.sha256(content).hexdigest() == digest:
             return content
         change = "was changed"
     raise UsageError(
-        f"the file {change}, while the project was packed for the machines",
+        f"the file {change} while the project was packed for the machines",
         place=str(path),
         hint="Run the command again once nothing else writes into the current folder",
     )
@@ -201,8 +202,8 @@ def project_files(root: Path, arguments: Iterable[str], further: Iterable[Path])
             raise UsageError(
                 f"{os.path.normpath(path)!r} is outside the current folder {str(root)!r}, and only "
                 "files of that folder are sent to the machines",
-                place="fleet run",
-                hint=f"Run the command in a folder that contains {os.path.normpath(path)!r}",
+                place="--send" if path in asked else "fleet",
+                hint="Copy it into this folder, or run the command in a folder above both",
             )
         paths.update(_below(path) if path.is_dir() else [path, *_weights(path)])
     values = [root / value for argument in arguments for value in _values(argument)]
@@ -255,7 +256,7 @@ def wheels_of(wheel: Path | None, wheelhouse: Path | None, folder: Path) -> dict
             raise UsageError(
                 f"{str(wheelhouse)!r} contains no wheel",
                 place="--wheelhouse",
-                hint=f"Run: pip download -d {wheelhouse} 'pytest-ortbench[cpu]'",
+                hint=f"Run: pip download -d {shlex.quote(str(wheelhouse))} 'pytest-ortbench[cpu]'",
             )
         paths += [path for path in housed if not _OWN_WHEEL.match(path.name)]
     return {path.name: sent_file(path, "") for path in paths}
@@ -309,9 +310,11 @@ def sent_file(path: Path, name: str) -> SentFile:
         )
     except OSError as error:
         raise UsageError(
-            f"the file can't be read: {error.strerror}. It belongs to what is sent to machines",
+            "the file would be sent to the machines, but it can't be read. "
+            f"{says('The system', error.strerror or str(error))}",
             place=str(path),
-            hint="Make the file readable. If the run does not need the file, remove it",
+            hint="Give your user the right to read it. If the machines do not need the file, move "
+            "it out of the current folder",
         ) from error
 
 

@@ -7,7 +7,13 @@ from typing import TypeVar
 
 import msgspec
 
-from pytest_ortbench.core.errors import DocumentError, UsageError, says, why_unreadable
+from pytest_ortbench.core.errors import (
+    DocumentError,
+    UsageError,
+    says,
+    why_unreadable,
+    why_unwritable,
+)
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, ShardedRun
 
@@ -29,9 +35,10 @@ def write_record(run: FleetRun | ShardedRun, folder: Path) -> None:
         replace_file(path, msgspec.json.format(msgspec.json.encode(run), indent=1))
     except OSError as error:
         raise UsageError(
-            f"the record of the run can't be written: {error.strerror}",
+            f"the record of the run {why_unwritable(error, path)}",
             place=str(path),
-            hint="Name another folder, one that you may write to: --results=FOLDER",
+            hint="Name a folder for the results that you may write to, on a disk with free space, "
+            "e.g. --results=~/ortbench-results",
         ) from error
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_ortbench.core.errors import DocumentError, UsageError
+from pytest_ortbench.core.errors import DocumentError, UsageError, why_unreadable
 from pytest_ortbench.core.secrets import masked_text
 from pytest_ortbench.core.whole_file import replace_file
 from pytest_ortbench.fleet.hosts.facts import FleetRun, HostOutcome, KeptFile
@@ -133,9 +133,11 @@ def collect(folder: Path, destination: Path, run: FleetRun) -> None:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise UsageError(
-            f"the folder can't be read: {error.strerror}",
+            "this is a file, not a folder"
+            if folder.is_file()
+            else f"the folder {why_unreadable(error)[0]}",
             place=str(folder),
-            hint="Name another folder",
+            hint="Name the folder that holds the documents of the machines",
         ) from error
     for entry in entries:
         path = Path(entry.path)

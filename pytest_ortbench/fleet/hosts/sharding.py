@@ -90,7 +90,8 @@ class Sharding:
         plan = cluster.plan(self.run.tag, order, self.run.arguments)
         if not plan.models:
             raise UsageError(
-                f"pytest found no case on a worker. It printed: {short_reason(plan.output)!r}",
+                "pytest found no case on a worker. pytest printed there: "
+                f"{short_reason(plan.output)!r}",
                 place="fleet shard",
                 hint=f"To see why, run here: {shlex.join(('pytest', *self.run.arguments))}",
             )
@@ -263,9 +264,11 @@ def refuse_mixed(facts: Mapping[str, Mapping[str, Any]], *, apart: bool) -> None
         version = told.get("pytest-ortbench")
         if version != VERSION:
             raise UsageError(
-                f"the worker {worker!r} has pytest-ortbench {version}, but this machine {VERSION}",
+                f"the worker {worker!r} has pytest-ortbench {version}, but this machine has "
+                f"{VERSION}",
                 place="fleet shard",
-                hint=f"Install pytest-ortbench=={VERSION} for the worker",
+                hint="In the Python environment of the worker, run: pip install "
+                f"pytest-ortbench=={VERSION}. Then start the worker again",
             )
     if apart:
         return

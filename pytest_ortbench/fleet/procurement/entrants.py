@@ -159,12 +159,15 @@ def _refuse_shared_names(
                 kinds.setdefault(names[run.run_id], run)
         if len(kinds) > 1 and any(name not in by_host for name in kinds):
             first, second = list(kinds.values())[:2]
+            other = f"{by_host[host].name}-2"
             raise UsageError(
                 f"{len(kinds)} different machines are called {host!r}: "
                 f"{_difference(first, second)}",
                 place="--machines",
-                hint="Add an entry for each machine to the table, and say which run is whose: "
-                f"'ortbench compare {by_host[host].name}=RUN OTHER=RUN'",
+                hint=f"Add an entry for each machine to the table, e.g. "
+                f"{entry_header(other)} for the second one. Then write before each run the name "
+                f"of its entry: 'ortbench compare {by_host[host].name}={first.run_id} "
+                f"{other}={second.run_id}'",
             )
 
 

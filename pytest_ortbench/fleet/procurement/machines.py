@@ -145,9 +145,20 @@ _NUMBERS = {
 }
 _KEYS = {"host", "units_owned", *_NUMBERS}
 
+#: A number for each key, for messages.
+_NUMBER_OF = {
+    "years": "3",
+    "price": "4200",
+    "price_per_hour": "1.20",
+    "power_price": "0.30",
+    "idle_power": "80",
+    "load_power": "250",
+    "units_owned": "2",
+    "spare": "1",
+    "rate": "500",
+}
 _EXAMPLE = (
-    'Write e.g.: currency = "EUR", and a table [machines.lab-1] with price = 4200, '
-    "power_price = 0.30, idle_power = 80"
+    "Write a line [machines.lab-1] with the name of the machine, and below it e.g. price = 4200"
 )
 
 
@@ -165,7 +176,7 @@ def parse_machines(text: str, place: str) -> Terms:
     _known(document, _TOP, place)
     tables = document.get("machines")
     if not isinstance(tables, dict) or not tables:
-        raise UsageError("the file has no entry of a machine", place=place, hint=_EXAMPLE)
+        raise UsageError("the file contains no machine", place=place, hint=_EXAMPLE)
     years = _number(document, "years", place)
     if years == 0:
         raise UsageError(
@@ -210,9 +221,10 @@ def _refuse_shared_hosts(machines: Sequence[PricedMachine], place: str) -> None:
             raise UsageError(
                 f"machines.{other} and machines.{machine.name} both have the host {machine.host!r}",
                 place=place,
-                hint="If one is a slip, correct it. If both machines have this name, leave host "
-                "out, and say which run is whose: "
-                f"'ortbench compare {other}=RUN {machine.name}=RUN'",
+                hint="If one of them is wrong, correct it. If both machines have this name, leave "
+                "host out of both entries, and write before each run the name of its entry: "
+                f"'ortbench compare {other}=RUN1 {machine.name}=RUN2', with the id of a run in "
+                "place of RUN1 and RUN2",
             )
 
 
@@ -246,7 +258,9 @@ def _machine(name: str, table: object, common: float | None, place: str) -> Pric
     host = table.get("host", name)
     if not isinstance(host, str):
         raise UsageError(
-            f"host is {host!r}, not text", place=place, hint='Write host = "NAME" in quotes'
+            f"host is {host!r}, not text",
+            place=place,
+            hint='Write the name of the machine in quotes, e.g. host = "lab-1"',
         )
     owned = _whole(table, "units_owned", place)
     numbers = {field: _number(table, key, place) for key, field in _NUMBERS.items()}
@@ -290,7 +304,7 @@ def _known(table: Mapping[str, object], keys: set[str], place: str) -> None:
             raise UsageError(
                 f"the key {key!r} is not known",
                 place=place,
-                hint=f"A limit is one of {', '.join(PERCENTS)}"
+                hint=f'Write one of {", ".join(PERCENTS)}, e.g. p99 = "50 ms"'
                 if limits
                 else did_you_mean(key, keys),
             )
@@ -328,14 +342,14 @@ def _whole(table: Mapping[str, object], key: str, place: str) -> int:
 
 
 def _as_number(key: str, value: object) -> str:
-    """Say how a number in quotes is written; empty where none is in them."""
+    """Say how a number is written: without its quotes, within its range."""
     if not isinstance(value, str):
-        return ""
+        return f"Write a number from this range, e.g. {key} = {_NUMBER_OF[key]}"
     amount = next(iter(value.split()), "")
     try:
         float(amount)
     except ValueError:
-        return f"Write a number without quotes, e.g.: {key} = 1300"
+        return f"Write a number without quotes, e.g. {key} = {_NUMBER_OF[key]}"
     return f"Remove the quotes: {key} = {amount}"
 
 
@@ -369,7 +383,8 @@ def _rate(table: Mapping[str, object], place: str) -> float | None:
         raise UsageError(
             "rate is 0, but must be above 0",
             place=place,
-            hint="Write the requests a second that a machine has to answer, or leave rate out",
+            hint="Write how many requests a second have to be answered in all, e.g. rate = 500, or "
+            "leave rate out",
         )
     return rate
 

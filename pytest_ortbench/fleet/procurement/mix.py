@@ -54,10 +54,8 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
     for entry in text.split(","):
         name, colon, written = (word.strip() for word in entry.rpartition(":"))
         if not colon or not name:
-            raise UsageError(
-                f"{entry.strip()!r} is not a model with a rate", place=place, hint=_EXAMPLE
-            )
-        part = MixPart(name=name, rate_per_s=_rate(written, place, of=f"the rate of {name!r}"))
+            raise _no_part(entry.strip(), text, place)
+        part = MixPart(name=name, rate_per_s=_rate(written, place, model=name))
         if any(other.name == name for other in parts):
             raise UsageError(
                 f"the model {name!r} is named twice",
@@ -66,6 +64,25 @@ def parse_mix(text: str, place: str) -> tuple[MixPart, ...]:
             )
         parts.append(part)
     return tuple(parts)
+
+
+def _no_part(entry: str, text: str, place: str) -> UsageError:
+    """Say what an entry of a mix lacks: the model, its rate, or both."""
+    if not text.strip():
+        return UsageError("the mix names no model", place=place, hint=_EXAMPLE)
+    if not entry:
+        return UsageError(
+            f"an entry of {text!r} is empty", place=place, hint="Remove the comma beside it"
+        )
+    if ":" not in entry:
+        return UsageError(
+            f"the model {entry!r} has no rate", place=place, hint=f'Write e.g. "{entry}:40/s"'
+        )
+    return UsageError(
+        f"{entry!r} names no model",
+        place=place,
+        hint=f'Write the name of a model in front of the colon, e.g. "det{entry}"',
+    )
 
 
 def _refuse_other_separators(text: str, place: str) -> None:
@@ -91,25 +108,35 @@ def parse_rate(text: str, place: str) -> float:
     Raises:
         UsageError: if it is no number, has another unit, or can't be a rate.
     """
-    return _rate(text if "/" in text else f"{text}/s", place, of="the rate")
+    return _rate(text if "/" in text else f"{text}/s", place)
 
 
-def _rate(written: str, place: str, *, of: str) -> float:
+def _rate(written: str, place: str, *, model: str = "") -> float:
+    """Read the rate of a model, or that of all requests."""
     number, slash, unit = (word.strip() for word in written.partition("/"))
+    of, before = (f"the rate of {model!r}", f"{model}:") if model else ("the rate", "")
     try:
         value = float(number)
         seconds = _UNITS[unit] if slash else None
     except (ValueError, KeyError):
         raise UsageError(
-            f"{of} is {written!r}, not a number with /s, /min or /h", place=place, hint=_EXAMPLE
+            f"{of} is {written!r}, not a number with /s, /min or /h",
+            place=place,
+            hint=f'Write e.g. "{before}40/s"',
         ) from None
     if seconds is None:
-        raise UsageError(f"{of} is {written}, without a unit", place=place, hint=_EXAMPLE)
+        raise UsageError(
+            f"{of} is {written}, without a unit",
+            place=place,
+            hint=f'For requests a second, write "{before}{written}/s"',
+        )
     if not 0 < value <= _MOST:
         raise UsageError(
             f"{of} is {written}, not a number above 0 and up to {_MOST:,.0f}",
             place=place,
-            hint="Write a number above 0, or leave out a model that gets no requests",
+            hint=f"If {model!r} gets no requests, leave it out"
+            if model and value == 0
+            else f'Write e.g. "{before}40/s"',
         )
     return value / seconds
 

@@ -231,8 +231,8 @@ def _mixed(groups: Sequence[Sequence[tuple[PricedMachine, CaseFacts]]], terms: T
             "no machine can be ranked for all models of the mix: "
             f"{'; '.join(f'{entry.machine}: {entry.reason}' for entry in left_out)}",
             place="--mix",
-            hint="Measure what one of the machines lacks. To rank without such a model, leave it "
-            "out of --mix",
+            hint="On one of these machines, measure the models that it lacks. To rank without a "
+            "model, leave it out of the mix",
         )
     offered = _offered(variants, terms)
     return replace(
@@ -276,7 +276,7 @@ def _of_part(
             f"the model {part.name!r} was measured with {len(of_model)} batches or sizes, and the "
             "mix must name one of them",
             place="--mix",
-            hint=f"Write one of: {', '.join(sorted(of_model))}",
+            hint=f"In place of {part.name!r}, write one of: {', '.join(sorted(of_model))}",
         )
     return next(iter(of_model.values()))
 

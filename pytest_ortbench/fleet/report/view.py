@@ -198,11 +198,16 @@ def build_view(
     labels = [side.label for side in layout.sides]
     if len(labels) < (1 if one_is_enough else 2):
         others = [f"--by={name}" for name in AXES if len(lay_out_sides(runs, name).sides) > 1]
-        instead = f", or compare by something else: {' or '.join(others)}" if others else ""
+        instead = f". To compare these runs, add {' or '.join(others)}" if others else ""
+        of_time = chosen == "time"
         raise UsageError(
-            f"there is only one {chosen} in these runs: {''.join(map(one_line, labels)) or 'none'}",
+            f"there is only one {'point in time' if of_time else chosen} in these runs: "
+            f"{''.join(map(one_line, labels))}"
+            if labels
+            else "these runs contain no case that can be compared",
             place="compare",
-            hint=f"Name a run with another {chosen}{instead}",
+            hint=f"Name {'a run of another time' if of_time else f'a run with another {chosen}'}"
+            f"{instead}",
         )
     names = [side.short for side in layout.sides]
     if baseline and baseline not in (*labels, *names):

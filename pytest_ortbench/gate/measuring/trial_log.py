@@ -11,16 +11,18 @@ from typing import Any, BinaryIO, ClassVar, Generic, TypeVar
 import msgspec
 import platformdirs
 
-from pytest_ortbench.core.errors import DocumentError, first_line
+from pytest_ortbench.core.errors import (
+    DocumentError,
+    first_line,
+    why_unreadable,
+    why_unwritable,
+)
 from pytest_ortbench.core.run import Machine
 from pytest_ortbench.gate.numbers.self_test import Trial
 from pytest_ortbench.gate.numbers.stored_trials import StoredTrial
 
 T = TypeVar("T")
 L = TypeVar("L", bound="_Log[Any]")
-
-
-_ANOTHER = "Make the file readable and writable. To use another one, add --file=PATH"
 
 
 class _Log(Generic[T]):
@@ -56,9 +58,8 @@ class _Log(Generic[T]):
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise DocumentError(
-                f"the file can't be read: {error.strerror}", place=str(self.path), hint=_ANOTHER
-            ) from error
+            fault, hint = why_unreadable(error)
+            raise DocumentError(f"the file {fault}", place=str(self.path), hint=hint) from error
         trials = []
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -87,7 +88,10 @@ class _Log(Generic[T]):
                 file.write(msgspec.json.encode(trial) + b"\n")
         except OSError as error:
             raise DocumentError(
-                f"the file can't be written: {error.strerror}", place=str(self.path), hint=_ANOTHER
+                f"the file {why_unwritable(error, self.path)}",
+                place=str(self.path),
+                hint="Name a file that you may write, on a disk with free space, e.g. "
+                "--file=self-test.jsonl",
             ) from error
 
 

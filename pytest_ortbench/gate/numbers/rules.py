@@ -51,8 +51,8 @@ _ITEM = re.compile(
     r"(?:(?P<pattern>[^@]*)@)?(?P<metric>[A-Za-z_][A-Za-z0-9_]*)\s*:?\s*(?P<rest>.*)"
 )
 _EXAMPLE = (
-    "Write e.g. 'latency:3%' or 'peak_rss:2%+1MiB' for how much worse, 'placement:>=95%' for a "
-    "minimum, 'bert*@latency:5%' for some cases only"
+    "Write e.g. 'latency:3%', if it may become 3 % slower, or 'placement:>=95%' for a minimum. For "
+    "models whose name begins with bert, write 'bert*@latency:3%'"
 )
 
 
@@ -148,17 +148,19 @@ def refuse_rules_of_sides(rules: Iterable[Rule], *, place: str) -> None:
     for rule in rules:
         if rule.metric in OF_UNITS and rule.allowance is not None:
             raise UsageError(
-                f"{rule.text!r} compares the times of two runs, which vary from run to run",
+                f"{rule.text!r} compares the times of two runs, but times differ from run to run "
+                "without a cause in the model",
                 place=place,
-                hint="Measure the old and the new state in one run, e.g. with "
-                "--ort-against=git:main. To keep an absolute limit instead, write e.g. "
+                hint="Measure the old and the new state in one run of pytest, e.g. with "
+                "--ort-against=git:main. To set an absolute limit instead, write e.g. "
                 f"{_as_limit(rule.metric, place)}",
             )
         if rule.metric in SIDE_METRICS:
             raise UsageError(
                 f"{rule.text!r} compares outputs of two sides, but a stored run has no outputs",
                 place=place,
-                hint="Measure both sides in one run, e.g. with --ort-against=git:main. To limit "
+                hint="Measure both sides in one run of pytest, e.g. with --ort-against=git:main. "
+                "To limit "
                 "the error against the model's reference instead, write e.g. "
                 f"{_typed('accuracy_sqnr:>=40 dB', place)}",
             )
@@ -294,7 +296,9 @@ def _allowance(metric: str, written: str, text: str, place: str) -> Allowance:
             amount = parse_amount(part, known, place=place, of=metric)
     if share < 0 or amount < 0 or share >= 10:
         raise UsageError(
-            f"the margin in {text!r} is not between 0 and 1000 %", place=place, hint=_EXAMPLE
+            f"the margin in {text!r} is not between 0 and 1000 %",
+            place=place,
+            hint=f"Write e.g. {metric}:3%",
         )
     if metric == LATENCY and not share:
         raise UsageError(

@@ -221,7 +221,7 @@ def test_a_model_with_several_workloads_has_to_be_named_with_one() -> None:
     several = run("box", DET, model("det", 0.05, batch=8), REC)
     with pytest.raises(UsageError, match="2 batches or sizes") as caught:
         only(several)
-    assert caught.value.hint == "Write one of: det/b1, det/b8"
+    assert caught.value.hint == "In place of 'det', write one of: det/b1, det/b8"
     named = replace(TERMS, mix=parse_mix("det/b8:4/s,rec:120/s", "--mix"))
     assert only(several, terms=named).offers[0].economics.units is not None
 
@@ -252,10 +252,10 @@ def test_a_mix_is_read_with_its_units() -> None:
         ("det:nan/s", "above 0"),
         ("det:inf/s", "above 0"),
         ("det:1/s,det:2/s", "twice"),
-        ("det:1/s,", "not a model with a rate"),
-        ("", "not a model with a rate"),
-        ("det", "not a model with a rate"),
-        (":4/s", "not a model with a rate"),
+        ("det:1/s,", "is empty"),
+        ("", "names no model"),
+        ("det", "has no rate"),
+        (":4/s", "names no model"),
         ("det:4/s rec:2/s", "separated by commas"),
         ("det:4/s;rec:2/min", "separated by commas"),
         ("det:4/s + rec:2/h", "separated by commas"),

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pytest_ortbench.core.errors import first_line, says
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.seam import Engine, EngineRefusal, Inference, InnerValue
 from pytest_ortbench.engines.torch.worker.inner import values_of_modules
 from pytest_ortbench.engines.torch.worker.passing import arrays_of, passing_of
@@ -56,9 +57,10 @@ class Eager(Engine):
             layout = getattr(torch, wanted, None)
             if not isinstance(layout, torch.memory_format):
                 raise EngineRefusal(
-                    f"PyTorch has no memory format {wanted!r}",
+                    f"memory_format={wanted} is not a memory format of PyTorch",
                     kind="error",
-                    hint="Write channels_last or contiguous_format",
+                    hint=f"Write --ort-provider-option={self.alias}.memory_format=channels_last. "
+                    "To keep the format of the model, leave this option out",
                 )
             self.called = self.called.to(memory_format=layout)
 
@@ -141,7 +143,8 @@ class Eager(Engine):
             raise EngineRefusal(
                 f"autocast={name} is not a type that PyTorch casts to",
                 kind="error",
-                hint="Write autocast=bfloat16 or autocast=float16",
+                hint=f"Write --ort-provider-option={self.alias}.autocast=bfloat16, or float16 in "
+                "place of bfloat16",
             )
         kind = torch.device(self.device).type
         cast: AbstractContextManager[Any] = torch.autocast(kind, dtype=dtype)
@@ -154,10 +157,11 @@ class Eager(Engine):
             torch.zeros(1, device=self.device)
         except (RuntimeError, AssertionError) as error:
             raise EngineRefusal(
-                f"PyTorch has no device {self.device!r} here. {says('It', first_line(error))}",
+                f"PyTorch can't use the device {self.device!r} here. "
+                f"{says('PyTorch', first_line(error))}",
                 kind="unavailable",
-                hint=f"To measure on the CPU, write --ort-providers={self.alias}:cpu. To use "
-                f"{self.device}, install PyTorch for it as https://pytorch.org/get-started says",
+                hint=f"{_step_for_device(self.device, self.alias)}. To measure on the CPU, write "
+                f"--ort-providers={self.alias}:cpu",
             ) from error
 
     def _program(self) -> Program:
@@ -179,10 +183,34 @@ class Eager(Engine):
         return program_of(load_source(self.task.required_source()))
 
 
+def _step_for_device(device: str, alias: str) -> str:
+    """What makes a device usable that PyTorch refused."""
+    import torch
+
+    try:
+        wanted = torch.device(device)
+    except RuntimeError:
+        return f"Write a device as PyTorch names it, e.g. --ort-providers={alias}:cuda:0"
+    count = int(getattr(getattr(torch, wanted.type, None), "device_count", int)())
+    if count and (wanted.index or 0) >= count:
+        return (
+            f"PyTorch sees {counted(count, 'device')} of the type {wanted.type}, and counts from "
+            f"0. Write a number below {count}: --ort-providers={alias}:{wanted.type}:{count - 1}"
+        )
+    if count:
+        return f"To use {device}, remove the cause that PyTorch names"
+    return (
+        f"To use {device}, install its driver, and PyTorch for it as "
+        "https://pytorch.org/get-started says"
+    )
+
+
 def _other_outputs(count: int, names: Sequence[str]) -> EngineRefusal:
     return EngineRefusal(
-        f"the model returns {count} tensors, but the exported file has {len(names)} outputs "
-        f"({', '.join(names)})",
+        f"the model returns {counted(count, 'tensor')}, but the ONNX file that was exported from "
+        f"it has {counted(len(names), 'output')} ({', '.join(names)})",
         kind="error",
-        hint="Return each tensor once, and nothing that is not a tensor",
+        hint="Change the model so that it returns each tensor once"
+        if count > len(names)
+        else "Change the model so that it returns tensors only, e.g. torch.tensor(3) in place of 3",
     )

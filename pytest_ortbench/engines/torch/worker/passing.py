@@ -92,16 +92,17 @@ def _fed(program: Program, inputs: Sequence[EngineTensor], tensors: int) -> list
     if len(program.names) == tensors and set(names) <= set(program.names):
         return [name if name in names else None for name in program.names]
     more = tensors - len(names)
-    listed = json.dumps([*names, *(f"NAME{number}" for number in range(1, more + 1))])
+    listed = json.dumps([*names, *(f"unused_{number}" for number in range(1, more + 1))])
     raise EngineRefusal(
-        f"the exported file has {counted(len(names), 'input')} ({', '.join(names)}), but the "
+        f"the exported ONNX file has {counted(len(names), 'input')} ({', '.join(names)}), but the "
         f"example inputs hold {counted(tensors, 'tensor')}"
-        + (", and nothing tells which the file left out" if more > 0 else ""),
+        + (", and it is not known which of them the export left out" if more > 0 else ""),
         kind="error",
-        hint=f"Name all {tensors} in their order: end the function that returns the model with "
-        f"'return model, inputs, {{\"names\": {listed}}}'"
+        hint=f"Name all {tensors} tensors, in the order of the example inputs: end the function "
+        f"that returns the model with e.g. 'return model, inputs, {{\"names\": {listed}}}'"
         if more > 0
-        else "Return an example for each input of the file",
+        else "Return one example tensor for each input: end the function that returns the model "
+        f"with 'return model, ({', '.join(names)},)'",
     )
 
 

@@ -75,9 +75,10 @@ def program_of(loaded: LoadedSource) -> Program:
     model, example = loaded.model, loaded.example
     if not isinstance(model, torch.nn.Module | torch.export.ExportedProgram):
         raise EngineRefusal(
-            f"{type(model).__name__} is not a PyTorch model",
+            f"the function {loaded.function} of {loaded.path.name} returns an object of the type "
+            f"{type(model).__name__}, which is not a PyTorch model",
             kind="error",
-            hint="Return a torch.nn.Module from the function",
+            hint="Return a torch.nn.Module from this function",
         )
     if example is None and isinstance(model, torch.export.ExportedProgram):
         example = model.example_inputs
