@@ -11,8 +11,7 @@ import shlex
 from dataclasses import replace
 from pathlib import PurePath
 
-from pytest_ortbench.core.errors import in_quotes
-from pytest_ortbench.core.namesakes import HOW_TO_MEND
+from pytest_ortbench.core.errors import in_quotes, says
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import (
@@ -21,13 +20,15 @@ from pytest_ortbench.launch.diagnose_conversions import (
     too_new_for,
     unknown_to,
 )
+from pytest_ortbench.launch.diagnose_import import not_imported
 from pytest_ortbench.launch.diagnose_providers import (
     RULES,
     graph_refused,
+    how_to_install,
     left_device,
     provider_kernel,
 )
-from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
+from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of, where
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import (
     abridged,
@@ -51,7 +52,8 @@ __all__ = [
 _RUNTIME = "ONNX Runtime"
 
 SMALLER_INPUTS = (
-    "Measure smaller inputs with --ort-batch-sizes or --ort-dims, or use a machine with more memory"
+    "Measure smaller inputs, e.g. with --ort-batch-sizes=1, or with smaller sizes in --ort-dims. "
+    "If they are small already, use a machine or a device with more memory"
 )
 
 
@@ -115,7 +117,7 @@ def _memory(evidence: Evidence) -> Failure | None:
     return failure_of(
         evidence,
         "out_of_memory",
-        f"memory ran out: {in_quotes(text.rstrip('.'))}" if text else "memory ran out",
+        f"memory ran out. {says('The process', text, 500)}" if text else "memory ran out",
         SMALLER_INPUTS,
     )
 
@@ -137,68 +139,14 @@ def _axes(evidence: Evidence) -> Failure | None:
     what = (
         f"the output {large[0].name!r} has {len(large[0].shape or ())} axes"
         if large
-        else "an output has more"
+        else f"an output has more than {most} axes"
     )
     return failure_of(
         evidence,
         "unsupported",
-        f"{what}, but an array of numpy has at most {most}",
+        f"{what}, but an array of numpy has at most {most} axes",
         f"Export the model with at most {most} axes in each output",
     )
-
-
-def _import(evidence: Evidence) -> Failure | None:
-    refusal = evidence.refusal
-    if refusal.phase != "import":
-        return None
-    text = readable(refusal.text)
-    if refusal.error == "ModuleNotFoundError" and "onnxruntime" in refusal.text:
-        return failure_of(
-            evidence,
-            "unavailable",
-            "ONNX Runtime is not installed in this interpreter",
-            "Run: pip install 'pytest-ortbench[cpu]', or for an NVIDIA GPU pip install "
-            "'pytest-ortbench[gpu]'",
-        )
-    if refusal.error == "HiddenLibrary":
-        return failure_of(evidence, "unavailable", text, HOW_TO_MEND)
-    if refusal.error == "BrokenRuntime":
-        return failure_of(
-            evidence,
-            "unavailable",
-            f"{text}: another distribution of ONNX Runtime was installed over it, or removed",
-            "Uninstall every package whose name begins with onnxruntime ('pip list' shows them), "
-            "and install one again",
-        )
-    if refusal.error == "NumpyMismatch":
-        return failure_of(
-            evidence,
-            "unavailable",
-            text,
-            _OLD_NUMPY,
-        )
-    if re.search(r"numpy|_ARRAY_API|multiarray", refusal.text + evidence.log):
-        numpy = f"numpy {refusal.numpy}" if refusal.numpy else "the installed numpy"
-        return failure_of(
-            evidence,
-            "unavailable",
-            f"ONNX Runtime can't be imported with {numpy}: {in_quotes(text or refusal.error)}",
-            _OLD_NUMPY,
-        )
-    return failure_of(
-        evidence,
-        "unavailable",
-        f"ONNX Runtime can't be imported: {in_quotes(text.rstrip('.'))}",
-        "Install it again: pip install --force-reinstall --no-deps onnxruntime (or "
-        "onnxruntime-gpu, if you use that). To try another version, write e.g. "
-        "--ort-runtimes=onnxruntime==1.20.1",
-    )
-
-
-_OLD_NUMPY = (
-    "ONNX Runtime before 1.19 needs numpy<2. Run: pip install 'numpy<2'. To leave this "
-    "environment as it is, write --ort-runtimes=onnxruntime==1.18.1+numpy==1.26.4"
-)
 
 
 def _options(evidence: Evidence) -> Failure | None:
@@ -227,41 +175,42 @@ _OWN_DOMAIN = "com.microsoft"
 def _custom_ops(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
     if evidence.refusal.error == "CustomOpsRefused":
-        libraries = ", ".join(evidence.custom_ops)
-        if "undefined symbol" in text or "RegisterCustomOps" in text:
+        named = [path for path in evidence.custom_ops if path in text] or evidence.custom_ops
+        if "RegisterCustomOps" in text:
             return failure_of(
                 evidence,
                 "error",
-                f"{libraries} is not a library of custom operators, since it does not have the "
-                "function RegisterCustomOps",
-                "Name the library that registers the operators: --ort-custom-ops=LIBRARY",
+                f"{' or '.join(named)} is not a library of custom operators, since it does not "
+                "have the function RegisterCustomOps",
+                "Name another library, which has this function, e.g. --ort-custom-ops=libops.so",
             )
         if "No such file" in text or "cannot find" in text.lower():
             return _missing_custom_ops(evidence)
         return failure_of(
             evidence,
             "error",
-            said_by(_RUNTIME, text),
-            "Name a library that this ONNX Runtime can load: --ort-custom-ops=LIBRARY",
+            f"{' or '.join(named)} can't be loaded. {said_by(_RUNTIME, text)}",
+            "Build this library again, for the system and the ONNX Runtime that are used here. If "
+            "you meant another one, correct --ort-custom-ops",
         )
     match = re.search(r"Fatal error: ([\w.]+):(\w+)\(-?\d+\) is not a registered function/op", text)
     if match is None:
         return None
     domain, operator = match.groups()
+    hint = f"Name the library that defines {operator}, e.g. --ort-custom-ops=libops.so"
     if domain == _OWN_DOMAIN:
-        hint = "Use a newer ONNX Runtime or another build: these operators come with ONNX Runtime"
-    else:
-        hint = f"Name the library that defines {domain}: --ort-custom-ops=LIBRARY"
+        hint = f"ONNX Runtime brings this operator itself in other versions. {NEWER_RUNTIME}"
     if domain == "ai.onnx.contrib":
         hint = (
-            "Run: pip install onnxruntime-extensions, and add --ort-custom-ops=LIBRARY with the "
-            "path that this prints: python -c 'import onnxruntime_extensions as e; "
-            "print(e.get_library_path())'"
+            "Run: pip install onnxruntime-extensions. Then run: python -c 'import "
+            "onnxruntime_extensions as e; print(e.get_library_path())'. Add "
+            "--ort-custom-ops=LIBRARY with the path that it prints in place of LIBRARY"
         )
     return unknown_to(evidence, domain=domain, operator=operator) or failure_of(
         evidence,
         "unsupported",
-        f"operator {operator} of domain {domain} is not registered in this runtime",
+        f"ONNX Runtime does not know the operator {operator} of domain {domain}"
+        + (f", also with {', '.join(evidence.custom_ops)}" if evidence.custom_ops else ""),
         hint,
     )
 
@@ -275,7 +224,9 @@ def _missing_custom_ops(evidence: Evidence) -> Failure:
         return failure_of(
             evidence,
             "error",
-            f"the library {(own or named)[0]} does not exist"
+            f"the library {(own or named)[0]} does not exist {where(evidence)}".removesuffix(
+                " here"
+            )
             if own or len(named) == 1
             else said_by(_RUNTIME, text),
             "Correct the path in --ort-custom-ops",
@@ -284,8 +235,9 @@ def _missing_custom_ops(evidence: Evidence) -> Failure:
     return failure_of(
         evidence,
         "error",
-        f"{', '.join(whose)} needs the library {needed}, which is not installed here",
-        f"Install {needed}",
+        f"{' or '.join(whose)} needs the library {needed}, which is not installed "
+        f"{where(evidence)}",
+        how_to_install(needed, evidence),
     )
 
 
@@ -332,11 +284,11 @@ def _operators(evidence: Evidence) -> Failure | None:
         return failure_of(
             evidence,
             "unsupported",
-            f"{_tried(evidence)} no implementation of {operator} of operator set {opset} for the "
-            "types of the tensors that it takes",
-            "If they are floats, try another precision, e.g. --ort-precisions=fp32. If they are "
-            f"integers, export the model with Cast nodes around {operator}, to a type such as "
-            f"int32 or float. {said_by(_RUNTIME, text)}",
+            f"{_tried(evidence)} no implementation of {operator} (operator set {opset}) for the "
+            f"types of its inputs. {said_by(_RUNTIME, text)}",
+            f"If the inputs of {operator} are floats, try another precision, e.g. "
+            "--ort-precisions=fp32. If they are integers, export the model with Cast nodes around "
+            f"{operator}, to a type such as int32 or float",
         )
     match = re.search(r"No Op registered for (\w+) with domain_version of (\d+)", text)
     if match:
@@ -344,9 +296,11 @@ def _operators(evidence: Evidence) -> Failure | None:
         return unknown_to(evidence, domain="", operator=operator) or failure_of(
             evidence,
             "unsupported",
-            f"operator {operator} is not known at operator set {opset}",
-            "If it is a custom operator, name the library that defines it, e.g. "
-            "--ort-custom-ops=libops.so. If not, use a newer ONNX Runtime",
+            f"the operator {operator} does not exist in operator set {opset}, which the model "
+            "names",
+            f"If {operator} is a custom operator, name the library that defines it, e.g. "
+            "--ort-custom-ops=libops.so. If it is an operator of ONNX, export the model again with "
+            f"a newer operator set, which has {operator}",
         )
     if error_code(text) == "NOT_IMPLEMENTED":
         return failure_of(evidence, "unsupported", said_by(_RUNTIME, text), _whose_fault(evidence))
@@ -435,8 +389,19 @@ def _shape(evidence: Evidence) -> Failure | None:
         "unsupported",
         f"the model refuses these inputs: {_refused(on_one_line(refusal.text))} (fed {fed}; "
         f"declared {declared})",
-        f"Set a size that fits: --ort-batch-sizes for the batch, --ort-dims{_sizes(evidence)} for "
-        "another axis. To feed your own data, add --ort-inputs=FILE.npz",
+        _step_for_inputs(evidence),
+    )
+
+
+def _step_for_inputs(evidence: Evidence) -> str:
+    """What makes inputs fit that a model refused."""
+    files = {spec.path for spec in evidence.case.inputs if spec.path} if evidence.case else set()
+    if files:
+        return f"Correct the arrays in {', '.join(sorted(files))}"
+    return (
+        "Set sizes that fit, e.g. with --ort-batch-sizes=1 for the batch, or with "
+        f"--ort-dims={_named_dimension(evidence)}:16 for another axis. To feed your own data, add "
+        "e.g. --ort-inputs=data.npz"
     )
 
 
@@ -460,11 +425,11 @@ def _refused(text: str) -> str:
     return said_by(_RUNTIME, text)
 
 
-def _sizes(evidence: Evidence) -> str:
-    """Return an option's value with a dimension of the case's model; empty where none is known."""
+def _named_dimension(evidence: Evidence) -> str:
+    """Return the name of a dimension of the case's model, or of one that many models have."""
     inputs = evidence.case.model.inputs if evidence.case is not None else ()
-    named = {size for info in inputs for size in info.shape or () if isinstance(size, str)}
-    return f"={min(named)}:SIZE" if named else ""
+    named = {size for info in inputs for size in info.shape or () if size and isinstance(size, str)}
+    return min(named, default="sequence")
 
 
 _ABOUT_SHAPES = re.compile(
@@ -475,7 +440,7 @@ _ABOUT_SHAPES = re.compile(
 _RULES: tuple[Rule, ...] = (
     _memory,
     _axes,
-    _import,
+    not_imported,
     *RULES,
     _options,
     _custom_ops,

@@ -9,7 +9,7 @@ from pytest_ortbench.core.device_variables import MANIFEST_VARIABLES
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import BY_NAME, CPU, supplied_by
-from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of
+from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of, runtime_of_refusal, where
 from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import error_lines, readable, said_by
@@ -238,16 +238,32 @@ _ON_LINUX = "LD_LIBRARY_PATH"
 def _library_failure(evidence: Evidence, library: str) -> Failure:
     product = implied_by(library)
     needs = f" ({product})" if product else ""
-    path = next((name for end, name in _SEARCHED.items() if library.endswith(end)), _ON_LINUX)
-    hint = f"Install {product or library}. If it is installed, add its folder to {path}"
-    if library.startswith("libvulkan.so"):
-        hint = f"Install {product}: on Debian and Ubuntu 'apt-get install libvulkan1'"
-    if product.startswith(("CUDA", "cuDNN")):
-        hint += ". With the NVIDIA driver in place: pip install onnxruntime-gpu[cuda,cudnn]"
     name = evidence.provider.name if evidence.provider else "the provider"
     return failure_of(
-        evidence, "unavailable", f"{name} needs {library}{needs}, which is not installed here", hint
+        evidence,
+        "unavailable",
+        f"{name} needs {library}{needs}, which is not installed {where(evidence)}",
+        how_to_install(library, evidence),
     )
+
+
+def how_to_install(library: str, evidence: Evidence) -> str:
+    """Return the next step where a library can't be opened.
+
+    Args:
+        library: Its file name.
+        evidence: What is known of the refusal.
+    """
+    product = implied_by(library)
+    if library.startswith("libvulkan.so"):
+        return f"Install {product}, on Debian and Ubuntu with: apt-get install libvulkan1"
+    path = next((name for end, name in _SEARCHED.items() if library.endswith(end)), _ON_LINUX)
+    with_pip = (
+        ", e.g. with: pip install 'onnxruntime-gpu[cuda,cudnn]'"
+        if product.startswith(("CUDA", "cuDNN")) and not runtime_of_refusal(evidence).requirements
+        else ""
+    )
+    return f"Install {product or library}{with_pip}. If it is installed, add its folder to {path}"
 
 
 def provider_kernel(evidence: Evidence) -> Failure | None:

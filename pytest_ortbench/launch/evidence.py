@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pytest_ortbench.core.case import Case, Provider
+from pytest_ortbench.core.case import Case, Provider, Runtime
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.schema.protocol import Refusal
 
@@ -31,6 +31,19 @@ class Evidence:
 
 #: Recognises one kind of trouble; ``None`` for any other.
 Rule = Callable[[Evidence], "Failure | None"]
+
+
+def where(evidence: Evidence) -> str:
+    """Say where a case measures, as it follows ``is not installed``."""
+    runtime = runtime_of_refusal(evidence)
+    if runtime.shares_files:
+        return "here"
+    return f"where the runtime {runtime.label!r} measures"
+
+
+def runtime_of_refusal(evidence: Evidence) -> Runtime:
+    """Return the interpreter that a refusal comes from: that of pytest where there is no case."""
+    return Runtime() if evidence.case is None else evidence.case.runtime
 
 
 def failure_of(evidence: Evidence, kind: str, message: str, hint: str = "") -> Failure:

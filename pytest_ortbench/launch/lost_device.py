@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 HINT = (
-    "The driver reset the device, or it was taken away. The log of the system says more: 'dmesg' "
-    "on Linux, the Event Viewer on Windows. Measure the case again, with smaller inputs if it "
-    "happens again"
+    "The driver reset the device, it was removed, or another program holds it. The log of the "
+    "system says more: 'dmesg' on Linux, the Event Viewer on Windows. Measure the case again. If "
+    "this happens again, measure smaller inputs"
 )
 
 _LOST = re.compile(

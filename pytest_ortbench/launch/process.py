@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
@@ -89,6 +89,7 @@ class WorkerProcess:
     ) -> None:
         self.phase = "start"
         self.log = log
+        self._label = runtime.label
         self._on_phase = on_phase
         self._started = time.monotonic()
         self._oom_kills = oom_kills()
@@ -221,8 +222,10 @@ class WorkerProcess:
                 )
         except OSError as error:
             raise case_error(
-                f"{command[0]} can't be started: {error.strerror or error}",
-                f"Correct the command of the runtime {runtime.label!r}",
+                f"the program {command[0]!r}, which starts the runtime {runtime.label!r}, can't be "
+                f"started. {says('The system', error.strerror or str(error))}",
+                f"Install this program, or correct the command of the runtime {runtime.label!r} in "
+                "its configuration",
                 kind="unavailable",
                 phase="start",
             ) from error
@@ -263,7 +266,7 @@ class WorkerProcess:
     def _explain_end(self) -> NoReturn:
         if not self._ended(_ENDING_S):
             message = f"the measured process stopped answering while {_doing(self.phase)}"
-            self._give_up("crash", message, _LOG_MAY_TELL, tells_phase=True)
+            self._give_up("crash", message, _what_to_read(self.read_log()), tells_phase=True)
         limited = self._limit is not None and self._limit.killed()
         how = self._finish()
         log = self.read_log()
@@ -277,11 +280,11 @@ class WorkerProcess:
                 "unavailable", message, HINT, tells_phase=True, tells_signal=True
             )
         elif self.phase == "start" and not how.signal:
-            message = f"the Python of the runtime {how} before it could measure"
-            failure = self._failure("error", message, self._noise())
+            message = f"the Python of the runtime {self._label!r} {how} before it could measure"
+            failure = self._failure("error", message, self._noise() or _what_to_read(log))
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            hint = _HINTS.get(how.signal, _LOG_MAY_TELL)
+            hint = _HINTS.get(how.signal) or _what_to_read(log)
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
@@ -297,10 +300,10 @@ class WorkerProcess:
             message = f"{self._over_limit()}, while {_doing(self.phase)}"
             return self._failure("out_of_memory", message, _SMALLER_OR_MORE, tells_phase=True)
         if how.signal == "SIGKILL" and oom_kills() > self._oom_kills:
-            message = f"the kernel killed the process for memory while {_doing(self.phase)}"
+            message = f"memory ran out while {_doing(self.phase)}, so the kernel killed the process"
             tells_signal = False
         elif words:
-            message = f"the process {how} while {_doing(self.phase)}: '{words}'"
+            message = f"memory ran out while {_doing(self.phase)}: '{words}'. The process {how}"
             tells_signal = True
         else:
             return None
@@ -451,16 +454,22 @@ _AGAIN_OR_ANOTHER = (
     "--ort-runtimes=onnxruntime==1.20.1"
 )
 
-_LOG_MAY_TELL = "Read the native log of the case, which may say why"
+
+def _what_to_read(log: str) -> str:
+    """The next step where only what native code printed may say why: if it printed anything."""
+    if not log.strip():
+        return _AGAIN_OR_ANOTHER
+    return "Read what the process printed: it stands below 'Native log:' in the failure of the test"
+
 
 #: What a signal usually means, as the next step.
 _HINTS = {
-    "SIGKILL": "Another program or the kernel killed the process. If it was the kernel, 'dmesg' "
-    "shows it",
-    "SIGILL": "Use a build of ONNX Runtime that is made for this CPU",
+    "SIGKILL": "Another program or the kernel killed the process. Run 'dmesg': if it was the "
+    "kernel, memory ran out, and smaller inputs help",
+    "SIGILL": "This CPU lacks an instruction that ONNX Runtime uses. Try another version, e.g. "
+    "--ort-runtimes=onnxruntime==1.20.1",
     "SIGSEGV": "The fault is in native code. Try another version of ONNX Runtime, e.g. "
     "--ort-runtimes=onnxruntime==1.20.1",
-    "SIGABRT": "Read the native log of the case, which says why native code gave up",
 }
 
 

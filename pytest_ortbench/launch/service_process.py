@@ -21,7 +21,7 @@ import psutil
 from pytest_ortbench.core import python_profilers
 from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
-from pytest_ortbench.core.errors import WorkerError
+from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.own_folder import OwnFolder
 from pytest_ortbench.launch import app_under_profiler
@@ -318,9 +318,11 @@ def _require_free(port: int) -> None:
     try:
         socket.create_server((_HOST, port)).close()
     except OSError as error:
+        other = port % 65535 + 1 if port >= 1024 else 8011  # lower ones are the system's
         raise case_error(
-            f"the port {port} of {_HOST} can't be used: {error}",
-            f"Choose another port, e.g. --ort-serve-port={port % 65535 + 1}",
+            f"the port {port} of {_HOST} can't be used for the service. "
+            f"{says('The system', os.strerror(error.errno) if error.errno else str(error))}",
+            f"Choose another port, e.g. --ort-serve-port={other}",
             kind="unavailable",
             phase="start",
         ) from error
@@ -365,7 +367,8 @@ class Services:
             running[1].close()
         if not runtime.shares_files:
             raise case_error(
-                f"the service runs on this machine, but the runtime {runtime.label!r} on another",
+                "the service would run on this machine, but the runtime "
+                f"{runtime.label!r} measures in a container or on another machine",
                 f"Leave the runtime {runtime.label!r} out of --ort-runtimes for this service",
                 kind="unavailable",
                 phase="start",

@@ -144,9 +144,9 @@ class StagedFiles:
         """
         if dataset.user_code:
             raise case_error(
-                f"the runtime {self._runtime!r} is on another machine, which does not have the "
-                f"files of the data set {dataset.label}",
-                "Store samples and labels in an .npz file. Such a file is sent to that machine",
+                f"the runtime {self._runtime!r} measures in a container or on another machine, and "
+                f"the files of the data set {dataset.label} are not there",
+                "Store samples and labels in an .npz file. Such a file is sent there",
                 kind="error",
                 phase="files",
             )

@@ -19,6 +19,7 @@ Two files have the same form: ``catalogue.toml`` of this package (``zoo:NAME``) 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -284,7 +285,7 @@ def _check_keys(table: Mapping[str, object], known: list[str], place: str) -> No
 
 #: How a key is written that says where a model comes from.
 _OF_SOURCE = {
-    "member": 'Add the path of the model in the package, e.g. member = "NAME/model.onnx"',
+    "member": 'Add the path of the model in the package, e.g. member = "{package}/model.onnx"',
     "hub_file": 'Add the path of the model in its repository, e.g. hub_file = "onnx/model.onnx"',
     "sha256": "Run 'sha256sum FILE' on the model file, and add sha256 = \"DIGITS\" with the digits "
     "that are printed",
@@ -301,8 +302,9 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             place=place,
             hint=f"Keep one of these keys, e.g. {given[0]}"
             if given
-            else 'For a file of your own, write e.g. file = "model.onnx". For a model that is '
-            f"built or fetched, write one of the keys {', '.join(_SOURCES[1:])}",
+            else 'For a file of your own, write e.g. file = "model.onnx". For a built-in model, '
+            'write e.g. builder = "resnet50". For a model out of a Python package or out of the '
+            "Hugging Face Hub, write the key package or hub",
         )
     needs = {"package": ("member", "sha256"), "hub": ("hub_file", "sha256")}
     for key in needs.get(given[0], ()):
@@ -310,13 +312,13 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
             raise UsageError(
                 f"the key {key!r} is missing: an entry with {given[0]!r} needs it",
                 place=place,
-                hint=_OF_SOURCE[key],
+                hint=_OF_SOURCE[key].format(package=_distribution_of(entry.package)),
             )
     if entry.package and "==" not in entry.package:
         raise UsageError(
             f"package is {entry.package!r}, without an exact version",
             place=place,
-            hint=f'Write e.g. package = "{entry.package}==1.0.0"',
+            hint=f'Write e.g. package = "{_distribution_of(entry.package)}==1.0.0"',
         )
     if entry.sha256 and (len(entry.sha256) != 64 or not _is_hexadecimal(entry.sha256)):
         raise UsageError(
@@ -333,6 +335,11 @@ def _check_source(entry: CatalogueEntry, place: str) -> None:
                     place=place,
                     hint=f"Write the size of that axis, e.g. {symbol} = 128",
                 )
+
+
+def _distribution_of(package: str) -> str:
+    """The name in front of a version: ``rapidocr`` of ``rapidocr>=1.0``."""
+    return re.split(r"[^\w.-]", package, maxsplit=1)[0]
 
 
 def _is_hexadecimal(text: str) -> bool:

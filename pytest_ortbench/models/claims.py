@@ -121,10 +121,9 @@ def _check(stored: StoredTensor, path: Path) -> None:
     else:
         return  # a type that this release does not know: the runtime may
     if there < needed:
-        sizes = f" ({spelt(tensor.dims)})" if len(tensor.dims) > 1 else ""
         raise ModelError(
-            f"the file is damaged: by its shape, {stored.what} needs {needed:,} {unit} of "
-            f"{element}{sizes}, but the file stores {there:,} for them",
+            f"the file is damaged: {stored.what} ({element}, shape {spelt(tensor.dims)}) needs "
+            f"{needed:,} {unit}, but the file stores only {there:,} for it",
             place=str(path),
             hint="Fetch or export the model again",
         )

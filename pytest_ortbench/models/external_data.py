@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_ortbench.core.errors import ModelError
+from pytest_ortbench.core.errors import ModelError, why_unreadable
 from pytest_ortbench.models.claims import claimed_bytes
 from pytest_ortbench.models.inspection import all_nodes, all_tensors, is_compiled, text_of
 
@@ -70,14 +71,14 @@ def _file(model_path: Path, location: str, end: int) -> ExternalFile:
     try:
         what = "" if path.is_file() else _no_file(path)
         size = 0 if what else path.stat().st_size
+        moving = "Move the folder away. Then copy" if path.is_dir() else "Copy"
+        hint = f"{moving} the file with the data to {path}, or export the model again"
     except OSError as error:  # a name that is too long, a folder that may not be entered
-        what, size = f"can't be read ({error.strerror or error})", 0
+        what, hint = why_unreadable(error)
+        if error.errno == errno.ENAMETOOLONG:
+            hint = "Export the model again, with a shorter name for the file of its data"
     if what:
-        raise ModelError(
-            f"the external data {location!r} {what}",
-            place=str(model_path),
-            hint=f"Put the file {location!r} into the folder of the model",
-        )
+        raise ModelError(f"the external data {location!r} {what}", place=str(model_path), hint=hint)
     if _is_elsewhere(path, model_path):
         raise _refused(
             f"{location!r} is a link to a file outside the model's folder",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
+from pytest_ortbench.core.model import ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import (
     Evidence,
@@ -15,6 +18,7 @@ from pytest_ortbench.launch.diagnose import (
 )
 from pytest_ortbench.schema.protocol import Refusal
 from tests.launch import native_messages as said
+from tests.results_factory import make_case
 
 CUDA = Provider(alias="cuda", name="CUDAExecutionProvider")
 OPENVINO = Provider(alias="openvino", name="OpenVINOExecutionProvider")
@@ -29,6 +33,7 @@ def judge(
     provider: Provider | None = None,
     custom_ops: tuple[str, ...] = (),
     numpy: str = "",
+    case: Case | None = None,
 ) -> Failure:
     refusal = Refusal(
         phase=phase,
@@ -39,7 +44,9 @@ def judge(
         fed=("x: float32 [2, 6]",),
         declared=("x: tensor(float) ['B', 6]",),
     )
-    return diagnose(Evidence(refusal=refusal, log=log, provider=provider, custom_ops=custom_ops))
+    return diagnose(
+        Evidence(refusal=refusal, log=log, provider=provider, custom_ops=custom_ops, case=case)
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,8 +55,8 @@ def judge(
         (said.OPSET_99, ["operator set 99 of ai.onnx", "1.32.0 supports up to 28"]),
         (said.ML_OPSET_99, ["operator set 99 of ai.onnx.ml", "supports up to 5"]),
         (said.IR_99, ["IR version 99", "supports up to 14"]),
-        (said.RELU_1, ["no implementation of Relu of operator set 1"]),
-        (said.UNKNOWN_OP, ["operator Blah is not known at operator set 13"]),
+        (said.RELU_1, ["no implementation of Relu (operator set 1)"]),
+        (said.UNKNOWN_OP, ["operator Blah does not exist in operator set 13"]),
         (said.CUSTOM_OP, ["operator Foo of domain my.ops"]),
     ],
 )
@@ -88,7 +95,7 @@ def test_a_file_that_breaks_a_rule_of_onnx_is_called_invalid(text: str, words: s
 
 
 def test_custom_operators_name_the_option_that_loads_their_library() -> None:
-    assert "--ort-custom-ops=LIBRARY" in judge(said.CUSTOM_OP).hint
+    assert "--ort-custom-ops=" in judge(said.CUSTOM_OP).hint
     assert "onnxruntime-extensions" in judge(said.EXTENSIONS_OP).hint
 
 
@@ -103,7 +110,7 @@ def test_a_missing_library_file_and_a_missing_symbol_differ() -> None:
     text = said.LIBRARY_FILE.replace("/nope/lib.so: cannot", "libfoo.so.1: cannot")
     needed = judge(text, error="CustomOpsRefused", custom_ops=("/other.so", "/nope/lib.so"))
     assert needed.message.startswith("/nope/lib.so ")
-    assert needed.hint.split()[-1] == "libfoo.so.1"
+    assert needed.hint.startswith("Install libfoo.so.1. ")
     assert {missing.kind, symbol.kind, short.kind, needed.kind} == {"error"}
 
 
@@ -275,7 +282,7 @@ def test_a_level_that_this_version_lacks_is_unsupported() -> None:
 def test_no_onnxruntime() -> None:
     failure = judge("No module named 'onnxruntime'", phase="import", error="ModuleNotFoundError")
     assert failure.kind == "unavailable"
-    assert "pytest-ortbench[cpu]" in failure.hint
+    assert "pip install onnxruntime." in failure.hint
 
 
 def test_a_half_removed_onnxruntime() -> None:
@@ -334,3 +341,42 @@ def test_a_library_is_looked_for_where_its_system_does(library: str, variable: s
     failure = judge(text, provider=CUDA)
     assert library in failure.message
     assert failure.hint.split()[-1] == variable
+
+
+@pytest.mark.parametrize(
+    ("runtime", "step"),
+    [
+        (Runtime(), "Run: pip install numpy"),
+        (Runtime(label="box", command=("ssh", "box")), "In this Python, run: pip install numpy"),
+        (Runtime(label="old", requirements=("onnxruntime==1.15.1",)), "Add numpy "),
+    ],
+)
+def test_what_is_missing_is_installed_where_the_runtime_looks_for_it(
+    runtime: Runtime, step: str
+) -> None:
+    failure = judge(
+        "No module named 'numpy'",
+        phase="import",
+        error="ModuleNotFoundError",
+        case=replace(make_case(), runtime=runtime),
+    )
+    assert failure.hint.startswith(step)
+    assert (f"{runtime.label!r}" in failure.message) == (runtime.label != "current")
+
+
+def test_a_library_that_is_missing_elsewhere_is_told_with_the_runtime() -> None:
+    box = Runtime(label="box", command=("ssh", "box"), shares_files=False)
+    case = replace(make_case(), runtime=box)
+    failure = judge(
+        said.LIBRARY_FILE, error="CustomOpsRefused", custom_ops=("/nope/lib.so",), case=case
+    )
+    assert "'box'" in failure.message
+
+
+def test_inputs_of_a_file_are_corrected_in_it() -> None:
+    hint = ValueHint(kind="normal")
+    read = InputSpec(name="x", type="tensor(float)", shape=(2, 6), hint=hint, path="/data/x.npz")
+    case = replace(make_case(), inputs=(read,))
+    failure = judge(said.WRONG_SIZE, phase="first", case=case)
+    assert "/data/x.npz" in failure.hint
+    assert "--ort-dims" not in failure.hint

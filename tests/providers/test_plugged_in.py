@@ -204,7 +204,7 @@ def test_custom_operators_need_their_library(
     assert bare.status == "unsupported"
     assert bare.failure is not None
     assert bare.failure.message == (
-        "operator StringLower of domain ai.onnx.contrib is not registered in this runtime"
+        "ONNX Runtime does not know the operator StringLower of domain ai.onnx.contrib"
     )
     assert "--ort-custom-ops=LIBRARY" in bare.failure.hint
     python = Path(launcher.inspect(runtime).executable)

@@ -43,15 +43,15 @@ class Compiled(Eager):
         except (RuntimeError, ImportError) as error:
             raise EngineRefusal(
                 f"torch.compile can't compile the model. {says('PyTorch', class_and_line(error))}",
-                hint=f"{self._step()}. To measure the model without torch.compile, write "
-                "--ort-providers=torch",
+                hint=f"{self._step_to_compile()}. To measure the model without torch.compile, "
+                "write --ort-providers=torch",
             ) from error
         finally:
             _end_compile_workers()
         self.called = compiled
         return _size(self.task.folder)
 
-    def _step(self) -> str:
+    def _step_to_compile(self) -> str:
         """What may make it compile: what PyTorch lacks, or another setting."""
         chosen = [
             f"--ort-provider-option={self.alias}.{key}={self.task.options[key]}"

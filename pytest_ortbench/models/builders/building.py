@@ -10,7 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO
 
-from pytest_ortbench.core.errors import ModelError, UsageError, cache_advice, did_you_mean
+from pytest_ortbench.core.errors import (
+    ModelError,
+    UsageError,
+    cache_advice,
+    did_you_mean,
+    why_unwritable,
+)
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.models.builders.registry import BUILDERS, BuilderInfo
 
@@ -52,7 +58,7 @@ def build(name: str, folder: Path) -> Path:
         ) from error
     except OSError as error:
         raise ModelError(
-            f"the built model can't be written: {error.strerror or error}",
+            f"the built model {why_unwritable(error, target)}",
             place=str(target),
             hint=cache_advice(error),
         ) from error
@@ -103,7 +109,7 @@ def _build_locked(info: BuilderInfo, target: Path) -> None:
                 raise ModelError(
                     f"the model that was built here has SHA-256 {digest[:16]}…, but must have "
                     f"{info.digest[:16]}…, so its results could not be compared with those of "
-                    "others",
+                    "other machines",
                     place=f"builtin:{info.name}",
                     hint="Please open an issue in the repository of pytest-ortbench, with this "
                     "message and these versions: "
