@@ -105,8 +105,8 @@ def remove(labels: tuple[str, ...], everything: bool) -> int:
     for label in labels:
         if label not in names:
             raise UsageError(
-                f"{label!r} is a runtime of the configuration, not an environment that was made"
-                if label in configured_runtimes(Path.cwd())
+                f"{label!r} is not an environment that ortbench made, so it does not remove it"
+                if label == "current" or label in configured_runtimes(Path.cwd())
                 else f"the environment {label!r} does not exist",
                 place="LABEL",
                 hint=did_you_mean(label, names) if names else nothing,

@@ -197,7 +197,7 @@ class CausalModel(Eager):
             return ""
         names = config.get("architectures")
         name = names[0] if isinstance(names, list) and names else config.get("model_type")
-        return str(name or "of its own")[:_LONGEST_NAME]
+        return str(name or "unnamed")[:_LONGEST_NAME]
 
     def _load_tokenizer(self) -> None:
         """Load the tokenizer of the folder, if it has one that can be loaded."""
@@ -291,14 +291,15 @@ class CausalModel(Eager):
             ) from error
         except Exception as error:
             # Each architecture raises errors of its own.
-            architecture = self._own_architecture()
+            is_unknown = isinstance(error, ValueError | KeyError)  # damaged weights are neither
+            architecture = self._own_architecture() if is_unknown else ""
             if architecture:
                 raise EngineRefusal(
                     f"transformers {self._library} does not know the architecture "
                     f"{architecture!r} of {self._folder.name}. The folder brings code for it "
                     "(auto_map), which is never run",
                     hint="Run: pip install --upgrade transformers. If the newest release does not "
-                    "know it either, leave torch out of --ort-providers for this model",
+                    f"know it either, {without_engine('torch', 'leave')}",
                 ) from error
             attempt = (
                 "from transformers import AutoModelForCausalLM as A; "
@@ -307,7 +308,7 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"transformers {self._library} can't load {self._folder.name}. "
                 f"{says('It', class_and_line(error))}",
-                kind="unsupported" if isinstance(error, ValueError | KeyError) else "error",
+                kind="unsupported" if is_unknown else "error",
                 hint=f"To see the whole error, run: python -c {shlex.quote(attempt)}",
             ) from error
 
