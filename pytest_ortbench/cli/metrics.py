@@ -77,9 +77,7 @@ def command(results: Path, port: int, host: str, most: int, dashboard: bool) -> 
     refuse_without("prometheus_client", "prometheus", place="metrics")
     if not results.is_dir():
         raise UsageError(
-            f"{str(results)!r} is not a folder"
-            if results.exists()
-            else f"the folder {str(results)!r} does not exist",
+            f"the folder {str(results)!r} does not exist",
             place="RESULTS",
             hint="Name the folder that pytest writes its runs to, e.g. 'ortbench metrics results'. "
             "If there is none yet, run e.g. 'pytest MODEL.onnx' first",

@@ -219,11 +219,12 @@ def _prepared(session: Session, request: PlanRequest) -> Case:
 def _other_way(request: PlanRequest) -> str:
     """The next step where a model can't be served as it was asked for."""
     (model,), (provider,), (precision,) = request.models, request.providers, request.precisions
-    asked = [f"--ort-providers={provider}", f"--ort-precisions={precision}"]
-    why = f"To see why, run 'pytest {in_shell([*words_for_pytest(model), *asked])}'"
     if (provider, precision) == ("cpu", "native"):
-        return why
-    return f"{why}. To serve the model on the CPU, leave --provider and --precision out"
+        return f"To see what is wrong, run 'pytest {in_shell(words_for_pytest(model))}'"
+    return (
+        "To serve the model as it is, on the CPU, leave --provider and --precision out. For a "
+        "provider that runs here, see 'ortbench providers'"
+    )
 
 
 def _refuse_several(option: str, names: Sequence[str]) -> None:
