@@ -15,8 +15,6 @@ from pytest_ortbench.core.errors import (
     OrtbenchError,
     UsageError,
     class_and_line,
-    did_you_mean,
-    nearest,
     says,
 )
 from pytest_ortbench.core.home_folder import in_home
@@ -26,8 +24,6 @@ from pytest_ortbench.core.model_spec import (
     ONNX,
     ONNX_FILES,
     ORT,
-    PYTHON,
-    function_file,
     is_model_file,
     is_onnx_file,
 )
@@ -48,6 +44,7 @@ from pytest_ortbench.models.fetch import Notify, fetch_model, wrong_digest
 from pytest_ortbench.models.genai_config import has_genai_config, read_genai_config
 from pytest_ortbench.models.graph import read_model
 from pytest_ortbench.models.language_config import language_config
+from pytest_ortbench.models.missing import advice_on, advice_on_shipped
 from pytest_ortbench.models.naming import Naming
 from pytest_ortbench.models.ort_file import is_ort_file, read_ort_file
 from pytest_ortbench.models.sources import (
@@ -59,8 +56,6 @@ from pytest_ortbench.models.sources import (
 )
 
 _OPTION = "--ort-models"
-#: Models that a message names.
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +200,7 @@ class _Resolver:
             raise UsageError(
                 f"there is no model {spec!r}",
                 place=self._place,
-                hint=did_you_mean(spec, [f"{kind}:{known}" for known in (*entries, "all")]),
+                hint=advice_on_shipped(kind, name),
             )
 
     def _by_path(self, spec: str) -> Iterator[_Found]:
@@ -359,51 +354,6 @@ def _exists(path: Path) -> bool:
 
 def _hidden(file: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in file.relative_to(folder).parts)
-
-
-def advice_on(spec: str, path: Path, project: Mapping[str, CatalogueEntry]) -> str:
-    """Return the next step for a model that is not there: the nearest name, or all beside it.
-
-    Args:
-        spec: What was written.
-        path: The file that it would be.
-        project: Entries of the project's catalogue.
-    """
-    if function_file(spec):
-        return _advice_on_function(spec, path)
-    near = [f"builtin:{name}" for name in BUILDERS if name == spec]
-    near += [f"zoo:{name}" for name in shipped_catalogue() if name == spec]
-    if near:
-        return f"Did you mean {near[0]!r}?"
-    try:
-        beside = [item.name for item in path.parent.iterdir() if is_onnx_file(item)]
-    except OSError:
-        beside = []
-    names = {name: name for name in project}
-    folder = os.path.dirname(spec)  # noqa: PTH120  # as it was typed
-    names.update({name: os.path.join(folder, name) for name in beside})  # noqa: PTH118
-    if names:
-        neighbour = nearest(path.name, names)
-        if neighbour:
-            return f"Did you mean {names[neighbour]!r}?"
-        listed = list(names.values())
-        more = f" and {len(listed) - _MOST_NAMED} more" if len(listed) > _MOST_NAMED else ""
-        return f"Correct the name. Models here: {', '.join(listed[:_MOST_NAMED])}{more}"
-    return (
-        "Name a model file, a folder or a pattern of files, or a model that 'ortbench models' lists"
-    )
-
-
-def _advice_on_function(spec: str, path: Path) -> str:
-    """Return the next step for a function whose file is not there."""
-    file = Path(function_file(spec))
-    try:
-        beside = [item.name for item in path.parent.iterdir() if item.suffix == PYTHON]
-    except OSError:
-        beside = []
-    neighbour = nearest(file.name, beside)
-    guess = f" Did you mean {str(file.with_name(neighbour))!r}?" if neighbour else ""
-    return f"There is no file {file}.{guess or ' Correct the path'}"
 
 
 #: What builtin networks take for a picture: their weights are drawn so that it gets through.

@@ -22,8 +22,9 @@ from pytest_ortbench.core.source import KeptExport
 from pytest_ortbench.launch.launcher import Launcher
 from pytest_ortbench.models.cache import cache_folder
 from pytest_ortbench.models.catalogue import project_catalogue, project_start, shipped_catalogue
+from pytest_ortbench.models.missing import advice_on
 from pytest_ortbench.models.naming import Naming
-from pytest_ortbench.models.resolve import advice_on, shipped_names
+from pytest_ortbench.models.resolve import shipped_names
 from pytest_ortbench.models.sources import named_source
 from pytest_ortbench.models.symbols import named_shapes
 from pytest_ortbench.models.told_sizes import told_sizes

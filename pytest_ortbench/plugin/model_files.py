@@ -214,7 +214,7 @@ def refuse_missing_files(config: pytest.Config) -> None:
         if _is_like_model_file(path, config) or _is_function_of_nothing(path)
     ]
     if absent:
-        from pytest_ortbench.models.resolve import advice_on
+        from pytest_ortbench.models.missing import advice_on
 
         raise pytest.UsageError(
             *(

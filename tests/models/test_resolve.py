@@ -82,6 +82,9 @@ def test_nothing_found_is_a_usage_error(tmp_path: Path) -> None:
     assert ".onnx" in usage_error("*.ort", tmp_path).message
     assert " 1 other " in str(usage_error("emp*", tmp_path))
     assert "'empty'" in usage_error("empty", tmp_path).message
+    assert str(tmp_path / "gone") in usage_error("gone/net.onnx", tmp_path).hint
+    assert str(tmp_path / "empty") in usage_error("empty/net.onnx", tmp_path).hint
+    assert "'ortbench models'" in usage_error("zoo:zzzzzzz", tmp_path).hint
     assert "empty" in usage_error(" ", tmp_path).message
 
 
@@ -90,6 +93,8 @@ def test_unknown_names_suggest_known_ones(tmp_path: Path) -> None:
         ("zoo:silero_vad", "zoo:silero-vad"),
         ("builtin:resnet5", "builtin:resnet50"),
         ("resnet50", "builtin:resnet50"),
+        ("resnet", "builtin:resnet50"),
+        ("zoo:resnet5", "builtin:resnet50"),
         ("magika", "zoo:magika"),
     ):
         assert repr(nearest) in usage_error(name, tmp_path).hint

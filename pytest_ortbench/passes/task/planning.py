@@ -60,9 +60,18 @@ def parse_dataset(text: str, base: Path, *, place: str) -> Dataset:
         )
     if not suffix and not path.exists():
         raise UsageError(
-            f"there is no folder {str(path)!r}", place=place, hint=f"Correct the path. {_FORMS}"
+            f"the folder {str(path)!r} does not exist",
+            place=place,
+            hint="If it is a folder of photos, correct the path. If not, name a file: data.npz, "
+            "data.py:FUNCTION or coco:labels.json",
         )
-    if suffix not in (".npz", ".py"):
+    if suffix.partition(":")[0] == ".npz" and suffix != ".npz":
+        raise UsageError(
+            f"{text!r} has something behind the .npz file, where nothing can stand",
+            place=place,
+            hint=f"Write {text[: text.lower().rindex('.npz') + 4]}",
+        )
+    if suffix not in (".npz", ".py", ".txt"):
         raise UsageError(
             f"{text!r} ends in {suffix}, but labelled data is read from .npz, .py and .json files"
             if suffix

@@ -34,6 +34,8 @@ _LIKE_A_TIME = re.compile(r"[^/]*\d\s*[a-zµ]+", re.IGNORECASE)
 _USUAL = {"single-stream": 90.0, "multi-stream": 99.0, "server": 99.0, "offline": 90.0}
 #: Of limits of tokens, where nobody says it: requests take seconds, and p99 asks for 700 of them.
 _USUAL_OF_TOKENS = 90.0
+#: Limits of tokens as messages propose them.
+_LIMIT_EXAMPLES = {TTFT: "2s", TPOT: "200ms"}
 _LONGEST_S = 86400.0
 #: The highest rate of requests that can be asked for.
 FASTEST_PER_S = 1e6
@@ -62,6 +64,13 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
             place=place,
             hint=did_you_mean(scenario, SCENARIOS),
         )
+    for part in every:
+        if part.lower() in TOKEN_LIMITS:
+            raise UsageError(
+                f"{part!r} in {text!r} has no time",
+                place=place,
+                hint=f"Write the limit behind it, e.g. {part}={_LIMIT_EXAMPLES[part.lower()]}",
+            )
     parts = [part for part in every if not is_of_tokens(part)]
     if len(parts) < len(every):
         limits = [part for part in every if is_of_tokens(part)]
@@ -76,6 +85,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
             percent=read_percentile(parts[0], text, place),
             latency_s=read_latency(parts[1], text, place),
         )
+    rate_per_s = _rate(parts[0], text, place) if scenario == "server" else None
     latency_s = read_latency(parts[1], text, place) if scenario == "server" else None
     percent = (
         read_percentile(parts[-1], text, place) if len(parts) == most > 0 else _USUAL[scenario]
@@ -86,7 +96,7 @@ def parse_load(text: str, *, place: str) -> LoadSpec:
         text=text.strip(),
         scenario=scenario,
         percent=percent,
-        rate_per_s=_rate(parts[0], text, place),
+        rate_per_s=rate_per_s,
         latency_s=latency_s,
     )
 
@@ -218,8 +228,8 @@ def _of_tokens(
             raise UsageError(
                 f"{limit!r} in {text!r} is not a limit",
                 place=place,
-                hint="Write ttft=2s for the time to the first token, or tpot=200ms for the time "
-                "per output token",
+                hint=f"Write {TTFT}={_LIMIT_EXAMPLES[TTFT]} for the time to the first token, or "
+                f"{TPOT}={_LIMIT_EXAMPLES[TPOT]} for the time per output token",
             )
         if name.lower() in bounds:
             raise UsageError(
@@ -253,14 +263,16 @@ def read_percentile(part: str, text: str, place: str) -> float:
     match = _PERCENT.fullmatch(part)
     value = float(match[1]) if match else 0.0
     if not 50.0 <= value < 100.0:
-        form = FORMS.get(_scenario(text), "") if _LIKE_A_TIME.fullmatch(part) else ""
+        scenario = _scenario(text)
+        is_other = scenario == "peak" or bool(_LIKE_A_TIME.fullmatch(part))
+        form = FORMS.get(scenario, "") if is_other and part[:1] not in ("p", "P") else ""
         raise UsageError(
             f"{part!r} in {text!r} is not a percentile",
             place=place,
-            hint=f"Write {form}"
-            if form
-            else f"Write p{part}"
+            hint=f"Write p{part}"
             if _PERCENT.fullmatch(f"p{part}") and float(part) >= 50.0
+            else f"Write {form}"
+            if form
             else "Write one from p50 to below p100, e.g. p99",
         )
     return value
