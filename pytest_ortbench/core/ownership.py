@@ -42,6 +42,19 @@ def others_in(*folders: Path) -> str:
     return next((f"{folder} {others}" for folder, others in told if others), "")
 
 
+def advice_on_writers(*folders: Path) -> str:
+    """Return the next step for the first of some folders that others decide about.
+
+    Args:
+        folders: As :func:`others_in` takes them.
+    """
+    other = "name a folder of your own in the environment variable ORTBENCH_CACHE"
+    open_one = next((folder for folder in folders if other_writers(folder)), None)
+    if open_one is None or open_one.stat().st_uid != os.geteuid():
+        return other[0].upper() + other[1:]
+    return f"If you trust what it holds, run 'chmod o-w {open_one}'. If not, {other}"
+
+
 def _name(user: int) -> str:
     import pwd  # not on Windows
 

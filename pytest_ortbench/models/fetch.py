@@ -22,7 +22,7 @@ from pytest_ortbench.core.errors import (
 )
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
-from pytest_ortbench.core.ownership import other_writers
+from pytest_ortbench.core.ownership import advice_on_writers, other_writers
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.models.builders.registry import BUILDERS
 from pytest_ortbench.models.catalogue import CatalogueEntry
@@ -119,7 +119,7 @@ def _refuse_others(*places: Path) -> None:
                 if place.is_dir()
                 else f"this file {others}, so somebody else could replace the model",
                 place=str(place),
-                hint="Name a folder of your own in the environment variable ORTBENCH_CACHE",
+                hint=advice_on_writers(place),
             )
 
 

@@ -233,8 +233,8 @@ def _missing_file(name: str, folder: Path) -> str:
     near = nearest(name, names)
     if near:
         return f"Did you mean {near!r}?"
-    there = f" This folder has {', '.join(names[:_MOST_NAMED])}" if names else ""
-    return f"If the name is right, put the file into {folder}. If not, correct the name.{there}"
+    there = f". This folder has {', '.join(names[:_MOST_NAMED])}" if names else ""
+    return f"If the name is right, put the file into {folder}. If not, correct the name{there}"
 
 
 def _missing_filename(folder: Path) -> str:
@@ -258,9 +258,11 @@ def _command(folder: Path) -> str:
 
 
 def _without(place: Path) -> str:
-    """Return how to measure a file although its configuration is damaged."""
+    """Return, behind another step, how to measure a file although its configuration is damaged."""
+    if not _beside(place.parent):
+        return ""
     return (
-        f"To measure a model file without {GENAI_CONFIG}, name the file, e.g. "
+        f". To measure a model file without {GENAI_CONFIG}, name the file, e.g. "
         f"{_command(place.parent)}"
     )
 
@@ -274,7 +276,7 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
                 f"the file has {size / 2**20:.1f} MiB, but a configuration may have at most "
                 f"{_MOST_BYTES >> 20} MiB",
                 place=str(place),
-                hint=f"{_COPY_AGAIN}. {_without(place)}",
+                hint=f"{_COPY_AGAIN}{_without(place)}",
             )
         data = place.read_bytes()
         value = json.loads(data.decode("utf-8-sig"))
@@ -289,13 +291,13 @@ def _read(place: Path) -> tuple[Mapping[str, Any], bool]:
         raise ModelError(
             f"the file {why_no_json(error)}",
             place=str(place),
-            hint=f"Correct the file. {_without(place)}",
+            hint=f"Correct the file{_without(place)}",
         ) from None
     if not isinstance(value, dict):
         raise ModelError(
             "the file contains JSON, but not an object ({…})",
             place=str(place),
-            hint=f"{_COPY_AGAIN}. {_without(place)}",
+            hint=f"{_COPY_AGAIN}{_without(place)}",
         )
     return value, data.startswith(codecs.BOM_UTF8)
 
@@ -309,6 +311,6 @@ def _section(value: Mapping[str, Any], name: str, place: Path, where: str) -> Ma
             else f"{where} has no section {name!r}",
             place=str(place),
             hint="Write the file again with the model builder of onnxruntime-genai "
-            f"(python -m onnxruntime_genai.models.builder). {_without(place)}",
+            f"(python -m onnxruntime_genai.models.builder){_without(place)}",
         )
     return section

@@ -121,7 +121,9 @@ def read_model(
     fault = next(faults_of(model, name), None)
     if fault is not None:
         raise ModelError(
-            f"the graph contradicts itself: {fault}", place=str(path), hint="Export the model again"
+            f"a value in the file is not valid: {fault}",
+            place=str(path),
+            hint="Export the model again",
         )
     return model
 

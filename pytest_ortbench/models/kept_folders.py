@@ -20,7 +20,7 @@ from pytest_ortbench.core.failures import case_error, case_failure
 from pytest_ortbench.core.file_digest import file_digest
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.own_folder import OwnFolder, sweep
-from pytest_ortbench.core.ownership import other_writers, others_in
+from pytest_ortbench.core.ownership import advice_on_writers, other_writers, others_in
 from pytest_ortbench.schema.wire import from_plain, to_plain
 
 
@@ -68,7 +68,7 @@ class KeptFolders(Generic[R]):
             return None
         return case_failure(
             f"{others}, and {self.kept}",
-            "Name a folder of your own in the environment variable ORTBENCH_CACHE",
+            advice_on_writers(self.root.parent, self.root),
             kind="unavailable",
             phase=self.phase,
         )

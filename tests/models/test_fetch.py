@@ -426,6 +426,6 @@ def test_a_cache_of_another_user_is_not_used(
 def test_a_folder_that_every_user_may_write_to_holds_no_built_model(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     entry = CatalogueEntry(name="linear", place="builtin", builder="linear")
-    with refused(ModelError, place=str(tmp_path)):
+    with refused(ModelError, place=str(tmp_path), hint=f"'chmod o-w {tmp_path}'"):
         fetch_model(entry, cache=tmp_path, notify=lambda _: None)
     assert list(tmp_path.iterdir()) == []

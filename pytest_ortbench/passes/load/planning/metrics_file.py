@@ -241,7 +241,8 @@ def _joined(scrapes: Sequence[Sequence[CounterSeries]], place: str) -> list[Coun
         entries = list(same)
         if len(entries) > len(scrapes):
             raise UsageError(
-                f"the file has {entries[0].name[:40]!r} more than once with the same labels",
+                f"{'the file' if len(scrapes) == 1 else 'one of the files'} has "
+                f"{entries[0].name[:40]!r} more than once with the same labels",
                 place=place,
                 hint="Save one answer of /metrics in each file",
             )
