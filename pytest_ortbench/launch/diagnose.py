@@ -28,7 +28,13 @@ from pytest_ortbench.launch.diagnose_providers import (
     left_device,
     provider_kernel,
 )
-from pytest_ortbench.launch.evidence import Evidence, Rule, failure_of, where
+from pytest_ortbench.launch.evidence import (
+    Evidence,
+    Rule,
+    failure_of,
+    runtime_of_refusal,
+    where,
+)
 from pytest_ortbench.launch.missing_library import implied_by, missing_library
 from pytest_ortbench.launch.native_text import (
     abridged,
@@ -174,6 +180,8 @@ _OWN_DOMAIN = "com.microsoft"
 
 def _custom_ops(evidence: Evidence) -> Failure | None:
     text = evidence.refusal.text
+    if evidence.refusal.error == "CustomOpsAbsent":
+        return _absent_custom_ops(evidence, text)
     if evidence.refusal.error == "CustomOpsRefused":
         named = [path for path in evidence.custom_ops if path in text] or evidence.custom_ops
         if "RegisterCustomOps" in text:
@@ -215,21 +223,29 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     )
 
 
+def _absent_custom_ops(evidence: Evidence, path: str) -> Failure:
+    """A named file that is not there: on this machine, or on neither side."""
+    message, hint = f"the file {path} of --ort-custom-ops does not exist", "Correct the path"
+    runtime = runtime_of_refusal(evidence)
+    if not runtime.shares_files:
+        message = f"the file {path} is neither on this machine nor in the runtime {runtime.label!r}"
+        hint = (
+            "Correct --ort-custom-ops, or put the file at this path on this machine. It is then "
+            "sent to the runtime"
+        )
+    return failure_of(evidence, "error", message, hint)
+
+
 def _missing_custom_ops(evidence: Evidence) -> Failure:
     """A library of custom operators that is not there, or needs one that is not there."""
     text, named = evidence.refusal.text, evidence.custom_ops
     needed = missing_library(text)
     own = [path for path in named if PurePath(path).name == PurePath(needed).name]
-    if not needed or own:
+    if own or (not needed and len(named) == 1):
+        return _absent_custom_ops(evidence, (own or named)[0])
+    if not needed:
         return failure_of(
-            evidence,
-            "error",
-            f"the library {(own or named)[0]} does not exist {where(evidence)}".removesuffix(
-                " here"
-            )
-            if own or len(named) == 1
-            else said_by(_RUNTIME, text),
-            "Correct the path in --ort-custom-ops",
+            evidence, "error", said_by(_RUNTIME, text), "Correct the path in --ort-custom-ops"
         )
     whose = [path for path in named if path in text] or named
     return failure_of(

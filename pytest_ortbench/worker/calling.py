@@ -63,14 +63,16 @@ def require_safe_callers(case: Case) -> None:
     if case.sessions > 1:
         raise case_error(
             f"{case.sessions} sessions of {provider.name} in one process compute wrong values",
-            hint="Use --ort-processes in place of --ort-sessions",
+            hint=f"Write --ort-processes={case.sessions} in place of "
+            f"--ort-sessions={case.sessions}",
         )
     if case.io == "device":
         raise case_error(
             f"with --ort-io=device and several callers, {provider.name} can't tell when the "
             "outputs of one caller are ready",
             hint=f"To keep --ort-io=device, write --ort-processes={case.callers} in place of "
-            "--ort-concurrency. To keep the threads, write --ort-io=end-to-end",
+            f"--ort-concurrency={case.callers}. To keep --ort-concurrency={case.callers}, write "
+            "--ort-io=end-to-end",
         )
 
 

@@ -70,11 +70,12 @@ def _require_proof(case: Case) -> None:
     try:
         doubt = unconfirmed_entries(own).get(NO_COMPILE, "")
     except WorkerError:
-        doubt = f"it does not know {NO_COMPILE}"
+        doubt = "this ONNX Runtime does not know it"
     if doubt:
         raise case_error(
             f"ONNX Runtime {load()[0].__version__} may compile the model again instead of using "
-            f"the compiled file: {doubt}",
+            f"the compiled file. The session option that forbids it is {NO_COMPILE}, but whether "
+            f"it works is not known: {doubt}",
             "Leave --ort-compiled out. To measure a compiled file, name a later ONNX Runtime with "
             "--ort-runtimes",
             phase="compile",
@@ -122,11 +123,12 @@ def record_of(case: Case, target: Path, *, way: str, compile_ns: int) -> Compila
     nodes = [] if graph is None else list(graph.graph.all_nodes())
     compiled = sum((node.op, node.domain) == (OPERATOR, DOMAIN) for node in nodes)
     if not compiled:
-        wrote = f"none of the {len(nodes)} nodes is compiled" if nodes else "it wrote no file"
+        why = "the file that it wrote has no compiled node" if nodes else "it wrote no file"
         raise case_error(
-            f"{case.provider.name} compiled nothing ahead: {wrote}",
-            "Leave --ort-compiled out. 'ortbench models inspect MODEL --providers="
-            f"{case.provider.label}' shows which nodes the provider takes",
+            f"--ort-compiled=on needs a provider that compiles at least a part of the model to a "
+            f"file, but {case.provider.name} compiled no part: {why}",
+            "Leave --ort-compiled out. To see which nodes the provider takes, run: ortbench models "
+            f"inspect {case.model.path} --providers={case.provider.label}",
             phase="compile",
         )
     folder = target.parent

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from pytest_ortbench.core.case import Case
+from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.device_variables import device_variables
 from pytest_ortbench.core.dotted_name import import_named
 from pytest_ortbench.core.errors import UsageError, first_line, says, supply_step
@@ -241,7 +241,7 @@ class EngineCase(MeasuredCase):
         except ImportError as error:
             raise case_error(
                 f"{self._kind.title} can't be imported. {says('Python', first_line(error))}",
-                supply_step(error, self._kind.supply, *self._kind.distributions),
+                supply_in(self.case.runtime, self._kind, error),
                 kind="unavailable",
                 phase="import",
             ) from error
@@ -292,7 +292,7 @@ class EngineCase(MeasuredCase):
         except EngineRefusal as error:
             hint = error.hint
             if not hint and error.kind == "unsupported":
-                hint = f"Leave {self._kind.title} out for this model"
+                hint = f"Leave {self.case.provider.alias} out of --ort-providers for this model"
             raise case_error(str(error), hint, kind=error.kind, phase=phase) from error
 
     def _assignment(self, folder: Path | None) -> EngineTask:
@@ -339,15 +339,34 @@ def _bits_on(engine: Engine, feeds: Mapping[str, object]) -> int | None:
         engine.close()
 
 
+def supply_in(runtime: Runtime, kind: EngineKind, error: ImportError) -> str:
+    """Return the next step where an engine can't be imported, for the environment that lacks it.
+
+    Args:
+        runtime: Where the case is measured.
+        kind: The engine.
+        error: What Python said.
+    """
+    packages = kind.distributions
+    if isinstance(error, ModuleNotFoundError) and packages and runtime.requirements:
+        made = "+".join((*runtime.requirements, *packages))
+        return f"Add the engine to the runtime: '--ort-runtimes={made}'"
+    is_command = bool(packages) and not kind.source
+    step = supply_step(error, f"Run: {kind.supply}" if is_command else kind.supply, *packages)
+    is_current = runtime.label == Runtime().label
+    return step if is_current else f"{step}. Do this where the runtime {runtime.label!r} measures"
+
+
 def _kind_of(case: Case) -> EngineKind:
     alias, label = case.provider.alias, case.runtime.label
     reason = f"the runtime {label!r} has no package that provides the engine {alias!r}"
     made = "+".join(case.runtime.requirements)
+    where = "PACKAGE is the package that provides this engine in the environment of pytest"
     hint = (
-        f"Add the package that gives pytest this engine: --ort-runtimes={made}+PACKAGE"
+        f"Write '--ort-runtimes={made}+PACKAGE'. {where}"
         if made
-        else "Install the package that gives pytest this engine: "
-        f"{sys.executable} -m pip install PACKAGE"
+        else f"Where the runtime {label!r} measures, run: {sys.executable} -m pip install PACKAGE. "
+        f"{where}"
     )
     try:
         kind = engine_kind(alias)

@@ -12,7 +12,14 @@ from types import ModuleType
 from typing import Any
 
 from pytest_ortbench.core.dotted_name import import_named
-from pytest_ortbench.core.errors import WorkerError, class_and_line, did_you_mean, first_line, says
+from pytest_ortbench.core.errors import (
+    WorkerError,
+    class_and_line,
+    did_you_mean,
+    first_line,
+    says,
+    supply_step,
+)
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.source import Source
 from pytest_ortbench.engines.engine_kind import EngineKind
@@ -21,8 +28,7 @@ from pytest_ortbench.engines.registry import engine_kinds, framework_of_file, fr
 from pytest_ortbench.engines.seam import EngineRefusal
 from pytest_ortbench.worker.user_code import call, class_of, load_file
 
-#: What the entry function is, and what it returns, for messages.
-_FUNCTION = "Name a function without arguments that returns the model, e.g. net.py:build"
+#: What the entry function returns, for messages.
 _IN_A_SCRIPT = "Export the model in a script of your own, and measure the ONNX file"
 SHAPE = "Return a model, (model, example inputs) or (model, example inputs, {'names': …})"
 
@@ -69,19 +75,24 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
     made = getattr(module, function, None)
     if made is not None and not callable(made):
         raise export_error(
-            f"{function!r} in {path.name} is of type {class_of(made)}, not a function", _FUNCTION
+            f"{function!r} in {path.name} is of type {class_of(made)}, not a function",
+            _name_function(path),
         )
     if made is None:
         known = [name for name, value in vars(module).items() if _is_entry(value, module)]
         raise export_error(
             f"{path.name} has no function {function!r}",
-            did_you_mean(function, known) if known else _FUNCTION,
+            did_you_mean(function, known)
+            if known
+            else f"Define a function in {path.name} that takes no argument and returns the model",
         )
     needed = _needed_arguments(made)
     if needed:
         raise export_error(
-            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but gets none",
-            _FUNCTION,
+            f"{path.name}:{function} needs the arguments {', '.join(needed)}, but it is called "
+            "without arguments",
+            f"Give the arguments of the function defaults. If it is the wrong one: "
+            f"{_name_function(path)}",
         )
     returned = _in_export(call, path, f"{function}()", made)
     parts = returned if isinstance(returned, tuple) else (returned,)
@@ -101,6 +112,10 @@ def _called(path: Path, function: str) -> tuple[LoadedSource, EngineKind]:
         path=path, function=function, model=model, example=example, settings=dict(settings or {})
     )
     return loaded, kind
+
+
+def _name_function(path: Path) -> str:
+    return f"Name a function without arguments that returns the model, e.g. {path.name}:build"
 
 
 def _check_settings(path: Path, function: str, settings: object, kind: EngineKind) -> None:
@@ -159,8 +174,9 @@ def files_read(loaded: LoadedSource) -> list[Path]:
         file = (loaded.path.parent / str(name)).absolute()
         if not file.is_file():
             raise export_error(
-                f"{loaded.path.name}:{loaded.function} names {str(name)!r}, which does not exist",
-                f"Correct the path in 'files', which is relative to {loaded.path.parent}",
+                f"{loaded.path.name}:{loaded.function} names {str(name)!r} in 'files', but the "
+                f"file {file} does not exist",
+                f"Correct the path in 'files'. It is relative to {loaded.path.parent}",
             )
         files.append(file)
     return list(dict.fromkeys(files))
@@ -214,7 +230,7 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             packages = (*kind.distributions, *kind.exporter_distributions)
             raise case_error(
                 f"{text} can't be exported. {says('Python', first_line(error))}",
-                f"Run: pip install {' '.join(packages)}" if packages else "",
+                _supply(error, packages),
                 kind="unavailable",
                 phase="export",
             ) from error
@@ -227,6 +243,17 @@ def _with_place(path: Path, function: str, kind: EngineKind) -> Callable[..., An
             ) from error
 
     return called
+
+
+def _supply(error: ImportError, packages: tuple[str, ...]) -> str:
+    """The next step where code of a framework, or of the user's, misses a module."""
+    name = error.name or ""
+    if not packages:
+        return f"Install the package that has the module {name!r}"
+    step = supply_step(error, f"Run: pip install {' '.join(packages)}", *packages)
+    if name.split(".")[0] in {package.replace("-", "_") for package in packages}:
+        return step
+    return f"{step}. If the module {name!r} belongs to another package, install that package"
 
 
 def exported_by(
@@ -246,7 +273,7 @@ def exported_by(
     for key in settings:
         if key not in kind.exporter_options:
             raise export_error(
-                f"the exporter of {kind.title} has no setting {key!r}"
+                f"the exporter of {kind.title} has no setting {key!r} (--ort-exporter)"
                 if kind.exporter_options
                 else f"the exporter of {kind.title} takes no settings, but {key!r} is given",
                 did_you_mean(key, kind.exporter_options)

@@ -77,10 +77,12 @@ def _read_numpy(path: Path, member: str) -> NDArray[Any]:
         ) from error
     except (ValueError, RuntimeError) as error:
         # RuntimeError: it is encrypted, or compressed in a way that Python does not know.
+        again = f"Write it again with numpy.{'savez' if path.suffix == '.npz' else 'save'}"
         raise input_error(
             f"the input file {path} can't be read. {says('numpy', first_line(error))}",
-            f"Write it again with numpy.{'savez' if member else 'save'}. Store text as a '<U' "
-            "array, and no Python objects",
+            again
+            if isinstance(error, RuntimeError)
+            else f"{again}. Store text as an array of dtype str, and no Python objects",
         ) from error
 
 
@@ -96,7 +98,10 @@ def _loaded(stream: BinaryIO, path: Path, member: str) -> NDArray[Any]:
         if member not in names:
             raise input_error(
                 f"the input file {path} has no array {member!r}",
-                hint=f"Store it under this name. The file has {', '.join(names) or 'no array'}",
+                hint=f"Store the array under this name. The names in the file are: "
+                f"{', '.join(names)}"
+                if names
+                else "Store the array under this name. The file contains no array",
             )
         array: NDArray[Any] = loaded[member]
         return array
@@ -132,12 +137,18 @@ def _fitting(
         raise input_error(
             f"input {spec.name!r} needs the shape {list(shape)}, but {place} has "
             f"{list(array.shape)}",
-            hint=f"Write --ort-batch-sizes={array.shape[0]}, or keep fewer examples: "
-            f"numpy.save(FILE, array[:{shape[0]}])"
+            hint=_batch_hint(shape[0], array.shape[0])
             if differs_in_batch
             else _sizes_hint(spec, shape, array.shape),
         )
     return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _batch_hint(wanted: int, held: int) -> str:
+    hint = f"Write --ort-batch-sizes={held}"
+    if wanted > held:
+        return f"{hint}, or store {wanted} examples there"
+    return f"{hint}, or store only {wanted} of the examples there: array[:{wanted}]"
 
 
 def _sizes_hint(spec: InputSpec, shape: tuple[int, ...], held: tuple[int, ...]) -> str:
@@ -194,7 +205,8 @@ def _stand_in(array: NDArray[Any], element: str, spec: InputSpec, place: str) ->
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains numbers that {element} "
             "can't represent",
-            hint=f"Round them to {element}. Values are never rounded silently",
+            hint=f"Round the numbers to {element} before you store them. Inputs are never rounded "
+            "silently",
         )
     return held
 
@@ -213,7 +225,8 @@ def _rounded(array: NDArray[Any], name: str, spec: InputSpec, place: str) -> NDA
         raise input_error(
             f"input {spec.name!r} needs {spec.type}, but {place} contains values up to {most:g}, "
             f"more than {name} can hold ({float(np.finfo(name).max):g})",
-            hint="Scale the values. For a precision of your own in pyproject.toml, leave out "
-            "keep_io_types = false. For a file of your own, export it with float inputs",
+            hint="Scale the values to this range. If you defined the precision in pyproject.toml, "
+            "you can leave keep_io_types = false out instead. If you exported the file yourself, "
+            "you can export it with float inputs instead",
         )
     return rounded

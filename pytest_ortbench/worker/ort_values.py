@@ -134,9 +134,9 @@ class StandInCalls:
             return value_of(self._ort, value, element, name=name)
         if isinstance(value, list | dict) and self.foreign:
             raise case_error(
-                f"from Python, ONNX Runtime takes the input {name!r}, a {kind}, only if numpy has "
-                f"the types of all outputs, but it lacks {self._outputs[self.foreign[0]]}, the "
-                f"type of {self.foreign[0]!r}",
+                f"numpy lacks {self._outputs[self.foreign[0]]}, the type of the output "
+                f"{self.foreign[0]!r}. With such an output, ONNX Runtime does not take the input "
+                f"{name!r}, a {kind}, from Python",
                 "Export the model with inputs and outputs of float, float16 or integers",
             )
         if self.foreign and isinstance(value, np.ndarray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -31,9 +32,9 @@ def library_for(path: str) -> str:
     except ImportError as error:
         raise _failed(
             "unavailable",
-            f"operators of {Path(path).name} need {PACKAGE}, which can't be imported. "
+            f"operators of {Path(path).name} need {PACKAGE}, which {sys.executable} can't import. "
             f"{says('Python', first_line(error))}",
-            supply_step(error, f"Run: pip install {PACKAGE}", PACKAGE),
+            _supply(error),
         ) from error
     try:
         module = load_file(Path(path))
@@ -47,6 +48,12 @@ def library_for(path: str) -> str:
             "function",
         )
     return str(extensions.get_library_path())
+
+
+def _supply(error: ImportError) -> str:
+    if sys.flags.isolated and isinstance(error, ModuleNotFoundError):  # an environment that we made
+        return f"Add the package to the runtime, e.g. --ort-runtimes=onnxruntime+{PACKAGE}"
+    return supply_step(error, f"Run: {sys.executable} -m pip install {PACKAGE}", PACKAGE)
 
 
 def _operators(module: ModuleType, extensions: ModuleType) -> list[str]:

@@ -37,7 +37,9 @@ def list_operators(question: ListOperators, state: WorkerState) -> RequiredOpera
         raise case_error(
             f"ONNX Runtime {load()[0].__version__} can't list operators. "
             f"{says('Python', class_and_line(error))}",
-            "Use ONNX Runtime 1.16 or newer, with the package flatbuffers",
+            "Run: pip install flatbuffers"
+            if error.name == "flatbuffers"
+            else "Use ONNX Runtime 1.16 or newer",
             kind="unavailable",
             phase="import",
         ) from error

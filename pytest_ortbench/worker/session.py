@@ -64,6 +64,10 @@ class LevelMissing(Exception):
     """This version of ONNX Runtime does not have the graph optimisation level."""
 
 
+class CustomOpsAbsent(Exception):
+    """A Python file of operators is not there; says its path."""
+
+
 class CustomOpsRefused(Exception):
     """A custom operator library can't be loaded; the text is ONNX Runtime's."""
 
@@ -239,6 +243,7 @@ def session_options(
         LevelMissing: if this version does not have the asked optimisation level.
         ArenaMissing: if the CPU arena can't be made as asked.
         CustomOpsRefused: if a custom operator library can't be loaded.
+        CustomOpsAbsent: if a Python file of operators is not there.
         WorkerError: if a Python file of operators can't be used.
     """
     ort, _ = load()
@@ -292,6 +297,9 @@ def require_fixed(session: InferenceSession, config: SessionConfig) -> None:
 def _libraries(config: SessionConfig) -> list[str]:
     """Libraries of custom operators, each once: that which calls functions serves all files."""
     python = config.python_operators
+    absent = next((path for path in python if not Path(path).exists()), "")
+    if absent:
+        raise CustomOpsAbsent(absent)
     paths = [library_for(path) if path in python else path for path in config.custom_ops]
     return list(dict.fromkeys(paths))
 

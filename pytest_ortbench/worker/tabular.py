@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.errors import did_you_mean
+from pytest_ortbench.core.units import counted
 from pytest_ortbench.engines.entry import LoadedSource
 from pytest_ortbench.engines.seam import EngineRefusal
 
@@ -108,7 +109,7 @@ def table_form(loaded: LoadedSource, *, matrix: bool = False) -> TableForm:
         return TableForm(kind=TEXTS, types=types)
     if array.ndim != 2:
         raise EngineRefusal(
-            f"the example rows have {array.ndim} axes, but a table has 2",
+            f"the example rows have {counted(array.ndim, 'dimension')}, but a table has 2",
             kind="error",
             hint="Return rows as the model's predict takes them: an array of rows and columns",
         )
@@ -141,7 +142,8 @@ def _without_rows(loaded: LoadedSource) -> TableForm:
             "the function returned a model without example rows, from which the names and types "
             "of the inputs are taken",
             kind="error",
-            hint="End the function with 'return model, rows'",
+            hint="End the function with 'return model, rows', where rows are a few rows of data as "
+            "the model's predict takes them",
         )
     (name,) = loaded.names or [INPUT]
     return TableForm(kind=MATRIX, types=_chosen({name: "float"}, loaded), width=width)

@@ -29,7 +29,11 @@ def load_file(path: Path) -> ModuleType:
     if spec is None or spec.loader is None or not path.is_file():
         if path.exists():
             raise stage_error(f"{path} is not a Python file", "Name a file that ends in .py")
-        raise stage_error(f"{path} does not exist", "Correct the path")
+        raise stage_error(
+            f"{path} does not exist where this case is measured",
+            "If that is a container or another machine, copy the file to this path there. If not, "
+            "correct the path",
+        )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     # As for a script: first, so that a module beside it wins over an installed one.

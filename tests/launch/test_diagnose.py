@@ -114,6 +114,18 @@ def test_a_missing_library_file_and_a_missing_symbol_differ() -> None:
     assert {missing.kind, symbol.kind, short.kind, needed.kind} == {"error"}
 
 
+def test_an_absent_file_of_operators_is_told_with_the_sides_that_lack_it() -> None:
+    case = make_case()
+    told = []
+    for runtime in (case.runtime, Runtime(label="box", shares_files=False)):
+        refusal = Refusal(phase="session", error="CustomOpsAbsent", text="ops/ops.py")
+        failure = diagnose(Evidence(refusal=refusal, case=replace(case, runtime=runtime)))
+        assert (failure.kind, failure.phase) == ("error", "session")
+        assert "ops/ops.py" in failure.message
+        told.append("'box'" in failure.message)
+    assert told == [False, True]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -184,7 +184,13 @@ def test_numbers_that_the_type_lacks_are_not_rounded_silently(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("shape", "advised"), [((32, 3), "--ort-batch-sizes=32"), ((2, 4), "[2, 3]")]
+    ("shape", "advised"),
+    [
+        ((32, 3), "--ort-batch-sizes=32"),
+        ((32, 3), "array[:2]"),
+        ((1, 3), "store 2 examples"),
+        ((2, 4), "[2, 3]"),
+    ],
 )
 def test_an_array_of_other_sizes_is_told_how_it_fits(
     shape: tuple[int, ...], advised: str, tmp_path: Path

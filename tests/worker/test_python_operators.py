@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from pytest_ortbench.core.case import SessionConfig
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.worker.python_operators import library_for
-from pytest_ortbench.worker.session import session_options
+from pytest_ortbench.worker.session import CustomOpsAbsent, session_options
 
 DOUBLE = """
 from onnxruntime_extensions import PyCustomOpDef, onnx_op
@@ -66,6 +66,13 @@ def test_a_bad_file_fails_with_its_place(tmp_path: Path, text: str, told: str) -
     assert told in failure.message
     assert "\n" not in failure.message
     assert failure.hint
+
+
+def test_a_file_that_is_not_there_is_refused_by_its_path(tmp_path: Path) -> None:
+    absent = str(tmp_path / "ops.py")
+    with pytest.raises(CustomOpsAbsent) as caught:
+        session_options(SessionConfig(custom_ops=(absent,)), threads=1)
+    assert str(caught.value) == absent
 
 
 @pytest.mark.live

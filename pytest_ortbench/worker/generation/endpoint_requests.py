@@ -43,7 +43,7 @@ def only_text(lacking: str) -> EngineRefusal:
         lacking: What is asked for of its tokens.
     """
     return EngineRefusal(
-        f"an endpoint of a language model gives text only, and no {lacking} of tokens",
+        f"the endpoint answers with text only, but the measurement needs the {lacking} of tokens",
         hint="To measure the model file itself, leave --ort-endpoint out",
     )
 

@@ -166,10 +166,10 @@ class EngineRequestCase(RequestCase, EngineCase):
             if is_another(scores, choice.likeliest(scores)[:, None], chosen):
                 raise EngineRefusal(
                     f"{self._kind.title} wrote token {place + 1} after the prompt, although its "
-                    "own scores rate another one higher. So its quality can't be judged",
+                    "own scores rate another token higher. So its quality can't be judged",
                     kind="error",
-                    hint=f"Leave {self._kind.title} out for this model, and report this to its "
-                    "makers",
+                    hint=f"Leave {self.case.provider.alias} out of --ort-providers for this model, "
+                    f"and report this to the makers of {self._kind.title}",
                 )
             scores = scorer.follow(chosen)
 

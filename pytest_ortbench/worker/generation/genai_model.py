@@ -115,7 +115,7 @@ class GenaiModel:
         if not (folder / "genai_config.json").is_file():
             raise _refused(
                 f"the folder {str(folder)!r} has no genai_config.json on the machine that measures",
-                "Copy the whole folder of the model there. To measure without it, use "
+                f"Copy the whole folder of the model there. To measure without {PACKAGE}, use "
                 "--ort-engines=session",
             )
         options = _session_options(case, threads)
@@ -177,10 +177,10 @@ class GenaiModel:
             if _UNKNOWN_KIND in str(error):
                 version = getattr(self._genai, "__version__", "")
                 raise _refused(
-                    f"{PACKAGE} {version} does not know this kind of network. "
-                    f"{says(PACKAGE, first_line(error))}",
-                    "Install a newer onnxruntime-genai. To measure without it, use "
-                    "--ort-engines=session",
+                    f"{PACKAGE} {version} does not know the kind of network that is 'model.type' "
+                    f"in genai_config.json. {says(PACKAGE, first_line(error))}",
+                    f"Run: pip install --upgrade {PACKAGE}. If the newest version does not know it "
+                    "either, use --ort-engines=session",
                 ) from error
             raise
 
@@ -223,7 +223,14 @@ def refuse_unsupported(case: Case) -> None:
         raise _refused(
             f"{PACKAGE} takes no options of the CPU provider, but these are given: "
             f"{', '.join(provider.options)}",
-            _without(", ".join(provider.options)),
+            _without(
+                " ".join(
+                    f"--ort-provider-option={provider.alias}.{name}={value}"
+                    for name, value in provider.options.items()
+                )
+                + " out",
+                "these options" if len(provider.options) > 1 else "this option",
+            ),
         )
     foreign = {
         "enable_mem_reuse": session.enable_mem_reuse,
@@ -233,7 +240,10 @@ def refuse_unsupported(case: Case) -> None:
     }
     given = next((name for name, value in foreign.items() if value is not None), "")
     if given:
-        raise _refused(f"{PACKAGE} does not take {given}={foreign[given]}", _without(given))
+        raise _refused(
+            f"{PACKAGE} does not take {given}={foreign[given]}",
+            _without(f"{given} out of --ort-session-option", given),
+        )
     if session.graph_optimization_level not in _LEVELS:
         raise _refused(
             f"{PACKAGE} has no graph optimisation level {session.graph_optimization_level!r}, "
@@ -244,19 +254,25 @@ def refuse_unsupported(case: Case) -> None:
         (first, *_) = session.python_operators
         raise _refused(
             f"{PACKAGE} takes no operators that are defined in Python, but {first!r} is given",
-            _without(f"--ort-custom-ops={first}"),
+            _without(f"--ort-custom-ops={first} out", "these operators"),
         )
     if len(session.custom_ops) > 1:
         raise _refused(
             f"{PACKAGE} takes only one library of custom operators, but these are given: "
             f"{', '.join(session.custom_ops)}",
-            "Name one with --ort-custom-ops. To measure with all, use --ort-engines=session",
+            "Name only one library with --ort-custom-ops. To measure with all of them, use "
+            "--ort-engines=session",
         )
 
 
-def _without(option: str) -> str:
-    """Return what to do where genai can't be told a setting."""
-    return f"Leave {option} out. To measure with it, use --ort-engines=session"
+def _without(left: str, what: str) -> str:
+    """Return what to do where genai can't be told a setting.
+
+    Args:
+        left: What is left, and out of what.
+        what: The setting.
+    """
+    return f"Leave {left}. To measure with {what}, use --ort-engines=session"
 
 
 def _session_options(case: Case, threads: int) -> dict[str, object]:

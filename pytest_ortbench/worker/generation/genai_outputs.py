@@ -103,7 +103,8 @@ class GenaiOutputs:
         wrong = [name for name, is_right in holds.items() if not is_right]
         if wrong:
             raise case_error(
-                f"{PACKAGE} fills the input {wrong[0]!r} itself, with other values than needed",
+                f"{PACKAGE} fills the input {wrong[0]!r} itself, with other values than this "
+                "measurement needs",
                 "Use --ort-engines=session",
             )
 
