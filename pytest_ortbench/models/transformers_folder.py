@@ -69,7 +69,8 @@ def folder_at(path: Path) -> TransformersFolder:
         path: A folder, or anything else.
     """
     if not path.is_dir():
-        return TransformersFolder(path=path, refusal="this is not a folder")
+        what = "this is a file, not a folder" if path.exists() else "the folder does not exist"
+        return TransformersFolder(path=path, refusal=what)
     config = object_in(path / CONFIG)
     names = config.get("architectures")
     if not isinstance(names, list) or not names:

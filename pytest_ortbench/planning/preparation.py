@@ -133,7 +133,8 @@ class Settings:
             raise UsageError(
                 f"{name}={given} can't be used, since {reason} requires {value}",
                 place=PLACE,
-                hint=f"Leave {name} out. To feed {name}={given}, use a model that accepts it",
+                hint=f"Leave {name}={given} out of {PLACE}. To feed {name}={given}, name a model "
+                "that accepts it",
             )
         self.steps[name] = PreparationStep(name=name, value=value, origin=reason)
         return value

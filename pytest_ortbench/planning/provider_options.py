@@ -10,6 +10,7 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError, did_you_mean
 from pytest_ortbench.core.graph_capture import capture_option, captures_graph
 from pytest_ortbench.core.outcome import Failure
+from pytest_ortbench.core.provider import CHAIN
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.engines.registry import engine_kind
@@ -63,13 +64,16 @@ def check_options(
         name = _PREFIX.sub("", key) if alias == "webgpu" else key
         if table is None:
             raise UsageError(
-                f"the options of {alias} are not known here, so {key!r} could be a mistake",
+                f"pytest-ortbench does not know the options of {alias}, so {key!r} could be a "
+                "mistake",
                 place=place,
                 hint=f"If {alias} has this option, write {_DECLARE.format(alias=alias, key=key)}. "
-                "If not, leave the option out",
+                f"If not, leave out {alias}.{key}={value}",
             )
         if name not in table:
-            declare = f"If a newer {alias} has it, write {_DECLARE.format(alias=alias, key=key)}"
+            declared_so = _DECLARE.format(alias=alias, key=key)
+            # A table of plug-ins makes a provider of ONNX Runtime of its name, and no engine.
+            declare = "" if engine else f"If your version of {alias} has it, write {declared_so}"
             raise UsageError(
                 f"{alias} has no option {key!r}"
                 if table
@@ -96,18 +100,18 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
                 f"{provider.alias}.{key}={value!r} contradicts {provider.label}, which means "
                 f"{key}={fixed!r}",
                 place=PLACE,
-                hint=f"To keep {provider.label}, leave the option out. To keep the option, write "
-                f"{provider.alias} without a device",
+                hint=f"To keep {provider.label}, leave out {provider.alias}.{key}={value}. To keep "
+                f"the option, write {provider.alias} in place of {provider.label}",
             )
-    if provider.alias == "qnn" and {"backend_path", "backend_type"} <= {
-        *options,
-        *provider.options,
-    }:
+    both = {**provider.options, **options}
+    if provider.alias == "qnn" and {"backend_path", "backend_type"} <= both.keys():
         if not provider.device:
             raise UsageError(
-                "qnn takes backend_path or backend_type, not both",
+                "qnn.backend_path and qnn.backend_type both choose the backend, but only one of "
+                "them can be set",
                 place=PLACE,
-                hint="Keep one of them",
+                hint=f"To choose it by name, keep qnn.backend_type={both['backend_type']}. To load "
+                f"the library, keep qnn.backend_path={both['backend_path']}",
             )
         name = next(name for name in ("backend_type", "backend_path") if name in options)
         raise UsageError(
@@ -153,25 +157,26 @@ def refuse_capture(provider: Provider, io: str, callers: int = 1) -> Failure | N
     recording = next((link for link in provider.links if captures_graph(link)), None)
     if recording is None:
         return None
-    switch = f"--ort-provider-option={capture_option(recording)}"
+    option = capture_option(recording)
+    switch = f"--ort-provider-option={option}"
     if recording.alias == "webgpu":
         return _refused(
-            "a recorded graph of webgpu needs fixed buffers on the GPU, which this version of ONNX "
-            "Runtime can't make in Python",
+            f"{option} needs fixed buffers on the GPU, which the Python API of ONNX Runtime can't "
+            "make",
             f"Leave out {switch}",
         )
     if recording.alias in _CAPTURE_BOUND and io != "device":
         return _refused(
-            f"a recorded graph of {recording.alias} needs inputs and outputs that stay on the "
-            f"device, but this case copies them from and to the host",
-            f"Add --ort-io=device. To measure the copies, too, leave out {switch}",
+            f"{option} needs inputs and outputs that stay on the device, but this case copies them "
+            "from and to the host",
+            f"Write --ort-io=device. To measure the copies, too, leave out {switch}",
         )
     if callers > 1:
         return _refused(
-            f"a recorded graph of {recording.alias} is replayed in one thread only, but this case "
-            f"has {callers} callers (--ort-concurrency, --ort-sessions)",
-            f"To keep the graph, write --ort-processes={callers} in place of --ort-concurrency and "
-            f"--ort-sessions. To keep the threads, leave out {switch}",
+            f"{option} works in one thread only, but this case has {callers} callers "
+            "(--ort-concurrency, --ort-sessions)",
+            f"To keep the option, write --ort-processes={callers} in place of --ort-concurrency "
+            f"and --ort-sessions. To keep the threads, leave out {switch}",
         )
     return None
 
@@ -191,11 +196,22 @@ def check_allowed(providers: Sequence[Provider], sessions: Sequence[SessionConfi
     if providers and all(
         forbids(provider, session) for provider in providers for session in sessions
     ):
+        labels = list(dict.fromkeys(provider.label for provider in providers))
+        chains = [provider for provider in providers if provider.then]
+        step = (
+            f"Leave cpu out of the chain: --ort-providers={_without_cpu(chains[0])}"
+            if chains
+            else "Name the provider to measure, e.g. --ort-providers=cuda"
+        )
         raise UsageError(
-            f"{NO_CPU}=1 forbids the CPU, but cpu is the only requested provider",
+            f"{NO_CPU}=1 forbids the CPU, but "
+            + (
+                "cpu is the only provider that would be measured"
+                if len(labels) == 1 and not chains
+                else f"cpu is part of every requested provider: {', '.join(labels)}"
+            ),
             place="--ort-session-option",
-            hint="Name the provider to measure, e.g. --ort-providers=cuda. To measure the CPU, "
-            f"leave out --ort-session-option={NO_CPU}=1",
+            hint=f"{step}. To measure the CPU, leave out --ort-session-option={NO_CPU}=1",
         )
 
 
@@ -208,8 +224,13 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
     if forbids(provider, session):
         return _refused(
             f"{NO_CPU}=1 forbids the CPU, but this case runs on {provider.label}",
-            "Leave cpu out of --ort-providers. To keep cpu, and forbid other providers to fall "
-            "back to it, write --ort-fallback=strict in place of the session option",
+            (
+                f"Write {_without_cpu(provider)} in place of {provider.label}"
+                if provider.then
+                else "Leave cpu out of --ort-providers"
+            )
+            + ". To keep cpu, and forbid other providers to fall back to it, write "
+            f"--ort-fallback=strict in place of --ort-session-option={NO_CPU}=1",
         )
     if session.sets_arena and all(link.name != CPU for link in provider.links):
         values = {
@@ -218,21 +239,31 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
         }
         named = [f"{name}={value}" for name, value in values.items() if value]
         return _refused(
-            f"{' and '.join(named)} sets memory of the CPU, but the provider is {provider.label}",
-            f"Leave out {' and '.join(f'--ort-session-option={text}' for text in named)}",
+            f"{' and '.join(named)} {'set' if len(named) > 1 else 'sets'} memory of the provider "
+            f"cpu, but this case runs on {provider.label}",
+            f"To measure {provider.label}, leave out "
+            f"{' and '.join(f'--ort-session-option={text}' for text in named)}. To measure the "
+            "provider cpu with it, write --ort-providers=cpu",
         )
     if all(link.alias != "dml" for link in provider.links):
         return None
     if session.execution_mode == "parallel":
         return _refused(
-            "dml runs a model's nodes only one after the other",
-            "Leave --ort-session-option=execution_mode=parallel out",
+            "execution_mode=parallel can't be used with dml, which runs a model's nodes only one "
+            "after the other",
+            "Leave out --ort-session-option=execution_mode=parallel",
         )
     if session.enable_mem_pattern:
         return _refused(
-            "dml has no memory patterns", "Leave --ort-session-option=enable_mem_pattern=1 out"
+            "enable_mem_pattern=1 can't be used with dml, which has no memory patterns",
+            "Leave out --ort-session-option=enable_mem_pattern=1",
         )
     return None
+
+
+def _without_cpu(chain: Provider) -> str:
+    """The specification of a chain without the CPU."""
+    return CHAIN.join(link.label for link in chain.links if link.alias != "cpu")
 
 
 def _refused(message: str, hint: str) -> Failure:
@@ -277,5 +308,7 @@ def _check_value(alias: str, key: str, value: str, rule: Rule, place: str) -> No
         raise UsageError(
             f"{value!r} is not a value of {alias}.{key}",
             place=place,
-            hint="Write 1 or 0" if rule == SWITCH else did_you_mean(value, known),
+            hint=f"Write {alias}.{key}=1 or {alias}.{key}=0"
+            if rule == SWITCH
+            else did_you_mean(value, known),
         )

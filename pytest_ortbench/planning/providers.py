@@ -155,11 +155,15 @@ def _require_distinct(spec: str, links: Sequence[Provider], place: str) -> None:
     names = [link.name for link in links]
     twice = next((link for link in links if names.count(link.name) > 1), None)
     if twice is not None:
+        apart = list(dict.fromkeys(link.label for link in links))
+        first: dict[str, str] = {}
+        for link in links:
+            first.setdefault(link.name, link.label)
         raise UsageError(
             f"{spec!r} names {twice.alias} twice, but a session has each provider once",
             place=place,
-            hint=f"Keep {twice.alias} once. To measure several providers one after the other, "
-            "separate them with commas",
+            hint=f"Write {CHAIN.join(first.values())}"
+            + (f". To measure each by itself, write {','.join(apart)}" if len(apart) > 1 else ""),
         )
 
 
@@ -352,7 +356,7 @@ def parse_provider_options(
             raise UsageError(
                 f"{alias}.{option} has two values, {given[option]!r} and {value!r}",
                 place=place,
-                hint="Keep one of them",
+                hint=f"Set it once, e.g. {alias}.{option}={value}",
             )
         given[option] = value
     return options
@@ -386,11 +390,13 @@ def refuse_unused_options(
         options = {alias: given for alias, given in options.items() if alias in KINDS}
     for alias, given in options.items():
         if alias not in asked:
+            option, value = next(iter(given.items()))
             raise UsageError(
-                f"{alias}.{next(iter(given))} is an option of {alias}, but the requested "
+                f"{alias}.{option} is an option of {alias}, but the requested "
                 f"providers are {', '.join(dict.fromkeys(split))}",
                 place=place,
-                hint=f"To measure {alias}, add it to --ort-providers. If not, leave the option out",
+                hint=f"To measure {alias}, add it to --ort-providers. If not, leave out "
+                f"{alias}.{option}={value}",
             )
 
 

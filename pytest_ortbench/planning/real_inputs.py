@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from pytest_ortbench.core.case import FURTHER_SET, Case, InputSpec
 from pytest_ortbench.core.element_types import ELEMENT_TYPES
-from pytest_ortbench.core.errors import UsageError, did_you_mean, says
+from pytest_ortbench.core.errors import UsageError, nearest, says, why_unreadable
 from pytest_ortbench.core.file_digest import content_of
 from pytest_ortbench.core.model import Model, TensorInfo, ValueHint
 from pytest_ortbench.core.units import counted
@@ -28,6 +28,8 @@ PLACE = "--ort-inputs"
 ABOUT = "prepared.json"
 #: ONNX Runtime's spelling of types that numpy calls otherwise.
 _NAMES = {"float32": "float", "float64": "double"}
+#: Where a message names what a model or a file has: so many names.
+_MOST_NAMED = 8
 #: Type of an array of single bytes that numpy gives no meaning, as ml_dtypes stores small types.
 _BYTES = "tensor(void8)"
 _PB_NAME = re.compile(r"input_(\d+)\.pb\Z")
@@ -160,13 +162,17 @@ def _from_npy(model: Model, folder: Path) -> dict[str, StoredInput]:
         raise UsageError(
             f"the folder {str(folder)!r} contains no input files",
             place=PLACE,
-            hint=f"Put an array for each input there: {_array_files(model)}. For a model of "
-            "images, photos will do. For a model of sounds, WAV files will do",
+            hint=f"Put one array for each input there: {_array_files(model)}. If the model takes "
+            "images or sounds, put image files or WAV files there instead",
         )
-    # A slash or colon of an input's name can't stand in a file name.
     declared = (*model.outputs, *model.inputs)
-    names = {re.sub(r"[/\\:]", "_", info.name): info.name for info in declared}
+    names = {_file_stem(info.name): info.name for info in declared}
     return {names.get(file.stem, file.stem): _read_npy(file) for file in files}
+
+
+def _file_stem(name: str) -> str:
+    """An input's name as that of a file, where no slash or colon can stand."""
+    return re.sub(r"[/\\:]", "_", name)
 
 
 #: Inputs whose files are named.
@@ -185,7 +191,7 @@ def _single(model: Model, path: Path) -> dict[str, StoredInput]:
 
 def _array_files(model: Model) -> str:
     """Name the files that a folder of arrays has for a model; of many inputs, the first ones."""
-    named = ", ".join(f"{info.name}.npy" for info in model.inputs[:_NAMED])
+    named = ", ".join(f"{_file_stem(info.name)}.npy" for info in model.inputs[:_NAMED])
     return f"{named}, …" if len(model.inputs) > _NAMED else named
 
 
@@ -210,7 +216,7 @@ def _header(stream: IO[bytes]) -> tuple[str, tuple[int, ...]]:
     )
     shape, _, dtype = read(stream)
     if dtype.hasobject:
-        raise ValueError("it holds pickled objects; store text as an array of NumPy's type '<U'")
+        raise _PickledError
     return _type_name(dtype), tuple(int(size) for size in shape)
 
 
@@ -230,10 +236,10 @@ def _from_pb(model: Model, files: dict[int, Path]) -> dict[str, StoredInput]:
     for number, file in sorted(files.items()):
         if number >= len(model.inputs):
             raise UsageError(
-                f"{str(file)!r} is one file too many: model {model.name!r} has "
-                f"{counted(len(model.inputs), 'input')}",
+                f"{str(file)!r} would be input number {number} of model {model.name!r}, counted "
+                f"from 0, but the model has {counted(len(model.inputs), 'input')}",
                 place=PLACE,
-                hint="Remove the file. If it is an input of another model, keep it in a folder of "
+                hint="Remove the file. If it belongs to another model, move it to a folder for "
                 "that model",
             )
         info = model.inputs[number]
@@ -253,20 +259,45 @@ def _check_names(model: Model, path: Path, found: dict[str, StoredInput]) -> Non
     declared = [info.name for info in model.inputs]
     unknown = [name for name in found if name not in declared]
     if unknown:
+        known = [*declared, *(info.name for info in model.outputs)]
+        near = nearest(unknown[0], known)
         raise UsageError(
-            f"{str(path)!r} contains {unknown[0]!r}, which is neither an input nor an output of "
-            f"model {model.name!r}",
+            f"{str(path)!r} contains the array {unknown[0]!r}, which is neither an input nor an "
+            f"output of model {model.name!r}",
             place=PLACE,
-            hint=did_you_mean(unknown[0], [*declared, *(info.name for info in model.outputs)]),
+            hint=(
+                f"If it is meant for {near!r}, rename it to {near!r}. If not, remove it"
+                if near
+                else "Remove the array. If the model needs it, rename it to the name of the input "
+                f"or output: {_listed(known)}"
+            ),
         )
     missing = [] if is_prepared(path) else list(_missing(model.inputs, found))
     if missing:
         raise UsageError(
-            f"{str(path)!r} has no array for {', '.join(map(repr, missing))} of model "
-            f"{model.name!r}",
+            f"{str(path)!r} has no array for {_listed([repr(name) for name in missing])}, which "
+            f"model {model.name!r} needs as {'an input' if len(missing) == 1 else 'inputs'}",
             place=PLACE,
-            hint=f"Add an array for each input. The inputs are {', '.join(declared)}",
+            hint=_additions(model, path, missing),
         )
+
+
+def _additions(model: Model, path: Path, missing: Sequence[str]) -> str:
+    """What to add to a file or folder, so that it has an array for each input."""
+    if not path.is_dir():
+        return "Add an array of this name" if len(missing) == 1 else "Add an array for each name"
+    if any(_PB_NAME.match(item.name) for item in path.iterdir()):
+        order = [info.name for info in model.inputs]
+        files = [f"input_{order.index(name)}.pb" for name in missing]
+    else:
+        files = [f"{_file_stem(name)}.npy" for name in missing]
+    return f"Add {'the file' if len(files) == 1 else 'the files'} {_listed(files)} to the folder"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Some names in a row; of many, the first ones."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def is_prepared(path: Path) -> bool:
@@ -291,8 +322,19 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
         raise UsageError(
             f"input {info.name!r} is {wanted}, but {str(stored.path)!r} contains {stored.type}",
             place=PLACE,
-            hint=f"Convert the array to {wanted}. Values are never cast silently",
+            hint=_conversion(wanted),
         )
+
+
+def _conversion(wanted: str) -> str:
+    """The next step for an array of another type."""
+    element = ELEMENT_TYPES.get(wanted.removeprefix("tensor(").removesuffix(")"))
+    if element is None:
+        return f"Store it as {wanted}"
+    name = element.numpy_name or element.stand_in
+    # NumPy's objects would be pickled.
+    shown = {"object": "str"}.get(name, name)
+    return f"Convert it, e.g. array.astype({shown!r}), and save it again"
 
 
 def _holds(stored: str, wanted: str) -> bool:
@@ -306,8 +348,21 @@ def _holds(stored: str, wanted: str) -> bool:
     return stored == stand_in or (stored == _BYTES and element.bits <= 8)
 
 
+class _PickledError(ValueError):
+    """An array holds objects of Python, which only unpickling could read."""
+
+
 def _unreadable(path: Path, error: Exception) -> UsageError:
     kind = path.suffix.lower()
+    if isinstance(error, _PickledError):
+        return UsageError(
+            f"{str(path)!r} contains pickled Python objects, which are not loaded",
+            place=PLACE,
+            hint="Store numbers as an array of numbers, and text as array.astype('U')",
+        )
+    if isinstance(error, PermissionError | FileNotFoundError | IsADirectoryError):
+        what, hint = why_unreadable(error)
+        return UsageError(f"{str(path)!r} {what}", place=PLACE, hint=hint)
     return UsageError(
         f"{str(path)!r} can't be read as {_WRITERS.get(kind, _WRITERS['.pb'])[0]} "
         f"({says('Python', str(error))})",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,6 +16,17 @@ from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
 #: Settings that every base takes.
 _ALWAYS = ("base", "sqnr_floor")
+
+#: Settings that are lists of names, and an example of each and of texts without a default.
+_LISTS = ("op_types", "nodes_to_exclude", "block_list")
+_EXAMPLES = {
+    "op_types": "MatMul",
+    "nodes_to_exclude": "/head/MatMul",
+    "block_list": "Resize",
+    "calibration_data": "calibration",
+    "weight_type": "int8",
+    "activation_type": "uint8",
+}
 
 _BLOCK_SIZES = (16, 32, 64, 128, 256)
 _ACCURACY_LEVELS = range(5)
@@ -88,9 +100,14 @@ def check_precisions(
                 f"{name!r} is not a known precision",
                 place=place,
                 hint=f"{_near_and_known(name, everything)}. "
-                "You can define more in pyproject.toml, each under "
-                "[tool.ortbench.precisions.NAME]",
+                f"To define {name!r} yourself, add a table "
+                f"[tool.ortbench.precisions.{_as_key(name)}] to pyproject.toml",
             )
+
+
+def _as_key(name: str) -> str:
+    """A name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
 def _near_and_known(name: str, known: Sequence[str]) -> str:
@@ -154,15 +171,17 @@ def _checked(
         if key == "sqnr_floor_db":
             values[key] = value
         elif isinstance(present, bool):
-            values[key] = _kind(value, bool, key, place, "true or false", "true")
-        elif key in ("op_types", "nodes_to_exclude", "block_list"):
+            values[key] = _kind(value, bool, key, place, "true or false", f"true or {key} = false")
+        elif key in _LISTS:
             values[key] = _names(value, key, place)
         elif isinstance(present, int):
             values[key] = _whole(value, key, place)
         elif isinstance(present, float):
             values[key] = _number(value, key, place, example=f"{present or 0.5:g}")
         else:
-            values[key] = _kind(value, str, key, place, "text in quotes", '"…"')
+            values[key] = _kind(
+                value, str, key, place, "text in quotes", f'"{_EXAMPLES.get(key, present)}"'
+            )
     changed = replace(recipe, **values)  # type: ignore[arg-type]  # each value is of its field's kind
     _one_of(changed.weight_type or "int8", WEIGHT_TYPES, "weight_type", place)
     _one_of(changed.activation_type or "int8", WEIGHT_TYPES, "activation_type", place)
@@ -188,7 +207,7 @@ def _checked(
         )
     if changed.activation_type == "int8" and changed.weight_type == "uint8":
         raise UsageError(
-            "ONNX Runtime has no kernels for int8 activations with uint8 weights",
+            'ONNX Runtime has no kernels for activation_type = "int8" with weight_type = "uint8"',
             place=place,
             hint='Write activation_type = "uint8"',
         )
@@ -210,7 +229,9 @@ def _names(value: object, key: str, place: str) -> tuple[str, ...]:
         raise UsageError(
             f"{key} is {value!r}, not a list of names",
             place=place,
-            hint=f'Write {key} = ["{value if isinstance(value, str) else "…"}"]',
+            hint=f'Write {key} = ["{value}"]'
+            if isinstance(value, str)
+            else f'Write e.g. {key} = ["{_EXAMPLES[key]}"]',
         )
     return tuple(value)
 

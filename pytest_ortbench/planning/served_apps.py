@@ -24,6 +24,8 @@ APP = "app"
 PLACE = "--ort-serve"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+#: So many models are named where a service can have one.
+_NAMED_MODELS = 3
 _HINT = (
     f"Write a Python file and the name of the application in it, e.g. {PLACE}=app.py:app. To "
     f"measure the server that ortbench has built in, write {PLACE}={REFERENCE}"
@@ -46,13 +48,18 @@ def read_app(written: OptionText) -> str:
     if not file or not name.isidentifier() or path.suffix.lower() != PYTHON:
         raise UsageError(f"{text!r} does not name an application", place=written.place, hint=_HINT)
     if not path.stem.isidentifier():
+        named = re.sub(r"\W", "_", path.stem)
+        named = named if named.isidentifier() else f"app_{named}"
         raise UsageError(
             f"Python can't import {path.name!r}, since {path.stem!r} is not a valid module name",
             place=written.place,
-            hint="Rename the file, with letters, digits and underscores only",
+            hint=f"Rename the file, e.g. to {named}{PYTHON}, and write "
+            f"{PLACE}={named}{PYTHON}:{name}",
         )
     if not path.is_file():
-        raise UsageError(f"the file {path} does not exist", place=written.place, hint=_HINT)
+        raise UsageError(
+            f"the file {path} does not exist", place=written.place, hint="Correct the path"
+        )
     return f"{path.resolve()}:{name}"
 
 
@@ -113,11 +120,14 @@ def with_service(request: PlanRequest) -> PlanRequest:
     if not request.serve or request.endpoint:
         return request
     if len(request.models) != 1:
+        more = ", …" if len(request.models) > _NAMED_MODELS else ""
+        named = ", ".join(request.models[:_NAMED_MODELS])
         raise UsageError(
-            f"a service runs one model, but {len(request.models)} are named: "
-            f"{', '.join(request.models[:3])}",
+            "a service runs one model, but "
+            + (f"{len(request.models)} are named: {named}{more}" if named else "none is named"),
             place=PLACE,
-            hint="Name only the model that the service runs",
+            hint="Name only the model that the service runs, e.g. "
+            f"--ort-models={request.models[0] if named else 'model.onnx'}",
         )
     name = request.serve_name or path_name(request.models[0])
     url = f"http://127.0.0.1:{request.serve_port}/v2/models/{name}/infer"

@@ -63,7 +63,7 @@ def apply_session_options(config: SessionConfig, options: Mapping[str, str]) -> 
                 hint=did_you_mean(
                     key,
                     known,
-                    "Config entries of ONNX Runtime are written in full, e.g. "
+                    "If you mean a config entry of ONNX Runtime, write its full name, e.g. "
                     "session.intra_op.allow_spinning=0",
                 ),
             )
@@ -81,16 +81,22 @@ def _check_arena(config: SessionConfig) -> None:
                 f"{ENVIRONMENT_ALLOCATORS}=1 has no effect without a setting of the arena, the "
                 "memory that ONNX Runtime keeps for the CPU",
                 place=_PLACE,
-                hint="Add a setting of the arena, e.g. arena_extend_strategy=kSameAsRequested",
+                hint=f"Add one, e.g. {_PLACE}=arena_extend_strategy=kSameAsRequested",
             )
         return
     if config.enable_cpu_mem_arena is False or uses == "0":
-        without = "enable_cpu_mem_arena=0" if uses != "0" else f"{ENVIRONMENT_ALLOCATORS}=0"
+        without, effect = (
+            (f"{ENVIRONMENT_ALLOCATORS}=0", "keeps the session from using this arena")
+            if uses == "0"
+            else ("enable_cpu_mem_arena=0", "switches the memory arena off")
+        )
+        settings = _arena_settings(config)
+        named = " and ".join(settings)
         raise UsageError(
-            f"{without} switches the memory arena off, but there are settings for the arena",
+            f"{named} {'has' if len(settings) == 1 else 'have'} no effect with {without}, which "
+            f"{effect}",
             place=_PLACE,
-            hint=f"To set the arena, leave out {without}. To switch it off, leave out "
-            f"{' and '.join(_arena_settings(config))}",
+            hint=f"To keep {named}, leave out {without}. To keep {without}, leave out {named}",
         )
     chunk = config.arena_initial_chunk_bytes
     if chunk is not None and chunk > _LARGEST_CHUNK:
@@ -103,12 +109,12 @@ def _check_arena(config: SessionConfig) -> None:
 
 
 def _arena_settings(config: SessionConfig) -> list[str]:
-    """Names of the settings of the arena that a configuration has."""
+    """The settings of the arena that a configuration has, as they are written."""
     settings = {
         "arena_extend_strategy": config.arena_extend_strategy,
         "arena_initial_chunk_bytes": config.arena_initial_chunk_bytes,
     }
-    return [name for name, value in settings.items() if value]
+    return [f"{name}={value}" for name, value in settings.items() if value]
 
 
 def with_spinning(config: SessionConfig, spinning: str) -> SessionConfig:
@@ -138,11 +144,11 @@ def _documented(key: str, value: str) -> str:
     """The value of an entry; one that ONNX Runtime would take for the default is refused."""
     values = DOCUMENTED.get(key, ())
     if values and value not in values:
-        known = ", ".join(repr(word) for word in values)
+        known = " or ".join(f"{key}={word}" for word in values)
         raise UsageError(
             f"ONNX Runtime does not accept {key}={value!r}",
             place=_PLACE,
-            hint=f"Write one of {known}",
+            hint=f"Write {known}",
         )
     return value
 
@@ -162,7 +168,9 @@ def _boolean(key: str, value: str) -> bool:
         return _BOOLS[value.lower()]
     except KeyError:
         raise UsageError(
-            f"{key}={value!r} is neither true nor false", place=_PLACE, hint="Write 1 or 0"
+            f"{key}={value!r} is neither true nor false",
+            place=_PLACE,
+            hint=f"Write {key}=1 or {key}=0",
         ) from None
 
 

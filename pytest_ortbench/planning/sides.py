@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_ortbench.core.case import Case, Key
-from pytest_ortbench.core.errors import UsageError, did_you_mean
+from pytest_ortbench.core.errors import UsageError, nearest
 from pytest_ortbench.planning.matrix import Planned
 
 #: Kinds of sides, and an example of each.
@@ -81,12 +81,14 @@ def parse_side(text: str, *, place: str) -> SideSpec:
         UsageError: if its kind is unknown or its value does not fit.
     """
     kind, colon, value = text.strip().partition(":")
-    examples = ", ".join(KINDS.values())
     if not colon or kind not in KINDS:
+        near = nearest(kind, KINDS)
         raise UsageError(
-            f"{text!r} does not say what to compare with",
+            f"{text!r} does not begin with a kind of baseline and a colon",
             place=place,
-            hint=did_you_mean(kind, KINDS, f"Examples: {examples}"),
+            hint=f"Did you mean {f'{near}:{value}' if value else KINDS[near]!r}?"
+            if near
+            else f"Write a baseline in one of these forms: {', '.join(KINDS.values())}",
         )
     if not value.strip():
         raise UsageError(

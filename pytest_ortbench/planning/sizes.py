@@ -366,7 +366,7 @@ def _put_cache_sizes(axes: ModelAxes, sizes: Sizes) -> None:
         raise refusal(
             f"sizes of the cache of model {axes.model.name!r} are not known, since neither the "
             f"graph nor a configuration beside the file states them: {places}",
-            hint=f"Set these sizes with --ort-dims={names}",
+            hint=f"Write --ort-dims={names}, with a number in place of each SIZE",
         )
 
 
@@ -386,7 +386,9 @@ def _take_stored(axes: ModelAxes, sizes: Sizes, stored: Mapping[str, StoredInput
         if item is None or item.shape is None or not shape:
             continue
         if len(shape) != len(item.shape):
-            raise misfit(info, item, f"the array must have {len(shape)} axes")
+            raise misfit(
+                info, item, f"the array must have {len(shape)} ax{'i' if len(shape) == 1 else 'e'}s"
+            )
         for axis, (declared, size) in enumerate(zip(shape, item.shape, strict=True)):
             if isinstance(declared, int) and declared != size:
                 raise misfit(info, item, f"axis {axis} is fixed to {declared}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_ortbench.core.case import InputSpec
-from pytest_ortbench.core.errors import UsageError, says
+from pytest_ortbench.core.errors import UsageError, says, supply_step
 from pytest_ortbench.models.metadata import file_beside
 from pytest_ortbench.planning.preparation import Settings
 
@@ -66,8 +66,8 @@ class TextReader:
         if not text.isdigit() or int(text) < 1:
             raise UsageError(
                 f"length is {text!r}, not a whole number above 0",
-                place="--ort-preprocess",
-                hint="Write e.g. length=128",
+                place=settings.place_of("length"),
+                hint=settings.hint("length", "Write e.g. length=128"),
             )
         self.length = int(text)
         padding = (self._tokenizer.token_to_id(token) for token in _PADDING)
@@ -113,10 +113,15 @@ def own_tokenizer(
         )
     try:
         import tokenizers
-    except ImportError:
+    except ImportError as error:
+        supply = "Run: pip install 'pytest-ortbench[text]'"
         raise UsageError(
-            "texts need the package tokenizers, which is not installed",
-            hint="Run: pip install 'pytest-ortbench[text]'",
+            "texts need the package tokenizers, which is not installed"
+            if isinstance(error, ModuleNotFoundError)
+            else "texts need the package tokenizers, which can't be imported "
+            f"({says('Python', str(error))})",
+            place=place,
+            hint=supply_step(error, supply, "tokenizers"),
         ) from None
     try:
         return tokenizers.Tokenizer.from_file(str(file))
@@ -125,5 +130,6 @@ def own_tokenizer(
             f"{str(file)!r} can't be read as a tokenizer "
             f"({says('the package tokenizers', str(error))})",
             place=place,
-            hint=f"Replace the file by the {TOKENIZER} that belongs to the model",
+            hint=f"Replace the file by the {TOKENIZER} that belongs to the model. If it is that "
+            "file already, run: pip install --upgrade tokenizers",
         ) from None

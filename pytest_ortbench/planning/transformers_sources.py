@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_ortbench.core.case import Case, Provider
-from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean, says
+from pytest_ortbench.core.errors import ModelError, UsageError, did_you_mean, why_unreadable
 from pytest_ortbench.core.failures import case_failure
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
@@ -72,12 +72,14 @@ def _with_folder(model: Model, request: PlanRequest) -> Model:
     try:
         return replace(model, exported_from=folder.source())
     except OSError as error:
+        what, hint = why_unreadable(error)
+        if isinstance(error, PermissionError):
+            hint = (
+                "Allow your user to read every file of the folder, e.g. chmod -R u+rX "
+                f"{shlex.quote(str(folder.path))}"
+            )
         raise ModelError(
-            f"{str(error.filename or folder.path)!r} can't be read "
-            f"({says('the system', error.strerror or str(error))})",
-            place=str(folder.path),
-            hint="Allow your user to read every file of the folder, e.g. chmod -R u+rX "
-            f"{shlex.quote(str(folder.path))}",
+            f"{str(error.filename or folder.path)!r} {what}", place=str(folder.path), hint=hint
         ) from error
 
 
@@ -108,11 +110,18 @@ def why_no_folder(case: Case, kind: EngineKind) -> Failure:
             "is one ONNX file without an encoder",
             f"Leave {case.provider.alias} out of --ort-providers",
         )
-    hint = f"Name the {library} folder that the file was exported from: --ort-source=FOLDER"
+    hint = (
+        f"Write the path of the {library} folder that the file was exported from in place of "
+        f"FOLDER: --ort-source=FOLDER. If you do not have it, leave {case.provider.alias} out of "
+        "--ort-providers"
+    )
     folder = folder_beside(Path(case.model.path))
     if folder is not None and folder.refusal:
-        refusal = f"{folder.path.name} is not loaded: {folder.refusal}"
-        return case_failure(refusal, folder.remedy or hint)
+        return case_failure(
+            f"{kind.title} can't load the {library} folder {folder.path.name!r}, which the ONNX "
+            f"file lies in: {folder.refusal}",
+            folder.remedy or hint,
+        )
     return case_failure(
         f"{kind.title} needs the {library} folder that the ONNX file was exported from, and no "
         "such folder lies beside the file",

@@ -53,14 +53,13 @@ def tuned(provider: Provider, positions: Sequence[str]) -> list[tuple[Provider, 
     if not positions or not searching:
         return [(provider, {})]
     for link in searching:
-        given = next((key for key in SEARCHES[link.alias] if key in link.options), "")
-        if given:
+        key = next((key for key in SEARCHES[link.alias] if key in link.options), "")
+        if key:
+            given = f"--ort-provider-option={link.alias}.{key}={link.options[key]}"
             raise UsageError(
-                f"--ort-provider-option={link.alias}.{given} already decides whether the provider "
-                "searches for the fastest kernels",
+                f"{given} already decides whether {link.alias} searches for the fastest kernels",
                 place=PLACE,
-                hint=f"To measure the search, leave out the option {link.alias}.{given}. To keep "
-                f"it, leave out {PLACE}",
+                hint=f"To use {PLACE}, leave out {given}. If not, leave out {PLACE}",
             )
     return [
         (provider.of_links(partial(_switched, position=position)), {"tuning": position})
@@ -86,5 +85,5 @@ def refuse_without_search(positions: Sequence[str], providers: Iterable[Provider
             "the option makes a provider search for its fastest kernels, which none of the "
             f"requested providers ({', '.join(named)}) can do",
             place=PLACE,
-            hint=f"Leave the option out. Providers that search are {', '.join(SEARCHES)}",
+            hint=f"Leave out {PLACE}. It works only with the providers {', '.join(SEARCHES)}",
         )

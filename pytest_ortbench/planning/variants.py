@@ -170,7 +170,8 @@ def _no_calibration(error: UsageError | OSError, recipe: Recipe) -> Failure:
 def _no_source(precision: str) -> Failure:
     return case_failure(
         f"{precision} can't be made from a file in ONNX Runtime's own format (.ort)",
-        f"Name the .onnx file that this file was made from. Without it, leave {precision} out",
+        f"Name the .onnx file that this file was made from. If you do not have it, leave "
+        f"{precision} out of --ort-precisions",
         phase="convert",
     )
 
@@ -188,8 +189,8 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
         return case_failure(
             f"{recipe.name} can't be made from a file that is already quantised"
             + (f" ({shown})" if shown else ""),
-            f"Leave {recipe.name} out. To measure {recipe.name}, name the float model from which "
-            "the file was made",
+            f"Leave {recipe.name} out of --ort-precisions. To measure {recipe.name}, name the "
+            "float model from which the file was made",
             phase="convert",
         )
     floats = {"float", "float16", "bfloat16", "double"} & model.weight_types.keys()
@@ -201,7 +202,7 @@ def _refusal(model: Model, own: str, recipe: Recipe) -> Failure | None:
 def _without_change(recipe: Recipe, why: str) -> Failure:
     return case_failure(
         f"{recipe.name} would change nothing: {why}",
-        f"Leave {recipe.name} out for this model",
+        f"Leave {recipe.name} out of --ort-precisions for this model",
         phase="convert",
     )
 

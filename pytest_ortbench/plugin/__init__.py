@@ -130,7 +130,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         oldest = ".".join(map(str, _OLDEST))
         raise pytest.UsageError(
             f"pytest-ortbench needs pytest {oldest} or newer, and this is {pytest.__version__}. "
-            f"Install pytest>={oldest}, or run without the plugin: -p no:ortbench"
+            f"Run: pip install 'pytest>={oldest}'. To run without the plugin, add: -p no:ortbench"
         )
     add_options(parser)
 

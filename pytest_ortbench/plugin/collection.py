@@ -180,7 +180,7 @@ class Collection:
             raise UsageError(
                 f"the hook did not return a list of models: {error}",
                 place="pytest_ortbench_models",
-                hint="Return a list of strings or paths",
+                hint="Return a list of strings or paths, e.g. ['model.onnx']",
             ) from error
         return placed_specs(specs, (self._config.rootpath,))
 

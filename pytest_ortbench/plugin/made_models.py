@@ -204,11 +204,12 @@ class MadeModels:
             earlier = self._bench.planned.get(entry.case.key)
             if earlier is not None and earlier.case.model.digest != entry.case.model.digest:
                 raise UsageError(
-                    f"another model was already measured under the name {entry.case.case_id} "
-                    f"(SHA-256 {earlier.case.model.digest[:12]}…, now "
+                    "the test ran before, and measured another model as "
+                    f"{entry.case.case_id} (SHA-256 {earlier.case.model.digest[:12]}…, now "
                     f"{entry.case.model.digest[:12]}…)",
                     place=self._place,
-                    hint=_NAMED,
+                    hint="Make the same model each time the test runs, e.g. with a fixed random "
+                    "seed",
                 )
             entries.append(earlier or entry)
         return replace(plan, entries=tuple(entries))
@@ -239,7 +240,7 @@ def _serialised(model: object, place: str) -> bytes:
         raise UsageError(
             f"the model is of type {type(model).__name__}, not a path, bytes or a ModelProto",
             place=place,
-            hint="Save the model, and pass its path",
+            hint="Save the model as an ONNX file, and pass the path of the file",
         )
     try:
         return bytes(give())

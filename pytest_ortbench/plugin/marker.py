@@ -13,7 +13,7 @@ from pytest_ortbench.core.errors import (
     NoModelError,
     OrtbenchError,
     UsageError,
-    near_and_known,
+    did_you_mean,
 )
 from pytest_ortbench.core.limits import Limit, parse_limit
 from pytest_ortbench.core.metrics import PASS_OF_METRIC
@@ -86,7 +86,8 @@ class MarkerError(UsageError):
 def marker_of(item: pytest.Item) -> MarkerValues:
     """Return what the ``ortbench`` markers of a test say; raises as :func:`read_marker` does."""
     marks = tuple(item.iter_markers("ortbench"))
-    return read_marker(marks, place=item.nodeid, folders=folders_of(item) if marks else ())
+    place = f"{item.nodeid}, ortbench marker"
+    return read_marker(marks, place=place, folders=folders_of(item) if marks else ())
 
 
 def read_marker(
@@ -96,7 +97,7 @@ def read_marker(
 
     Args:
         marks: As ``iter_markers("ortbench")`` gives them, the closest first.
-        place: The test's node id, for messages.
+        place: What gives them, for messages: the marker of a test, or a call in it.
         folders: Where relative paths may start, the first wins.
 
     Raises:
@@ -113,17 +114,16 @@ def _read(marks: Iterable[pytest.Mark], place: str, folders: Sequence[Path]) -> 
     for mark in marks:
         if mark.args:
             raise UsageError(
-                f"the ortbench marker has {mark.args[0]!r} without a keyword",
+                f"{mark.args[0]!r} stands without a keyword",
                 place=place,
-                hint="Write e.g. @pytest.mark.ortbench(models=['model.onnx']). Known keywords: "
-                f"{', '.join(MARKER_KEYWORDS)}",
+                hint="Write a keyword before it, e.g. models=['model.onnx']",
             )
         for name, value in mark.kwargs.items():
             if name not in MARKER_KEYWORDS:
                 raise UsageError(
-                    f"the ortbench marker has no keyword {name!r}",
+                    f"there is no keyword {name!r}",
                     place=place,
-                    hint=near_and_known(name, MARKER_KEYWORDS),
+                    hint=did_you_mean(name, MARKER_KEYWORDS),
                 )
             merged.setdefault(name, value)
     values = {
@@ -206,8 +206,8 @@ def _numbers(
         or not all(isinstance(item, int) and not isinstance(item, bool) for item in items)
         or any(item < least for item in items)
     ):
-        kind = "a positive whole number" if least == 1 else f"a whole number, at least {least}"
-        raise _misfit(name, value, f"{kind} or a list of them", place, shown)
+        rule = f"a whole number from {least} up, or a list of such numbers"
+        raise _misfit(name, value, rule, place, shown)
     return tuple(dict.fromkeys(items))
 
 
@@ -231,7 +231,7 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
     read = import_named(next(row.reader for row in ROWS if row.field == name))
     errors: list[UsageError] = []
     for base in folders:
-        where = f"{place}, {name} of the ortbench marker"
+        where = f"{place}, {name}"
         try:
             return read(OptionText(texts=texts, place=where, is_typed=True, base=base))
         except UsageError as error:
@@ -242,8 +242,7 @@ def _data(name: str, value: object, place: str, folders: Sequence[Path]) -> Any:
 def _misfit(name: str, value: object, rule: str, place: str, shown: str = "") -> UsageError:
     is_empty = isinstance(value, str | Sequence) and not value
     return UsageError(
-        f"the ortbench marker's {shown or name} is {value!r}, but must "
-        + ("not be empty" if is_empty else f"be {rule}"),
+        f"{shown or name} is {value!r}, but must " + ("not be empty" if is_empty else f"be {rule}"),
         place=place,
         hint=f"Write e.g. {name}={_example(MARKER_KEYWORDS[name])}"
         + (f", or leave {name} out" if is_empty else ""),

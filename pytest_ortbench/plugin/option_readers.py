@@ -345,5 +345,5 @@ def refuse_absent_libraries(libraries: Iterable[str], *, place: str) -> None:
             raise UsageError(
                 f"the library {library!r} does not exist",
                 place=place,
-                hint="Name a library of custom operators (.so, .dll, .dylib), or a .py file",
+                hint="Correct the path of the library of custom operators",
             )

@@ -79,11 +79,18 @@ def configured_runtimes(root: Path) -> dict[str, ConfiguredRuntime]:
 
 
 def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
-    if not _NAME.fullmatch(name) or name in (CURRENT, AUTO):
+    if name in (CURRENT, AUTO):
+        raise UsageError(
+            f"{name!r} can't be the name of a runtime, since {name!r} has a fixed meaning in "
+            "--ort-runtimes",
+            place=place,
+            hint=f"Write another name, e.g. my-{name}",
+        )
+    if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} can't be the name of a runtime",
             place=place,
-            hint="Write letters, digits, '.', '_' and '-', but neither 'current' nor 'auto'",
+            hint="Write only letters, digits, '.', '_' and '-', with a letter or digit first",
         )
     if not isinstance(table, Mapping):
         raise UsageError(
@@ -112,13 +119,16 @@ def _read(name: str, table: object, place: str) -> ConfiguredRuntime:
         raise UsageError(
             "the runtime has neither packages to install nor a command to start",
             place=place,
-            hint='Write e.g. requirements = ["onnxruntime==1.20.1"]. For a Python that has ONNX '
-            'Runtime, write command = ["/opt/ort/bin/python"]',
+            hint='To install packages, write e.g. requirements = ["onnxruntime==1.20.1"]. To use '
+            'a Python that has ONNX Runtime, write e.g. command = ["/opt/ort/bin/python"]',
         )
     return runtime
 
 
-_EXAMPLE = 'Write e.g. command = ["numactl", "--cpunodebind=0", "/opt/ort/bin/python"]'
+_EXAMPLES = {
+    "command": 'Write e.g. command = ["numactl", "--cpunodebind=0", "/opt/ort/bin/python"]',
+    "requirements": 'Write e.g. requirements = ["onnxruntime==1.20.1"]',
+}
 
 
 def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ...]:
@@ -134,10 +144,10 @@ def _strings(table: Mapping[str, object], key: str, place: str) -> tuple[str, ..
         raise UsageError(
             f"{key} is {value!r}, not a list of strings",
             place=place,
-            hint=_EXAMPLE if key == "command" else f'Write e.g. {key} = ["onnxruntime==1.20.1"]',
+            hint=_EXAMPLES[key],
         )
     if key in table and (not value or not value[0]):
-        raise UsageError(f"{key} is empty", place=place, hint=_EXAMPLE)
+        raise UsageError(f"{key} is empty", place=place, hint=_EXAMPLES[key])
     return tuple(value)
 
 

@@ -26,6 +26,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from pytest_ortbench.core.errors import WorkerError, cache_advice
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.home_folder import in_home
@@ -295,15 +298,11 @@ class Environments:
         except NoVersion as error:
             raise _unavailable(
                 requirements,
-                f"{error.package} without a version installs gigabytes of CUDA, but there is no "
-                "GPU here that uses it",
-                "Write a version, of which the build for CPUs is installed: "
-                + "+".join(
-                    f"{error.package}=={_VERSIONS.get(error.package, 'VERSION')}"
-                    if text == error.package
-                    else text
-                    for text in requirements.requirements
-                ),
+                f"{error.package} without an exact version installs gigabytes of CUDA, but there "
+                "is no GPU here that uses it",
+                f"Write {error.package}== and a version"
+                f"{_with_version(requirements.requirements, error.package)}. Then its build for "
+                "CPUs is installed",
             ) from error
 
     def _checked(
@@ -373,6 +372,17 @@ def _request(requirements: RequirementList, python: str) -> str:
     return f"{requirements.request}{files} for Python {wish}"
 
 
+def _with_version(requirements: Sequence[str], package: str) -> str:
+    """An example: requirements with an exact version of a package; empty where none is known."""
+    version = _VERSIONS.get(canonicalize_name(package), "")
+    if not version:
+        return ""
+    return ", e.g. " + "+".join(
+        f"{package}=={version}" if Requirement(text).name == package else text
+        for text in requirements
+    )
+
+
 def _unavailable(requirements: RequirementList, reason: str, hint: str = "") -> WorkerError:
     wanted = "+".join(requirements.requirements)
     return case_error(
@@ -422,7 +432,7 @@ def failure_without(
         oldest = ".".join(map(str, OLDEST))
         return f"{reason}the oldest that can be measured is {oldest}", "Use a newer version"
     if wish:
-        return f"{reason}{wish} was asked for", "Leave 'python' out, or name one of these versions"
+        return f"{reason}{wish} was asked for", f'Write e.g. python = "3.{usable[-1]}"'
     return f"{reason}none of these is here (found {versions})", _install(f"3.{usable[-1]}")
 
 

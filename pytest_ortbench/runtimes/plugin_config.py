@@ -15,7 +15,10 @@ from pytest_ortbench.core.provider_kinds import BY_NAME, KINDS
 from pytest_ortbench.runtimes.project_file import ProjectTable, project_table
 
 _KEYS = ("library", "provider", "options")
-_EXAMPLE = 'Write e.g. library = "/opt/acme/libacme_ep.so"'
+_EXAMPLES = {
+    "library": 'Write e.g. library = "/opt/acme/libacme_ep.so"',
+    "provider": 'Write the name that ONNX Runtime has for it, e.g. provider = "AcmeEP"',
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ def _read(name: str, entry: object, table: ProjectTable) -> ConfiguredPlugin:
         )
     if not library and not options:
         raise UsageError(
-            "the plug-in has neither a library nor options", place=place, hint=_EXAMPLE
+            "the plug-in has neither a library nor options", place=place, hint=_EXAMPLES["library"]
         )
     return ConfiguredPlugin(
         alias=kind.alias if kind is not None else name,
@@ -91,6 +94,6 @@ def _string(entry: Mapping[str, object], key: str, place: str) -> str:
         raise UsageError(
             f"{key} is {value!r}, but must be a string that is not empty",
             place=place,
-            hint=_EXAMPLE,
+            hint=_EXAMPLES[key],
         )
     return value

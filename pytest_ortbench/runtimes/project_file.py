@@ -9,6 +9,14 @@ from pathlib import Path
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.schema.toml_text import read_toml_file
 
+#: An entry of each table, and a line of it.
+_EXAMPLES = {
+    "models": ("resnet50", 'file = "resnet50.onnx"'),
+    "plugins": ("acme", 'library = "/opt/acme/libacme_ep.so"'),
+    "precisions": ("mine", 'base = "fp16"'),
+    "runtimes": ("old", 'requirements = ["onnxruntime==1.20.1"]'),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectTable:
@@ -65,10 +73,11 @@ def _within(
             return None
         value = value[key]
     if not isinstance(value, Mapping):
+        name, line = _EXAMPLES[path[-1]]
         raise UsageError(
             f"{'.'.join(path)} is {value!r}, not a table",
             place=str(file),
-            hint=f"For each entry write a line [{'.'.join(path)}.NAME], and below it lines "
-            "KEY = VALUE",
+            hint=f"Write a table for each entry, e.g. [{'.'.join(path)}.{name}], and below it "
+            f"{line}",
         )
     return value

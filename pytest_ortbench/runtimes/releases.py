@@ -8,7 +8,8 @@ import sys
 
 from packaging.version import InvalidVersion, Version
 
-from pytest_ortbench.core.errors import UsageError, first_line, says
+from pytest_ortbench.core.errors import UsageError, first_line, nearest, says
+from pytest_ortbench.core.provider_kinds import KINDS
 from pytest_ortbench.core.units import counted
 
 _PIP_S = 120.0
@@ -31,19 +32,33 @@ def expand_range(text: str, *, place: str) -> list[str] | None:
         return None
     first, last = (_version(match[end], text, place) for end in ("first", "last"))
     name = match["name"]
+    if first > last:
+        raise UsageError(
+            f"the range {text!r} begins with {first}, which is newer than its end, {last}",
+            place=place,
+            hint=f"Write {name}=={last}..{first}",
+        )
     every = sorted(released(name, place=place))
     stable = [version for version in every if not version.is_prerelease]
     versions = [version for version in stable if first <= version <= last]
     if len(versions) < 2:
-        newest = [f"{name}=={version}" for version in stable[-2:]]
+        if len(stable) > 1:
+            hint = (
+                f"Widen the range, e.g. to {name}=={stable[-2]}..{stable[-1]}, which contains the "
+                "two newest releases"
+            )
+        elif stable:
+            hint = f"There is only one release. Name it: {name}=={stable[0]}"
+        else:
+            hint = (
+                "A range leaves out pre-releases, and there are only pre-releases. Name one, e.g. "
+                f"{name}=={every[-1]}"
+            )
         raise UsageError(
             f"the range {text!r} contains {counted(len(versions), 'release')} for this Python, but "
             "at least two are needed",
             place=place,
-            hint=f"Widen the range. The newest releases are {' and '.join(newest)}"
-            if newest
-            else "A range leaves out pre-releases, and there are no others. Name one, e.g. "
-            f"{name}=={every[-1]}",
+            hint=hint,
         )
     return [f"{name}=={version}" for version in versions]
 
@@ -91,7 +106,16 @@ def released(name: str, *, place: str) -> list[Version]:
         raise UsageError(
             f"pip finds no releases of {name!r}{said}",
             place=place,
-            hint="Correct the name of the package. If pip can't reach its index, name the releases "
-            f"one by one, e.g. {one_by_one}",
+            hint=f"{_other_name(name)}. If the name is right, name the releases one by one, e.g. "
+            f"{one_by_one}",
         )
     return [Version(text.strip()) for text in match[1].split(",")]
+
+
+def _other_name(name: str) -> str:
+    """The next step where pip does not know a package: the name that is nearest to it, if any."""
+    known = {each for kind in KINDS.values() for each in kind.distributions}
+    near = "" if name in known else nearest(name, sorted(known))
+    if not near:
+        return "Correct the name of the package"
+    return f"If you mean {near}, write {near} in place of {name}"

@@ -105,14 +105,15 @@ def split_requirements(text: str) -> list[str]:
 
 
 def parse_requirements(
-    pieces: Sequence[str], *, place: str = PLACE, configured: Collection[str] = ()
+    pieces: Sequence[str], *, place: str = PLACE, configured: Collection[str] | None = None
 ) -> RequirementList:
     """Read a requirement list.
 
     Args:
         pieces: One requirement each.
         place: Where they were written.
-        configured: Names of configured runtimes, of which one may be misspelt here.
+        configured: Names of configured runtimes, of which one may be misspelt here; ``None`` where
+            only packages can stand.
 
     Raises:
         UsageError: for what is no requirement, a package that stands twice, or a list without any
@@ -165,9 +166,9 @@ def parse_spec(
 
 
 def _not_onnxruntime(
-    text: str, names: Collection[str], place: str, configured: Collection[str]
+    text: str, names: Collection[str], place: str, configured: Collection[str] | None
 ) -> UsageError:
-    if len(names) == 1:
+    if len(names) == 1 and configured is not None:
         (name,) = names
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
         known = (CURRENT, AUTO, *configured, *distributions)

@@ -251,7 +251,7 @@ def decode_lines(
             place=place,
             hint="Run the cases again",
         )
-    header = _parse_object(lines[0], f"{place}, line 1")
+    header = _parse_object(lines[0], f"{place}, line 1", what="the line", cut="Run the cases again")
     version = migrations.check(_version_of(header, place), place)
     cases: list[Plain] = []
     notes: list[str] = []
@@ -259,7 +259,7 @@ def decode_lines(
         if not line.strip():
             continue
         try:
-            entry = _parse_object(line, f"{place}, line {number}")
+            entry = _parse_object(line, f"{place}, line {number}", what="the line")
         except DocumentError as error:
             notes.append(f"{error.place} was left out: {error.message}")
             continue
@@ -312,30 +312,40 @@ def _foreign_values(value: object, path: str = "$") -> Iterator[str]:
         yield f"{path} is of the Python class {type(value).__name__!r}, which JSON lacks"
 
 
-def _parse_object(data: bytes, place: str) -> PlainObject:
-    """Parse one JSON object, with a message for each way in which a file can be none."""
+def _parse_object(
+    data: bytes, place: str, *, what: str = "the file", cut: str = _JOURNAL_HINT
+) -> PlainObject:
+    """Parse one JSON object, with a message for each way in which a file can be none.
+
+    Args:
+        data: The text.
+        place: Where it lies.
+        what: What it is, for messages.
+        cut: The next step where its end is missing.
+    """
     text = data.removeprefix(_BYTE_ORDER_MARK)
     if not text.strip():
-        raise DocumentError("the document is empty", place=place, hint=_JOURNAL_HINT)
+        raise DocumentError(f"{what} is empty", place=place, hint=cut)
     try:
         value = msgspec.json.decode(text)
     except RecursionError as error:
         raise DocumentError(
-            "brackets [ or { are nested too deeply for a run document", place=place, hint=_EXPECTED
+            f"{what} has brackets [ or {{ that are nested too deeply for a run document",
+            place=place,
+            hint=_EXPECTED,
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if "truncated" in str(error):
             raise DocumentError(
-                f"the file is cut off after {counted(len(data), 'byte')}",
-                place=place,
-                hint=_JOURNAL_HINT,
+                f"{what} is cut off after {counted(len(data), 'byte')}", place=place, hint=cut
             ) from error
         kind = _kind_of_error(data)
+        hint = _EXPECTED if kind is ForeignDocumentError else CHANGED
         fault = _fault_of_encoding(text)
         if fault:
-            raise kind(fault, place=place, hint=_EXPECTED) from error
-        reason = _lower(str(error).removeprefix("JSON is malformed: "))
-        raise kind(f"the document is not JSON: {reason}", place=place, hint=_EXPECTED) from error
+            raise kind(fault, place=place, hint=hint) from error
+        reason = says("msgspec", str(error).removeprefix("JSON is malformed: "))
+        raise kind(f"{what} can't be read as JSON ({reason})", place=place, hint=hint) from error
     if not isinstance(value, dict):
         raise ForeignDocumentError(
             f"the file is not a run document, since its top level is {_json_name(value)}, not an "
@@ -376,7 +386,7 @@ def _version_of(document: PlainObject, place: str) -> Plain:
             "pytest-ortbench are results/…/run.json",
         )
     raise ForeignDocumentError(
-        f"the file is not a run document, since {missing[0]} is missing",
+        f"the file is not a run document, since its key {missing[0]!r} is missing",
         place=place,
         hint=_EXPECTED,
     )
@@ -395,7 +405,3 @@ def _convert(plain: PlainObject, kind: type[_T], place: str) -> _T:
 def _json_name(value: object) -> str:
     names = {list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

@@ -110,5 +110,5 @@ def test_plug_ins_of_the_project_reach_the_runtime() -> None:
     found.check({"mine": {"speed": "11"}, "qnn": {"new": "1", "vtcm_mb": "8"}})
     with refused(UsageError, "qnn", "'newer'"):
         found.check({"qnn": {"newer": "1"}})
-    with refused(UsageError, " mine "):
+    with refused(UsageError, " mine, "):
         found.check({"mine": {"colour": "red"}})

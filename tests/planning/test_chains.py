@@ -94,6 +94,22 @@ def test_what_is_no_chain_is_refused_before_a_runtime_is_asked(spec: str) -> Non
     assert raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ("cpu~cpu", "Write cpu"),
+        (
+            "cuda:0~cuda:1~cpu",
+            "Write cuda:0~cpu. To measure each by itself, write cuda:0,cuda:1,cpu",
+        ),
+    ],
+)
+def test_a_chain_that_has_a_provider_twice_is_written_with_it_once(spec: str, hint: str) -> None:
+    with refused(UsageError, repr(spec)) as raised:
+        check_specs([spec])
+    assert raised.value.hint == hint
+
+
 def test_chains_in_a_list() -> None:
     text = "cpu,openvino:HETERO:GPU,CPU~cpu, tensorrt ~ cuda,all"
     assert split_specs(text) == ("cpu", "openvino:HETERO:GPU,CPU~cpu", "tensorrt ~ cuda", "all")

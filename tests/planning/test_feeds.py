@@ -518,11 +518,11 @@ def test_values_are_not_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": None}, "no array for 'x' of model 'pair'"),
-        ({"extra": np.ones(3)}, "contains 'extra', which is neither an input"),
+        ({"x": None}, "no array for 'x', which model 'pair' needs"),
+        ({"extra": np.ones(3)}, "contains the array 'extra', which is neither"),
         ({"x": np.ones((1, 5))}, r"'x' is tensor\(float\).*contains tensor\(double\)"),
         ({"x": np.ones((1, 5, 1), np.float32)}, "must have 2 axes"),
-        ({"x": np.array([[None] * 5])}, "can't be read"),
+        ({"x": np.array([[None] * 5])}, "contains pickled Python objects"),
     ],
 )
 def test_real_inputs_that_do_not_fit(

@@ -8,8 +8,10 @@ from pytest_ortbench.core.case import Provider, SessionConfig
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.core.graph_capture import GRAPH_CAPTURE, captures_graph
 from pytest_ortbench.core.provider_kinds import KINDS
+from pytest_ortbench.core.session_entries import NO_CPU
 from pytest_ortbench.planning.option_tables import ANY, SWITCH, TABLES, WHOLE
 from pytest_ortbench.planning.provider_options import (
+    check_allowed,
     check_options,
     refuse_capture,
     refuse_session,
@@ -55,7 +57,7 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
             "Choose one of: DEFAULT, EXHAUSTIVE, HEURISTIC",
         ),
         ("cuda", {"gpu_mem_limit": "2 GB"}, "cuda.gpu_mem_limit='2 GB' is not a whole number"),
-        ("cuda", {"use_tf32": "yes"}, "'yes' is not a value of cuda.use_tf32. Write 1 or 0"),
+        ("cuda", {"use_tf32": "yes"}, "Write cuda.use_tf32=1 or cuda.use_tf32=0"),
         # Seen to run on as if nothing had been asked.
         ("ggml", {"device": "nonsense"}, "Choose one of: auto, cpu, gpu"),
         ("qnn", {"htp_performance_mode": "bursty"}, "Did you mean 'burst'?"),
@@ -66,8 +68,9 @@ def test_what_is_documented_passes(alias: str, options: dict[str, str]) -> None:
         (
             "acme",
             {"speed": "11"},
-            "the options of acme are not known here, so 'speed' could be a mistake. If acme "
-            'has this option, write options = ["speed"] under [tool.ortbench.plugins.acme]',
+            "does not know the options of acme, so 'speed' could be a mistake. If acme "
+            'has this option, write options = ["speed"] under [tool.ortbench.plugins.acme] in '
+            "pyproject.toml. If not, leave out acme.speed=11",
         ),
     ],
 )
@@ -117,6 +120,39 @@ def cuda(**options: str) -> Provider:
     return Provider(alias="cuda", name="CUDAExecutionProvider", options=options)
 
 
+def test_two_options_that_choose_the_backend_of_qnn() -> None:
+    with refused(UsageError, "qnn.backend_path", hint="keep qnn.backend_type=htp") as raised:
+        with_options(parse_provider("qnn"), {"backend_type": "htp", "backend_path": "Htp.so"})
+    assert "keep qnn.backend_path=Htp.so" in raised.value.hint
+
+
+def test_an_engine_is_not_declared_as_a_plug_in() -> None:
+    """Such a table makes a provider of ONNX Runtime of its name."""
+    with refused(UsageError, "'mode'") as raised:
+        check_options("torch", {"mode": "fast"})
+    assert "tool.ortbench.plugins" not in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("specs", "value", "hint"),
+    [
+        (["cpu"], "the only provider", "--ort-providers=cuda"),
+        (["openvino~cpu"], "openvino~cpu", "--ort-providers=openvino."),
+        (["tensorrt~cuda~cpu", "cpu"], "tensorrt~cuda~cpu, cpu", "--ort-providers=tensorrt~cuda."),
+    ],
+)
+def test_what_forbids_the_cpu_names_what_has_it(specs: list[str], value: str, hint: str) -> None:
+    session = SessionConfig(entries={NO_CPU: "1"})
+    with refused(UsageError, value, hint=hint):
+        check_allowed([parse_provider(spec) for spec in specs], [session])
+
+
+def test_a_chain_that_is_forbidden_is_written_without_the_cpu() -> None:
+    failure = refuse_session(parse_provider("openvino~cpu"), SessionConfig(entries={NO_CPU: "1"}))
+    assert failure is not None
+    assert failure.hint.startswith("Write openvino in place of openvino~cpu.")
+
+
 def test_a_recorded_graph_needs_inputs_that_stay() -> None:
     recorded = cuda(enable_cuda_graph="1")
     assert captures_graph(recorded)
@@ -159,7 +195,7 @@ def test_every_provider_that_records_graphs_on_an_nvidia_or_amd_gpu_needs_them(
     assert refuse_capture(recorded, "device") is None
     failure = refuse_capture(recorded, "end-to-end")
     assert failure is not None
-    assert f" {alias} " in failure.message
+    assert f"{alias}.{switch}=" in failure.message
 
 
 @pytest.mark.parametrize("io", ["end-to-end", "device"])
@@ -210,9 +246,14 @@ def test_the_arena_of_the_cpu_is_no_other_providers(alias: str, refused: bool) -
         (
             "dml",
             SessionConfig(execution_mode="parallel"),
-            "dml runs a model's nodes only one after the other",
+            "execution_mode=parallel can't be used with dml, which runs a model's nodes only one "
+            "after the other",
         ),
-        ("dml", SessionConfig(enable_mem_pattern=True), "dml has no memory patterns"),
+        (
+            "dml",
+            SessionConfig(enable_mem_pattern=True),
+            "enable_mem_pattern=1 can't be used with dml, which has no memory patterns",
+        ),
         ("dml", SessionConfig(enable_mem_pattern=False), ""),
         ("dml", SessionConfig(), ""),
         ("cpu", SessionConfig(execution_mode="parallel", enable_mem_pattern=True), ""),

@@ -129,10 +129,18 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\n'
             'activation_type = "int8"\nweight_type = "uint8"',
-            "no kernels for int8 activations with uint8 weights",
+            'no kernels for activation_type = "int8" with weight_type = "uint8"',
         ),
         ('[tool.ortbench.precisions.x]\nbase = "int4"\nblock_size = 33', "block_size is 33"),
         ('[tool.ortbench.precisions.x]\nbase = "int4"\naccuracy_level = 5', "accuracy_level is 5"),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "fp16"\nblock_list = 3',
+            'Write e.g. block_list = ["Resize"]',
+        ),
+        (
+            '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_data = 3',
+            'Write calibration_data = "calibration"',
+        ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nblock_list = "Resize"',
             "block_list is 'Resize', not a list of names. Write block_list = [\"Resize\"]",
