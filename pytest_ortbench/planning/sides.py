@@ -84,7 +84,7 @@ def parse_side(text: str, *, place: str) -> SideSpec:
     if not colon or kind not in KINDS:
         near = nearest(kind, KINDS)
         raise UsageError(
-            f"{text!r} does not begin with a kind of baseline and a colon",
+            f"{text!r} does not name a baseline",
             place=place,
             hint=f"Did you mean {f'{near}:{value}' if value else KINDS[near]!r}?"
             if near

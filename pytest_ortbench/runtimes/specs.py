@@ -168,10 +168,11 @@ def parse_spec(
 def _not_onnxruntime(
     text: str, names: Collection[str], place: str, configured: Collection[str] | None
 ) -> UsageError:
-    if len(names) == 1 and configured is not None:
+    if len(names) == 1:
         (name,) = names
+        runtimes = () if configured is None else (CURRENT, AUTO, *configured)
         distributions = {name for kind in KINDS.values() for name in kind.distributions}
-        known = (CURRENT, AUTO, *configured, *distributions)
+        known = (*runtimes, *distributions)
         if name in distributions:
             hint = f"It needs ONNX Runtime beside it. Write {f'onnxruntime+{text}'!r}"
         elif name in KINDS and KINDS[name].distributions:
@@ -180,10 +181,12 @@ def _not_onnxruntime(
         elif nearest(text, sorted(set(known))):
             hint = did_you_mean(text, known)
         else:
-            short = ", ".join((CURRENT, AUTO, *configured))
-            hint = f"Write a package such as onnxruntime==1.20.1, or one of the names {short}"
+            hint = "Write a package such as onnxruntime==1.20.1"
+            hint += f", or one of the names {', '.join(runtimes)}" if runtimes else ""
         return UsageError(
-            f"{text!r} is neither a configured runtime nor a package of ONNX Runtime",
+            f"{text!r} is neither a configured runtime nor a package of ONNX Runtime"
+            if runtimes
+            else f"{text!r} is not a package of ONNX Runtime",
             place=place,
             hint=hint,
         )

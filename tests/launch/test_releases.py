@@ -42,10 +42,12 @@ def test_what_is_no_range(text: str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1 and onnxruntime==1.32.0"),
+        ("onnxruntime==1.33..1.34", "onnxruntime==1.31.1..1.32.0"),
         ("onnxruntime==x..y", "'x' in 'onnxruntime==x..y'"),
         ("unfinished==1.0..2.0", "unfinished==2.0rc1"),
         ("onnxrutime==1.20..1.30", "ERROR: no such thing"),
+        ("onnxrutime==1.20..1.30", "write onnxruntime in place of onnxrutime"),
+        ("onnxruntime==1.32.0..1.20.1", "Write onnxruntime==1.20.1..1.32.0"),
     ],
 )
 def test_wrong_ranges(text: str, message: str):

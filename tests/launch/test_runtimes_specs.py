@@ -306,7 +306,10 @@ def test_the_nearest_configuration_counts(tmp_path: Path) -> None:
         ("[tool.ortbench.runtimes.x]\ncommand=[1]", "command is [1], not a list of strings"),
         ("[tool.ortbench.runtimes.x]\ncommand=[]", "command is empty"),
         ("[tool.ortbench.runtimes.x]\npython=3.11", 'Write e.g. python = "3.11"'),
-        ("[tool.ortbench.runtimes.x]\nrequirements='torch'", "x] requirements: 'torch' is neither"),
+        (
+            "[tool.ortbench.runtimes.x]\nrequirements='torch'",
+            "x] requirements: 'torch' is not a package of ONNX Runtime",
+        ),
         ("[tool.ortbench.runtimes.x]\npython='p'\nenvironment='a'", "environment is 'a'"),
         (
             "[tool.ortbench.runtimes.x]\npython='p'\nenvironment={A=1}",

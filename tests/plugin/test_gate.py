@@ -245,7 +245,7 @@ def test_option_and_provider_sides(
     [
         (
             "--ort-against=modell:x",
-            "'modell:x' does not say what to compare with. Did you mean 'model'?",
+            "'modell:x' does not name a baseline. Did you mean 'model:x'?",
         ),
         ("--ort-against=model:", "'model:' has nothing after"),
         ("--ort-against=option:x", "'option:x' has no value"),

@@ -221,7 +221,7 @@ def test_held(ortbench, kind):
     [
         ("measure(network()); ortbench.measure(network())", "a model without a name"),
         ("measure(network(), models='m.onnx')", "Leave models= out"),
-        ("measure(network(), batches=1)", "has no keyword 'batches'"),
+        ("measure(network(), batches=1)", "there is no keyword 'batches'"),
         ("measure(3)", "type int"),
         ("measure('absent.onnx')", "absent.onnx' is not a file"),
         ("measure(network(), limits=['speed <= 1'])", "speed"),
