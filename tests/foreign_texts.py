@@ -228,11 +228,11 @@ FUNCTIONS: dict[str, tuple[str, frozenset[str]]] = {
     ),
     "planning/real_inputs.py": (
         "names of files, types",
-        frozenset({"_from_npz", "_from_pb", "_missing", "is_prepared", "_stored"}),
+        frozenset({"_additions", "_from_npz", "_from_pb", "_missing", "is_prepared", "_stored"}),
     ),
     "planning/recipes.py": (
         "names of recipes, flags of a processor",
-        frozenset({"_near_and_known", "products_may_saturate"}),
+        frozenset({"_as_key", "_near_and_known", "products_may_saturate"}),
     ),
     "planning/sides.py": ("what users write", frozenset({"parse_side"})),
     "planning/sizes.py": (
