@@ -286,6 +286,7 @@ def wrong_digest(entry: CatalogueEntry, found: str) -> ModelError:
         found: SHA-256 of the file.
     """
     keys = "'hub', 'hub_file' or 'revision'" if entry.hub else "'package' or 'member'"
+    keys = "'builder'" if entry.builder else keys
     return ModelError(
         f"{entry.origin} has SHA-256 {found}, but {_place(entry)} says {entry.sha256}, so the file "
         "is not used",

@@ -315,6 +315,14 @@ def test_catalogue_that_does_not_fit_its_model(tmp_path: Path, text: str, messag
     assert message in str(found.error)
 
 
+def test_a_built_model_with_another_digest_is_not_looked_for_in_a_package(tmp_path: Path) -> None:
+    project(tmp_path, f'[mine]\nbuilder = "linear"\nsha256 = "{"0" * 64}"\n')
+    (found,) = resolve_models(["mine"], root=tmp_path)
+    assert isinstance(found, BrokenModel)
+    assert "sha256 = " in found.error.hint
+    assert "'builder'" in found.error.hint
+
+
 def test_broken_catalogue_is_a_usage_error(tmp_path: Path) -> None:
     project(tmp_path, "[mine]\nfiel = 'm.onnx'\n")
     save(tmp_path / "m.onnx")

@@ -178,6 +178,13 @@ class TestAdapter:
         with pytest.raises(WorkerError, match=r"mine"):
             read({"b": [BOX]}, Boxes(adapter=str(tmp_path / "own.py"), function="mine"))
 
+    @pytest.mark.parametrize(("code", "value"), [("mine = 3", "int"), ("", "'mine'")])
+    def test_what_is_no_function_is_said(self, tmp_path: Any, code: str, value: str) -> None:
+        (tmp_path / "own.py").write_text(code)
+        with pytest.raises(WorkerError) as caught:
+            BoxReader(Boxes(adapter=str(tmp_path / "own.py"), function="mine"), TABLE)
+        assert value in caught.value.failure.message
+
 
 class TestSuppression:
     def test_of_boxes_that_overlap_the_best_stays_within_its_class(self) -> None:

@@ -64,7 +64,9 @@ def _looked_at(question: CheckGeneration, measured: RequestCase) -> GenerationCh
     scorer = measured.scorer(max(prompt + new, *(len(window) - 1 for window in question.text), 0))
     ids = Prompts(case, seed=1).draw(prompt + min(new, _STEPS))
     seen = consistency(scorer, ids, prompt, LEAST_DB[computed_precision(case)])
-    right = read_continuation(Path(question.reference)) if question.reference else None
+    right = (
+        read_continuation(Path(question.reference), case.runtime) if question.reference else None
+    )
     return GenerationCheck(
         after=seen.after,
         consistent_db=seen.sqnr_db,

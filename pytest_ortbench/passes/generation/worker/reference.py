@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_ortbench.core.case import Provider
+from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import first_line, says, why_unreadable
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.provider_kinds import CPU
@@ -96,8 +96,12 @@ def write_continuation(question: WriteContinuation, state: WorkerState) -> None:
     unfinished.replace(path)  # it appears when it is complete
 
 
-def read_continuation(path: Path) -> Continuation:
+def read_continuation(path: Path, runtime: Runtime) -> Continuation:
     """Read what :func:`write_continuation` wrote.
+
+    Args:
+        path: Where this machine has it.
+        runtime: Where it is read.
 
     Raises:
         WorkerError: if it can't be read.
@@ -113,6 +117,18 @@ def read_continuation(path: Path) -> Continuation:
                 text_nats=tuple(float(nats) for nats in stored["text_nats"]),
             )
     except (OSError, ValueError, KeyError) as error:
+        # The command of such a runtime may start a container.
+        is_elsewhere = runtime != Runtime() and runtime.shares_files and not runtime.isolated
+        if isinstance(error, FileNotFoundError) and is_elsewhere:
+            raise case_error(
+                f"the file {path} with the tokens of the reference model is not there where "
+                f"runtime {runtime.label!r} measures",
+                f"Mount {path.parent} there. To have files sent there by each run, write "
+                f"shares_files = false where the runtime {runtime.label!r} is configured "
+                "(pyproject.toml or ortbench.toml)",
+                kind="error",
+                phase="reference",
+            ) from error
         why = (
             why_unreadable(error)[0]
             if isinstance(error, OSError)

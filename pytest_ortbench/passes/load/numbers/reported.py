@@ -295,7 +295,10 @@ def _which_it_has(series: Sequence[CounterSeries], file: NamedMetrics) -> str:
     buckets = {entry.name.removesuffix("_bucket") for entry in series if "le" in entry.labels}
     times = sorted(x for x in buckets if x.endswith(_SECONDS) and f"{x}_count" in names)
     if not times:
-        return "Save the metrics of a service that has a histogram of the times of its requests"
+        return (
+            "Save the metrics of a service that has a histogram of the times of its requests. If "
+            "there is none, write the load by hand, e.g. server:100:20ms"
+        )
     begun = file.load.partition(":metric=")[0]
     if len(times) == 1:
         return f"Write the one that the file has: {begun}:metric={times[0][:_LONGEST_PROPOSED]}"
@@ -356,8 +359,8 @@ def _owner(
     labels = (f'{x}="{dict(owner)[x]}"' for x in apart for owner in owners if x in dict(owner))
     example = next(labels, 'instance="HOST:PORT"')
     raise UsageError(
-        f"the file has metrics of {len(owners)} services, which differ in the labels "
-        f"{_several(apart)}, but a load is of one service",
+        f"the file has metrics of {len(owners)} services (told apart by {_several(apart)}), but a "
+        "load is of one service",
         place=place,
         hint="Ask Prometheus for one of the services, e.g. with "
         f"{{{example[:_LONGEST_PROPOSED]}}} behind the name of the metric, and save its answer",

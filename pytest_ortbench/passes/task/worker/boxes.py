@@ -96,8 +96,12 @@ class BoxReader:
             module = load_file(Path(asked.adapter))
             self._function = getattr(module, asked.function, None)
             if not callable(self._function):
+                file = Path(asked.adapter).name
+                held = type(self._function).__name__
                 raise bad_data(
-                    f"{Path(asked.adapter).name} has no function {asked.function!r}",
+                    f"{asked.function!r} in {file} is a value of type {held}, not a function"
+                    if hasattr(module, asked.function)
+                    else f"{file} has no function {asked.function!r}",
                     "Define the function at the top level of the file",
                 )
 
