@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -12,6 +14,7 @@ from pytest_ortbench.engines.mnn import worker as mnn
 from pytest_ortbench.engines.ncnn import worker as ncnn
 from pytest_ortbench.engines.openvino_native import worker as openvino_native
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor, require_types
+from pytest_ortbench.engines.torch.worker.eager import Eager
 from pytest_ortbench.engines.tract.worker import fact_of, refusal_of
 
 _UNKNOWN = """Translating node #1 "y" Unimplemented(Det) ToTypedTranslator
@@ -386,3 +389,41 @@ def test_inputs_that_ncnn_can_not_take_are_refused_before_anything_is_converted(
     with pytest.raises(EngineRefusal, match=word) as caught:
         ncnn.Ncnn(task).compile()
     assert caught.value.kind == "unsupported"
+
+
+class _NoDevice(ModuleType):
+    """As much of PyTorch as refuses a device, on a machine with so many GPUs."""
+
+    def __init__(self, gpus: int) -> None:
+        super().__init__("torch")
+        self.cuda = SimpleNamespace(device_count=lambda: gpus)
+
+    def zeros(self, size: int, *, device: str) -> None:
+        raise RuntimeError(f"{size} on {device}")
+
+    def device(self, name: str) -> SimpleNamespace:
+        kind, _, index = name.partition(":")
+        if kind != "cuda":
+            raise RuntimeError(name)
+        return SimpleNamespace(type=kind, index=int(index) if index else None)
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "step"),
+    [
+        ("cdua", 2, "--ort-providers=torch:cuda:0"),
+        ("cuda:7", 2, "--ort-providers=torch:cuda:1"),
+        ("cuda:1", 2, "remove the cause"),
+        ("cuda", 0, "https://pytorch.org/get-started"),
+    ],
+)
+def test_a_device_that_pytorch_refuses_gets_the_step_for_its_fault(
+    device: str, gpus: int, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", _NoDevice(gpus))
+    task = EngineTask(path=Path("m.onnx"), inputs=(), outputs=(), threads=1, device=device)
+    with pytest.raises(EngineRefusal) as caught:
+        Eager(task).build()
+    assert caught.value.kind == "unavailable"
+    assert step in caught.value.hint
+    assert "--ort-providers=torch:cpu" in caught.value.hint

@@ -17,6 +17,7 @@ from pytest_ortbench.core.outcome import CHANGED_FILE, CaseResult, Failure, Outp
 from pytest_ortbench.core.placement import judge_placement
 from pytest_ortbench.core.run import NO_HYPERVISOR, NO_QUOTA, Machine
 from pytest_ortbench.execution import standard
+from pytest_ortbench.planning.providers import parse_provider
 from pytest_ortbench.schema.case_questions import CheckOutputs, ProfilePlacement
 from tests.results_factory import make_case
 
@@ -214,6 +215,39 @@ def test_a_cut_profile_is_no_fallback(tmp_path: Path, monkeypatch: pytest.Monkey
     result = measure(make_case(), launcher, tmp_path)
     assert result.status == "measured"
     assert " 10 " in summarise(result).missing["placement"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "precision", "size", "step"),
+    [
+        ("cuda", "native", "N", "--ort-precisions=fp16"),
+        ("cuda", "fp16", "N", "--ort-precisions=native"),
+        ("qnn", "native", 3, "--ort-precisions=fp16"),
+        ("qnn", "native", "N", "--ort-fix-dims=off"),
+        ("qnn", "native", "", "fixed sizes"),
+    ],
+)
+def test_a_provider_that_took_no_node_gets_the_step_for_its_case(
+    provider: str,
+    precision: str,
+    size: int | str,
+    step: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launcher = ClockedLauncher(monkeypatch, each_s=0.01, start_s=1.0)
+    case = replace(make_case(precision=precision), provider=parse_provider(provider))
+    declared = TensorInfo(name="x", type="tensor(float)", shape=(size, 4))
+    spec = InputSpec(name="x", type="tensor(float)", shape=(3, 4), hint=ValueHint(kind="normal"))
+    case = replace(case, model=replace(case.model, inputs=(declared,)), inputs=(spec,))
+    launcher.placement_of = lambda case: Placement(
+        provider=case.provider.name, executed={"CPUExecutionProvider": 1}
+    )
+    failure = measure(case, launcher, tmp_path).failure
+    assert failure is not None
+    assert failure.kind == "fallback"
+    assert "(1 node)" in failure.message
+    assert step in failure.hint
 
 
 def _empty(worker: ClockedWorker, question: CheckOutputs) -> OutputCheck:

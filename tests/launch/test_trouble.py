@@ -234,7 +234,7 @@ ProcessLauncher(on_phase=die).open(case, worker=0, deadline=None)
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        (("/nope/python",), "/nope/python can't be started: No such file or directory"),
+        (("/nope/python",), "'/nope/python', which starts the runtime 'odd', can't be started"),
         (("sh", "-c", "exit 5"), "exited with 5"),
         (("sh", "-c", "yes"), "over 1048576 bytes"),
         (("sh", "-c", "yes | tr -d '\\n'"), "over 1048576 bytes"),
