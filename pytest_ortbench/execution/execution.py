@@ -301,7 +301,7 @@ class Execution:
         """Keep a failure of a case that was ended from outside, so that no test begins it again."""
         if planned.case.key not in self._results:
             failure = case_failure(
-                f"pytest ended the measurement before its end: {reason!r}",
+                f"the measurement was stopped before it was complete: {reason!r}",
                 "If a time limit did this, raise it, e.g. --timeout=600 of pytest-timeout: the "
                 "first test of a case takes as long as its whole measurement. To measure for a "
                 "shorter time instead, write e.g. --ort-time=1s",

@@ -225,7 +225,7 @@ class WorkerProcess:
                 f"the program {command[0]!r}, which starts the runtime {runtime.label!r}, can't be "
                 f"started. {says('The system', error.strerror or str(error))}",
                 f"Install this program, or correct the command of the runtime {runtime.label!r} in "
-                "its configuration",
+                "pyproject.toml or ortbench.toml",
                 kind="unavailable",
                 phase="start",
             ) from error
