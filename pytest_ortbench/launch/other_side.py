@@ -43,11 +43,11 @@ def with_side(
     elsewhere = runtime.shares_files and runtime.label != _CURRENT.label
     if case is None or not elsewhere or failure.kind in _ENDED:
         return failure
-    # A file that has changed here since is told apart elsewhere.
     here = {
         path: held
         for path in _read_for(failure.phase, question, case)
-        if (held := case.file_contents.get(path)) and content_of(path) == held
+        # A file that has changed here since is told apart elsewhere.
+        if (held := content_of(path)) and case.file_contents.get(path, held) == held
     }
     if not here:
         return failure
@@ -60,7 +60,8 @@ def with_side(
         message = f"the file {path} is not there where runtime {runtime.label!r} measures"
         return replace(failure, message=message, hint=_hint(path, case, runtime))
     # A library is another one there with good reason: it may be built for that side.
-    own = [path for path in here if path not in case.session.custom_ops]
+    libraries = [path for path in case.session.custom_ops if not path.endswith(".py")]
+    own = [path for path in here if path not in libraries]
     path = next((path for path in own if there[path] != here[path]), "")
     if not path:
         return failure
@@ -89,7 +90,7 @@ def _read_for(phase: str, question: Question[Any], case: Case) -> list[str]:
     """Paths of what is read in a phase of a case, or for a question in any other phase."""
     by_phase: dict[str, Sequence[str]] = {
         "inputs": [spec.path for spec in case.inputs],
-        "session": case.session.custom_ops,
+        "session": (case.variant.path, *case.session.custom_ops),
     }
     named: list[str] = []
     for field in fields(cast("Any", question)):
@@ -98,4 +99,5 @@ def _read_for(phase: str, question: Question[Any], case: Case) -> list[str]:
             named += (value.path, value.user_code)
         elif isinstance(value, str):
             named.append(value)
+    named = [path for path in named if path in case.file_contents]
     return [path for path in dict.fromkeys(by_phase.get(phase, named)) if path]

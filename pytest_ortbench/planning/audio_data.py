@@ -60,6 +60,7 @@ class AudioReader:
                     "the model's metadata" if written else "rate of the files",
                     "" if configured is None else str(configured),
                 ),
+                settings,
             )
         )
         others = [rate for rate in rates if rate != self.rate]
@@ -75,7 +76,7 @@ class AudioReader:
         )
         decide = settings.decide if is_open else settings.decide_fixed
         reason = "default" if is_open else f"the input {spec.name!r}"
-        self.length = _whole("length", decide("length", str(spec.shape[-1]), reason))
+        self.length = _whole("length", decide("length", str(spec.shape[-1]), reason), settings)
         self._type = "float64" if "double" in spec.type else "float32"
 
     def read(self, path: Path) -> NDArray[Any]:
@@ -121,12 +122,12 @@ def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -
     )
 
 
-def _whole(name: str, text: str) -> int:
+def _whole(name: str, text: str, settings: Settings) -> int:
     if not text.isdigit() or int(text) < 1:
         raise UsageError(
             f"{name} is {text!r}, not a whole number above 0",
-            place=PLACE,
-            hint=f"Write e.g. {name}=16000",
+            place=settings.place_of(name),
+            hint=settings.hint(name, f"Write e.g. {name}=16000"),
         )
     return int(text)
 

@@ -139,7 +139,7 @@ def engines_lacking(runtime: Runtime, info: RuntimeInfo) -> Mapping[str, Failure
                 f"runtime {runtime.label!r} does not share files with this machine",
                 "Measure the model in a runtime that shares files, e.g. --ort-runtimes=current. "
                 f"To measure in {runtime.label!r}, use --ort-engines=session",
-                phase="staging",
+                phase="files",
             )
         }
     return {}

@@ -161,10 +161,15 @@ def _refusal(model: Model, asked: Generation) -> Failure | None:
         )
     if decoder is None or decoder.context is None or asked.length <= decoder.context:
         return None
+    lengths = {
+        "--ort-depth": asked.depth,
+        "--ort-prompt-tokens": asked.prompt_tokens,
+        "--ort-new-tokens": asked.new_tokens,
+    }
+    options = " and ".join(option for option, length in lengths.items() if length)
     return case_failure(
         f"{asked.depth} earlier, {asked.prompt_tokens} prompt and {asked.new_tokens} new tokens "
         f"make {asked.length} tokens, but the context of model {model.name!r} has room for "
         f"{decoder.context} ({decoder.context_from})",
-        f"Lower --ort-depth, --ort-prompt-tokens and --ort-new-tokens by "
-        f"{asked.length - decoder.context} in all",
+        f"Lower {options} by {asked.length - decoder.context} in all",
     )

@@ -244,7 +244,8 @@ class ImageReader:
             raise UsageError(
                 f"{str(path)!r} can't be read as an image ({why})",
                 place="--ort-inputs",
-                hint="Replace the file by a JPEG or PNG file, or remove it from the folder",
+                hint="Replace the file by a JPEG or PNG file"
+                + (", or remove it from the folder" if size is None else ""),
             ) from None
         except Image.DecompressionBombError:
             most = 2 * (Image.MAX_IMAGE_PIXELS or 0)

@@ -152,16 +152,27 @@ def own_data(
     if labels is not None:
         raise UsageError(
             f"{str(labels)!r} gives labels to files, but "
-            + ("no files are named" if path is None else f"{str(path)!r} has only arrays"),
+            + (
+                "no files are named"
+                if path is None
+                else f"{str(path)!r} has only arrays"
+                if path.is_dir() or path.suffix.lower() in _OF_ARRAYS
+                else f"{str(path)!r} is neither a folder nor a text file"
+            ),
             place=LABELS_PLACE,
             hint="Name the folder of the files with --ort-inputs. To label arrays, store them and "
             "an array 'labels' in one .npz file, and write --ort-dataset=FILE.npz",
         )
     if settings:
         raise UsageError(
-            "the option prepares photos, sounds or texts for the model, but none are named",
+            "the option prepares photos, sounds or texts for the model, but "
+            + ("none are named" if path is None else f"{str(path)!r} contains none of them"),
             place="--ort-preprocess",
-            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/",
+            hint="Name a folder of photos or WAV files, or a text file, e.g. --ort-inputs=photos/"
+            if path is None
+            else "To feed what it contains, leave --ort-preprocess out. To prepare photos, sounds "
+            "or texts, name a folder of photos or WAV files, or a text file, e.g. "
+            "--ort-inputs=photos/",
         )
     return None
 

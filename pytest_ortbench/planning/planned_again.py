@@ -25,7 +25,7 @@ from pytest_ortbench.planning.session_options import GRAPH_LEVELS
 _CURRENT = "current"
 #: A plug-in may have a name that nobody here has heard of, but no other characters.
 _CHANGED = ", so the file of the run was changed after the run"
-_MEASURE_AGAIN = "Measure the model again, and name the new run: --run=RUN"
+_MEASURE_AGAIN = "Measure the model again, and name the new run with --run=latest"
 _PROVIDER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

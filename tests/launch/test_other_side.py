@@ -17,7 +17,7 @@ from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.schema.case_questions import Open
 
-from .cases import case_of
+from .cases import case_of, relu
 
 BOX = Runtime(label="box", command=("./box.sh",))
 FAILURE = Failure(kind="error", phase="task", message="d.npz has no labels", hint="Add them")
@@ -77,6 +77,13 @@ def test_a_library_may_be_another_one_there_but_not_missing(tmp_path: Path) -> N
     refused = replace(FAILURE, phase="session")
     assert with_side(refused, Open(case=case), case, BOX, holds("other")) is refused
     assert str(library) in with_side(refused, Open(case=case), case, BOX, holds("")).message
+
+
+def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
+    case = case_of(relu(tmp_path / "m.onnx"))
+    refused = replace(FAILURE, phase="session")
+    failure = with_side(refused, Open(case=case), case, BOX, holds(""))
+    assert str(tmp_path / "m.onnx") in failure.message
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,30 @@ def test_a_password_is_refused_and_not_repeated(user: str) -> None:
     assert "secret-word" not in str(caught.value)
 
 
+def test_an_address_without_its_scheme_is_completed() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_endpoint(written(URL.removeprefix("http://")))
+    assert caught.value.hint.endswith(f" {URL}")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "option"),
+    [({}, "--ort-session-option=intra_op_num_threads"), ({"threads": "1"}, "--ort-threads")],
+)
+def test_the_option_is_named_that_sets_threads(knobs: dict[str, str], option: str) -> None:
+    case = make_case()
+    case = replace(
+        case,
+        variant=replace(case.variant, precision="native", recipe={}),
+        provider=replace(parse_provider("endpoint"), options={"url": URL}),
+        session=SessionConfig(intra_op_num_threads=1),
+        knobs=knobs,
+    )
+    refusal = provider_refusal(case)
+    assert refusal is not None
+    assert refusal.message.startswith(f"{option} ")
+
+
 def test_encodings_are_two() -> None:
     assert read_encodings(written("json,binary", "json")) == ("json", "binary")
     with pytest.raises(UsageError) as caught:

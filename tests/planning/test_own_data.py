@@ -532,5 +532,31 @@ class TestPlan:
 
     def test_a_folder_that_is_scored_needs_labels(self, tmp_path: Path) -> None:
         request = PlanRequest(models=(), dataset=Dataset(path=str(photos(tmp_path / "photos"))))
-        with pytest.raises(UsageError, match="have no labels"):
+        with pytest.raises(UsageError, match="have no labels") as caught:
             self.plan(model(tmp_path, ["N", 3, 4, 5]), request)
+        assert "=labels.csv" in caught.value.hint
+
+    def test_texts_that_are_scored_need_a_label_a_line(self, tmp_path: Path) -> None:
+        (tmp_path / "texts.txt").write_text("a\nb\n")
+        request = PlanRequest(models=(), dataset=Dataset(path=str(tmp_path / "texts.txt")))
+        with pytest.raises(UsageError) as caught:
+            self.plan(model(tmp_path, ["N", 3, 4, 5]), request)
+        assert caught.value.place == "--ort-dataset"
+        assert "=labels.txt" in caught.value.hint
+
+    @pytest.mark.parametrize("option", ["--ort-inputs", "--ort-dataset"])
+    def test_a_broken_file_is_refused_at_the_option_that_names_its_folder(
+        self, tmp_path: Path, option: str
+    ) -> None:
+        folder = photos(tmp_path / "photos")
+        (folder / "p0.png").write_bytes(b"broken")
+        (tmp_path / "labels.csv").write_text("p0.png,1\np1.png,0\n")
+        request = PlanRequest(models=(), labels=tmp_path / "labels.csv")
+        request = (
+            replace(request, inputs=folder)
+            if option == "--ort-inputs"
+            else replace(request, dataset=Dataset(path=str(folder)))
+        )
+        with pytest.raises(UsageError) as caught:
+            self.plan(model(tmp_path, ["N", 3, 4, 5]), request)
+        assert caught.value.place == option
