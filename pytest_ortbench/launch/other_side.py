@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import PurePath
 from typing import Any, cast
 
 from pytest_ortbench.core.case import Case, Runtime
@@ -60,7 +61,7 @@ def with_side(
         message = f"the file {path} is not there where runtime {runtime.label!r} measures"
         return replace(failure, message=message, hint=_hint(path, case, runtime))
     # A library is another one there with good reason: it may be built for that side.
-    libraries = [path for path in case.session.custom_ops if not path.endswith(".py")]
+    libraries = [path for path in case.session.custom_ops if PurePath(path).suffix != ".py"]
     own = [path for path in here if path not in libraries]
     path = next((path for path in own if there[path] != here[path]), "")
     if not path:

@@ -236,7 +236,7 @@ def test_data_that_can_t_be_used_fails_the_accuracy_suite_and_nothing_else(
         net.name, "-k", "test_accuracy or test_latency", *QUICK, "--ort-dataset=data.npz"
     )
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*data.npz*'x'*images.*"])
+    result.stdout.fnmatch_lines(["*data.npz*'x'*images, labels.*"])
     assert cases(pytester.path)["native"]["status"] == "measured"
 
 
