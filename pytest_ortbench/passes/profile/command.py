@@ -201,7 +201,11 @@ def _stored(named: str, run: str, results: Path) -> Case | None:
     if case is None and _is_case_id(named):
         raise UsageError(
             f"the run {run!r} has no case {named!r}",
-            hint=did_you_mean(named, cases, "Or choose another run: --run=RUN"),
+            hint=did_you_mean(
+                named,
+                cases,
+                f"For a case of another run, add --run with its folder in {results} or its file",
+            ),
         )
     return case
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_ortbench.core.case import Case
-from pytest_ortbench.core.errors import UsageError, near_and_known, why_no_python
+from pytest_ortbench.core.errors import UsageError, did_you_mean, why_no_python
 from pytest_ortbench.core.home_folder import in_home
 from pytest_ortbench.core.ids import id_fits
 from pytest_ortbench.core.option_text import OptionText
@@ -58,7 +58,7 @@ def read_profilers(written: OptionText) -> tuple[str, ...]:
             raise UsageError(
                 f"{name!r} is not a known profiler",
                 place=written.place,
-                hint=near_and_known(name, PYTHON_PROFILERS),
+                hint=did_you_mean(name, PYTHON_PROFILERS),
             )
     return tuple(dict.fromkeys(names))
 

@@ -289,11 +289,15 @@ def read_latency(part: str, text: str, place: str) -> float:
     Raises:
         UsageError: for anything else.
     """
-    if _PERCENT.fullmatch(part):
+    others = [other.strip() for other in text.split(":")]
+    if _PERCENT.fullmatch(part) and part in others:
+        others.remove(part)
+        limit = "" if any(map(_LIKE_A_TIME.fullmatch, others)) else "20ms"
         raise UsageError(
             f"{text!r} has the percentile {part!r} in place of a latency limit",
             place=place,
-            hint=f"Write the latency limit first, and the percentile behind it, e.g. 20ms:{part}",
+            hint="Write the percentile behind the latency limit, e.g. "
+            f"{':'.join(filter(None, (*others, limit, part)))}",
         )
     if _NUMBER.fullmatch(part):
         raise UsageError(
