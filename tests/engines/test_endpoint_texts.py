@@ -156,6 +156,16 @@ def test_what_a_service_says_of_an_error_is_quoted_on_one_line(
     assert len(str(caught.value)) < 400
 
 
+@pytest.mark.parametrize(("models", "step"), [((), "load a model"), (("a", "b"), "model='a'")])
+def test_a_list_that_names_no_single_model_is_told_with_its_step(
+    service: TextService, models: tuple[str, ...], step: str
+) -> None:
+    service.models = models
+    with closing(writer(service)) as engine, pytest.raises(EngineRefusal) as caught:
+        engine.open()
+    assert step in caught.value.hint
+
+
 def test_a_service_without_a_list_is_asked_with_a_name(service: TextService) -> None:
     service.models = None
     with closing(writer(service)) as engine, pytest.raises(EngineRefusal) as caught:

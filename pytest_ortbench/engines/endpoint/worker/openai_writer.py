@@ -129,7 +129,7 @@ class OpenAiEndpoint(Endpoint):
         raise EngineRefusal(
             f"no model is named, and the endpoint has several: {some_of(names)}",
             kind="unavailable",
-            hint=f"Name the model to measure, e.g. {_OPTION}{names[0]}",
+            hint=f"Name the model to measure, e.g. {_OPTION}{some_of(names[:1])}",
         )
 
 

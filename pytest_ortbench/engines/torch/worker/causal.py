@@ -62,7 +62,7 @@ class CausalModel(Eager):
             raise EngineRefusal(
                 f"transformers can't be imported. {says('Python', first_line(error))}",
                 kind="unavailable",
-                hint="Run: pip install --upgrade transformers",
+                hint="Run 'pip install --upgrade transformers' where PyTorch is installed",
             ) from error
         self._library = str(transformers.__version__)
         numbers = [int(part) for part in self._library.split(".")[:2] if part.isdecimal()]
@@ -72,7 +72,7 @@ class CausalModel(Eager):
                 f"transformers {self._library} is too old: to measure the writing of "
                 f"text, {least} or later is needed",
                 kind="unavailable",
-                hint=f"Run: pip install 'transformers>={least}'",
+                hint=f"Run \"pip install 'transformers>={least}'\" where PyTorch is installed",
             )
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
