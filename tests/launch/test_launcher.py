@@ -118,7 +118,7 @@ def test_a_reference_that_fails_here_is_tried_where_the_case_runs(
 ) -> None:
     elsewhere = Runtime(label="elsewhere", command=("/nope/python",))
     case = case_of(tmp_path / "missing.onnx", runtime=elsewhere)
-    with pytest.raises(WorkerError, match="/nope/python "):
+    with pytest.raises(WorkerError, match="/nope/python"):
         launcher.reference(case, tmp_path / "scratch")
 
 

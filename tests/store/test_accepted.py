@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import date
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from pytest_ortbench.core.acceptance import AcceptedEntry
 from pytest_ortbench.core.errors import OrtbenchError, UsageError
+from pytest_ortbench.store import accepted
 from pytest_ortbench.store.accepted import accept, parse_day, parse_share, read_accepted
 
 ONE = AcceptedEntry(
@@ -232,6 +235,22 @@ def test_a_file_that_may_not_be_written_stays_as_it_is(path: Path):
         accept(path, [ONE])
     assert "read-only" in raised.value.message
     assert path.read_text() == HEAD
+
+
+@pytest.mark.parametrize(
+    ("number", "is_folder_named"), [(errno.EACCES, True), (errno.ENOSPC, False)]
+)
+def test_a_refusal_of_the_folder_is_told_from_a_full_disk(
+    path: Path, number: int, is_folder_named: bool, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(accepted, "replace_file", refuse)
+    with pytest.raises(OrtbenchError) as raised:
+        accept(path, [ONE])
+    assert os.strerror(number) in raised.value.message
+    assert (str(path.parent) in raised.value.hint) == is_folder_named
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,9 @@ class GenaiModel:
             if _UNKNOWN_KIND in str(error):
                 version = getattr(self._genai, "__version__", "")
                 raise _refused(
-                    f"{PACKAGE} {version} does not know the kind of network that is 'model.type' "
-                    f"in genai_config.json. {says(PACKAGE, first_line(error))}",
+                    f"{PACKAGE} {version} does not know this kind of network. "
+                    f"{says(PACKAGE, first_line(error))}. By config.json it means "
+                    "genai_config.json, where the kind is model.type",
                     f"Run: pip install --upgrade {PACKAGE}. If the newest version does not know it "
                     "either, use --ort-engines=session",
                 ) from error
