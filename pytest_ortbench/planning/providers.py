@@ -189,7 +189,9 @@ def _parse_link(
     if not device:
         if ":" in spec:
             raise UsageError(
-                f"{spec!r} has no device after the colon", place=place, hint=f"Write {word}"
+                f"{spec!r} has no device after the colon",
+                place=place,
+                hint=f"Write {word} for the default device, or add the device",
             )
         return Provider(alias=kind.alias, name=kind.name)
     device, options = device_options(kind, device, place, platform)

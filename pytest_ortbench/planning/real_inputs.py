@@ -118,18 +118,15 @@ def _stored(model: Model, path: Path) -> dict[str, StoredInput]:
     elif path.suffix.lower() == ".npz":
         found = _from_npz(path)
     elif not path.exists():
-        raise UsageError(
-            f"{str(path)!r} does not exist",
-            place=PLACE,
-            hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
-        )
+        raise UsageError(f"{str(path)!r} does not exist", place=PLACE, hint="Correct the path")
     elif path.suffix.lower() == ".npy":
         found = _single(model, path)
     else:
         raise UsageError(
-            f"{str(path)!r} is neither a .npz file nor a folder",
+            f"{str(path)!r} is not a kind of file that {PLACE} reads",
             place=PLACE,
-            hint="Name a .npz file, a folder of .npy files, or an ONNX test_data_set folder",
+            hint="Name a .npz file of arrays, a .txt file of texts, or a folder of .npy files, of "
+            "images, of WAV files or of ONNX test data (input_0.pb, …)",
         )
     return found
 

@@ -156,8 +156,13 @@ def ranks_of(cases: Sequence[Case], held: Collection[Key]) -> dict[Key, Rank]:
 
 #: An advised budget leaves room for the latency of all cases.
 _ROOM = 1.5
-#: Options of passes that are called otherwise than these.
-_OPTIONS = {"served": "--ort-serve"}
+#: How a pass is left out, where that is not to leave out the option of its name.
+_WITHOUT = {
+    "served": "leave out --ort-serve",
+    "task": "leave out --ort-dataset and --ort-labels",
+    "generation": "write --ort-generate=off",
+    "export_check": "write --ort-export-check=off",
+}
 
 
 def _refuse_long_passes(budget: Budget, *, place: str) -> None:
@@ -181,7 +186,7 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
             hint=f"Write e.g. --ort-budget={math.ceil(_ROOM * total_s / 60)}m. To keep the "
-            f"budget, leave out {' and '.join(_OPTIONS.get(n, f'--ort-{n}') for n in takes)}",
+            f"budget, {' and '.join(_WITHOUT.get(n, f'leave out --ort-{n}') for n in takes)}",
         )
 
 

@@ -127,7 +127,7 @@ def model_badge(shown: ShownRun, model: str) -> Badge:
         known = {result.case.model.name for result in shown.run.cases}
         raise UsageError(
             f"{model!r} is not a model of this run",
-            place="badge",
+            place="MODEL",
             hint=did_you_mean(model, map(one_line, known)),
         )
     fastest = next((answer.fastest[0] for answer in of_model if answer.fastest), None)
@@ -159,7 +159,7 @@ def case_badge(run: Run, case_id: str, metric: str) -> Badge:
         known = {result.case.case_id for result in run.cases}
         raise UsageError(
             f"{case_id!r} is not a case of this run",
-            place="badge",
+            place="CASE",
             hint=did_you_mean(case_id, map(one_line, known)),
         )
     summary = summarise(results[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 
@@ -82,6 +84,13 @@ def released(name: str, *, place: str) -> list[Version]:
         UsageError: if pip can't be asked or knows none.
     """
     one_by_one = f"{name}==1.20.1,{name}==1.24.1"
+    if not has_pip():
+        raise UsageError(
+            f"pip, which lists the releases of a range, is not installed for {sys.executable}",
+            place=place,
+            hint=f"Run: {shlex.quote(sys.executable)} -m ensurepip. If you can't, name the releases "
+            f"one by one, e.g. {one_by_one}",
+        )
     command = [
         sys.executable,
         "-m",
@@ -95,7 +104,8 @@ def released(name: str, *, place: str) -> list[Version]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PIP_S, check=False)
     except (OSError, subprocess.SubprocessError) as error:
         raise UsageError(
-            f"pip, which lists the releases of a range, can't be run: {first_line(error)!r}",
+            "pip, which lists the releases of a range, can't be run "
+            f"({says('Python', first_line(error))})",
             place=place,
             hint=f"Name the releases one by one, e.g. {one_by_one}",
         ) from error
@@ -110,6 +120,11 @@ def released(name: str, *, place: str) -> list[Version]:
             f"{one_by_one}",
         )
     return [Version(text.strip()) for text in match[1].split(",")]
+
+
+def has_pip() -> bool:
+    """Whether pip is installed beside this program; environments of uv are made without it."""
+    return importlib.util.find_spec("pip") is not None
 
 
 def _other_name(name: str) -> str:

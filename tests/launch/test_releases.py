@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
+from packaging.version import Version
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.runtimes import releases
+from tests.refused import refused
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +27,7 @@ def pip(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(releases, "has_pip", lambda: True)
 
 
 def test_a_range_has_both_ends_in_order_of_release_without_pre_releases():
@@ -54,3 +58,15 @@ def test_wrong_ranges(text: str, message: str):
     with pytest.raises(UsageError) as raised:
         releases.expand_range(text, place="--runtimes")
     assert message in str(raised.value)
+
+
+def test_without_pip_the_step_is_to_install_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(releases, "has_pip", lambda: False)
+    with refused(UsageError, sys.executable, place="--runtimes", hint="-m ensurepip"):
+        releases.expand_range("onnxruntime==1.20..1.30", place="--runtimes")
+
+
+def test_the_only_release_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(releases, "released", lambda *_, **__: [Version("1.2")])
+    with refused(UsageError, "1 release ", hint="Name it: x==1.2"):
+        releases.expand_range("x==1.0..2.0", place="--runtimes")

@@ -73,11 +73,22 @@ def test_an_environment_has_cuda_where_a_gpu_is(
     assert environment.manifest.packages["torch"] == installed.partition("==")[2]
 
 
-def test_an_environment_is_not_made_with_cuda_unasked(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "example"),
+    [
+        ("torch+onnxruntime", "torch==2.13.0+onnxruntime"),
+        ("torch>=2.1+onnxruntime", "torch==2.13.0+onnxruntime"),
+        ("torchvision+onnxruntime", "torchvision== "),
+    ],
+)
+def test_an_environment_is_not_made_with_cuda_unasked(
+    tmp_path: Path, text: str, example: str
+) -> None:
     installer = FakeInstaller()
     with pytest.raises(WorkerError) as caught:
-        _environments(tmp_path, installer, _NOTHING).ensure(listed("torch+onnxruntime"))
+        _environments(tmp_path, installer, _NOTHING).ensure(listed(text))
     assert caught.value.failure.kind == "unavailable"
+    assert example in caught.value.hint
     assert installer.installed == []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -567,8 +568,34 @@ def test_nothing_there_and_nothing_known(pair: Model, tmp_path: Path) -> None:
     with refused(UsageError, str(tmp_path / "empty"), place="--ort-inputs", hint=".npy"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "empty")
     (tmp_path / "x.csv").write_text("1")
-    with refused(UsageError, str(tmp_path / "x.csv"), ".npz", place="--ort-inputs"):
+    with refused(UsageError, str(tmp_path / "x.csv"), place="--ort-inputs", hint=".npz"):
         resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("ids.npy", "the file x.npy "), ("input_0.pb", "the file input_1.pb ")]
+)
+def test_a_file_that_is_missing_in_a_folder_is_named(
+    pair: Model, tmp_path: Path, name: str, hint: str
+) -> None:
+    if name.endswith(".npy"):
+        np.save(tmp_path / name, arrays()["ids"])
+    else:
+        first = numpy_helper.from_array(arrays()[pair.inputs[0].name])
+        (tmp_path / name).write_bytes(first.SerializeToString())
+    with refused(UsageError, place="--ort-inputs", hint=hint):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_no_damaged_one(
+    pair: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(zipfile, "ZipFile", denied)
+    with refused(UsageError, "Permission denied", hint="the right to read"):
+        resolve_inputs(pair, batch=1, dims={}, inputs_path=tmp_path / "real.npz")
 
 
 @pytest.mark.live

@@ -150,23 +150,30 @@ def test_what_the_memory_of_a_session_does(options: dict[str, str], found: Sessi
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "hint"),
     [
-        {"enable_mem_reuse": "maybe"},
-        {"arena_extend_strategy": "kSameAsRequired"},
-        {"arena_initial_chunk_bytes": "0"},
-        {"arena_initial_chunk_bytes": "2147483648"},
+        ({"enable_mem_reuse": "maybe"}, "enable_mem_reuse=1 or enable_mem_reuse=0"),
+        ({"arena_extend_strategy": "kSameAsRequired"}, "'kSameAsRequested'"),
+        ({"arena_initial_chunk_bytes": "0"}, "arena_initial_chunk_bytes=1048576"),
+        ({"arena_initial_chunk_bytes": "2147483648"}, "arena_initial_chunk_bytes=2147483647"),
         # Nobody would use it.
-        {"arena_extend_strategy": "kSameAsRequested", "enable_cpu_mem_arena": "0"},
-        {"arena_extend_strategy": "kSameAsRequested", "session.use_env_allocators": "0"},
+        (
+            {"arena_extend_strategy": "kSameAsRequested", "enable_cpu_mem_arena": "0"},
+            "leave out enable_cpu_mem_arena=0.",
+        ),
+        (
+            {"arena_extend_strategy": "kSameAsRequested", "session.use_env_allocators": "0"},
+            "leave out session.use_env_allocators=0.",
+        ),
         # Nobody makes it.
-        {"session.use_env_allocators": "1"},
+        ({"session.use_env_allocators": "1"}, "arena_extend_strategy=kSameAsRequested"),
     ],
 )
-def test_memory_of_a_session_that_can_not_be_as_asked(options: dict[str, str]) -> None:
+def test_memory_of_a_session_that_can_not_be_as_asked(options: dict[str, str], hint: str) -> None:
     with pytest.raises(UsageError) as raised:
         build_plan(PlanRequest(models=(), session_options=options), [make_model()], [CURRENT])
     assert raised.value.place == "--ort-session-option"
+    assert hint in raised.value.hint
 
 
 def test_config_entries_are_passed_through() -> None:

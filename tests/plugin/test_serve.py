@@ -141,6 +141,15 @@ def test_what_is_no_application_is_refused(text: str, tmp_path: Path) -> None:
     assert refused.value.place == "--ort-serve"
 
 
+@pytest.mark.parametrize(("name", "other"), [("my-app", "my_app"), ("1app", "app_1app")])
+def test_a_file_that_python_can_not_import_gets_another_name(
+    name: str, other: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_app(written(f"{name}.py:app", tmp_path))
+    assert refused.value.hint.endswith(f"--ort-serve={other}.py:app")
+
+
 def test_an_application_is_known_by_its_absolute_path(tmp_path: Path) -> None:
     (tmp_path / "app.py").touch()
     assert read_app(written("app.py:app", tmp_path)) == f"{tmp_path.resolve()}/app.py:app"
