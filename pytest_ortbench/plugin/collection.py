@@ -174,14 +174,7 @@ class Collection:
         if any(beside):
             return tuple(dict.fromkeys(spec for specs in beside for spec in specs))
         offered = self._config.hook.pytest_ortbench_models(config=self._config)
-        try:
-            specs = [spec for specs in offered for spec in texts_of_specs(specs)]
-        except TypeError as error:
-            raise UsageError(
-                f"the hook did not return a list of models: {error}",
-                place="pytest_ortbench_models",
-                hint="Return a list of strings or paths, e.g. ['model.onnx']",
-            ) from error
+        specs = [spec for returned in offered for spec in _specs_of_hook(returned)]
         return placed_specs(specs, (self._config.rootpath,))
 
     def _models_of(self, item: pytest.Item) -> tuple[str, ...]:
@@ -387,6 +380,22 @@ class Collection:
         for entry in PASSES:
             if entry.check_cases:
                 entry.load(entry.check_cases)(self._options, cases)
+
+
+def _specs_of_hook(returned: object) -> tuple[str, ...]:
+    """The models that a hook returned.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    try:
+        return texts_of_specs(returned)
+    except TypeError as error:
+        raise UsageError(
+            f"the hook returned {returned!r}, but must return a list of strings or paths",
+            place="pytest_ortbench_models",
+            hint="Return e.g. ['model.onnx']",
+        ) from error
 
 
 def _is_shipped(item: pytest.Item) -> bool:

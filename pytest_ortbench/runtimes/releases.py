@@ -88,8 +88,8 @@ def released(name: str, *, place: str) -> list[Version]:
         raise UsageError(
             f"pip, which lists the releases of a range, is not installed for {sys.executable}",
             place=place,
-            hint=f"Run: {shlex.quote(sys.executable)} -m ensurepip. If you can't, name the releases "
-            f"one by one, e.g. {one_by_one}",
+            hint=f"Run: {shlex.quote(sys.executable)} -m ensurepip. If you can't, name the "
+            f"releases one by one, e.g. {one_by_one}",
         )
     command = [
         sys.executable,
