@@ -326,12 +326,12 @@ def _check_type(info: TensorInfo, stored: StoredInput) -> None:
 def _conversion(wanted: str) -> str:
     """The next step for an array of another type."""
     element = ELEMENT_TYPES.get(wanted.removeprefix("tensor(").removesuffix(")"))
-    if element is None:
-        return f"Store it as {wanted}"
-    name = element.numpy_name or element.stand_in
+    name = "" if element is None else element.numpy_name or element.stand_in
+    if not name:
+        return f"Store the array as {wanted}"
     # NumPy's objects would be pickled.
     shown = {"object": "str"}.get(name, name)
-    return f"Convert it, e.g. array.astype({shown!r}), and save it again"
+    return f"Convert the array, e.g. with array.astype({shown!r}), and save it again"
 
 
 def _holds(stored: str, wanted: str) -> bool:

@@ -57,6 +57,10 @@ _FORMAT = 1
 #: Versions of PyTorch's packages that a message proposes.
 _VERSIONS = {"torch": "2.13.0"}
 _LONGEST_NAME = 100
+_OTHER_PACKAGE = (
+    "Correct the name or the version of the package. If both are right, find out whether pip "
+    "reaches its package index"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -425,12 +429,15 @@ def failure_without(
         return f"{wish!r} is not a Python that can be used", "Write a version, e.g. 3.12"
     built = sorted({minor for refusal in refusals for minor in refusal.pythons})
     if not built:
-        return refusals[0].text, f"Tried with Python {versions}"
+        return f"{refusals[0].text} (tried with Python {versions})", _OTHER_PACKAGE
     usable = [minor for minor in built if (3, minor) >= OLDEST]
     reason = f"its packages are built for {_spelt(built)}, and "
     if not usable:
         oldest = ".".join(map(str, OLDEST))
-        return f"{reason}the oldest that can be measured is {oldest}", "Use a newer version"
+        return (
+            f"{reason}the oldest that can be measured is {oldest}",
+            "Write a newer version of the package",
+        )
     if wish:
         return f"{reason}{wish} was asked for", f'Write e.g. python = "3.{usable[-1]}"'
     return f"{reason}none of these is here (found {versions})", _install(f"3.{usable[-1]}")

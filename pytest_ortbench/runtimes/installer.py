@@ -124,7 +124,8 @@ class UvInstaller:
                     "uv does not read pip's configuration. If you use an index of your own, set "
                     "UV_INDEX or UV_DEFAULT_INDEX to its address, or write it into uv.toml"
                 )
-            raise InstallError(_uv_reason(output), pythons=pythons_of(output), hint=hint)
+            reason = says("uv", _uv_reason(output))
+            raise InstallError(reason, pythons=pythons_of(output), hint=hint)
 
 
 class PipInstaller:
@@ -163,7 +164,7 @@ class PipInstaller:
         if code:
             # pip lists the versions that fit this Python, and says nothing of the others.
             raise InstallError(
-                _pip_reason(output),
+                says("pip", _pip_reason(output)),
                 pythons=pythons_of(output),
                 depends_on_python="Could not find a version" in output,
             )

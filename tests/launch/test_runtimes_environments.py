@@ -304,7 +304,7 @@ def test_the_python_that_fits_is_taken(tmp_path: Path) -> None:
             "onnxruntime==1.8.0",
             "its packages are built for Python 3.7 to 3.9, and the oldest that can be measured is "
             "3.10",
-            "Use a newer version",
+            "Write a newer version of the package",
         ),
     ],
 )
