@@ -29,6 +29,7 @@ from pytest_ortbench.plugin.expected_time import (
     launches_take_s,
     to_measure,
 )
+from pytest_ortbench.plugin.options import ROWS
 from pytest_ortbench.plugin.own_tests import planned_of
 
 if TYPE_CHECKING:
@@ -159,7 +160,6 @@ _ROOM = 1.5
 #: How a pass is left out, where that is not to leave out the option of its name.
 _WITHOUT = {
     "served": "leave out --ort-serve",
-    "task": "leave out --ort-dataset and --ort-labels",
     "generation": "write --ort-generate=off",
     "export_check": "write --ort-export-check=off",
 }
@@ -186,8 +186,14 @@ def _refuse_long_passes(budget: Budget, *, place: str) -> None:
             f"than latency take about {clock_words(total_s)} ({listed})",
             place=place,
             hint=f"Write e.g. --ort-budget={math.ceil(_ROOM * total_s / 60)}m. To keep the "
-            f"budget, {' and '.join(_WITHOUT.get(n, f'leave out --ort-{n}') for n in takes)}",
+            f"budget, {' and '.join(map(_without, takes))}",
         )
+
+
+def _without(name: str) -> str:
+    """How a pass is left out: without the option that asks for it, if one does."""
+    flag = next((row.flag for row in ROWS if row.asks_for == name), f"--ort-{name}")
+    return _WITHOUT.get(name, f"leave out {flag}")
 
 
 def in_order(budget: Budget | None, items: Sequence[pytest.Item]) -> list[pytest.Item]:
