@@ -66,6 +66,7 @@ class WorkerProcess:
     Attributes:
         phase: What the worker is doing, a key of :func:`~pytest_ortbench.core.failure.phases`.
         log: File that holds what native code printed.
+        another: How to do without the native code that computes, as a step.
 
     Args:
         runtime: The interpreter.
@@ -89,6 +90,7 @@ class WorkerProcess:
     ) -> None:
         self.phase = "start"
         self.log = log
+        self.another = _ANOTHER_RUNTIME
         self._label = runtime.label
         self._on_phase = on_phase
         self._started = time.monotonic()
@@ -134,7 +136,7 @@ class WorkerProcess:
         if self.closed:
             how = ending(self._process.returncode)
             message = f"the measured process {how} while it waited for the next step"
-            raise WorkerError(self._failure("crash", message, _AGAIN_OR_ANOTHER))
+            raise WorkerError(self._failure("crash", message, self._again_or_another()))
         self._busy = True
         line, self._unsent = self._unsent, b""
         if line:
@@ -266,7 +268,7 @@ class WorkerProcess:
     def _explain_end(self) -> NoReturn:
         if not self._ended(_ENDING_S):
             message = f"the measured process stopped answering while {_doing(self.phase)}"
-            self._give_up("crash", message, _what_to_read(self.read_log()), tells_phase=True)
+            self._give_up("crash", message, self._what_to_read(self.read_log()), tells_phase=True)
         limited = self._limit is not None and self._limit.killed()
         how = self._finish()
         log = self.read_log()
@@ -281,10 +283,10 @@ class WorkerProcess:
             )
         elif self.phase == "start" and not how.signal:
             message = f"the Python of the runtime {self._label!r} {how} before it could measure"
-            failure = self._failure("error", message, self._noise() or _what_to_read(log))
+            failure = self._failure("error", message, self._noise() or self._what_to_read(log))
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            hint = _HINTS.get(how.signal) or _what_to_read(log)
+            hint = self._usual(how.signal) or self._what_to_read(log)
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
@@ -339,6 +341,25 @@ class WorkerProcess:
             hint=hint,
             tells_phase=tells_phase,
             tells_signal=tells_signal,
+        )
+
+    def _usual(self, signal_name: str) -> str:
+        """The next step where a signal tells it; empty for others."""
+        if signal_name == "SIGKILL":
+            return _KILLED
+        meaning = _USUAL.get(signal_name, "")
+        return f"{meaning}{self.another}" if meaning else ""
+
+    def _again_or_another(self) -> str:
+        return f"Measure the case again. If this happens again, {self.another}"
+
+    def _what_to_read(self, log: str) -> str:
+        """The next step where what native code printed may say why: if it printed anything."""
+        if not log.strip():
+            return self._again_or_another()
+        return (
+            "Read what the process printed: it stands below 'Native log:' in the failure of the "
+            "test"
         )
 
     def _noise(self) -> str:
@@ -449,28 +470,17 @@ _SMALLER_OR_MORE = (
     "--ort-memory-limit"
 )
 
-_AGAIN_OR_ANOTHER = (
-    "Measure the case again. If this happens again, try another version of ONNX Runtime, e.g. "
-    "--ort-runtimes=onnxruntime==1.20.1"
-)
+_ANOTHER_RUNTIME = "try another version of ONNX Runtime, e.g. --ort-runtimes=onnxruntime==1.20.1"
 
-
-def _what_to_read(log: str) -> str:
-    """The next step where only what native code printed may say why: if it printed anything."""
-    if not log.strip():
-        return _AGAIN_OR_ANOTHER
-    return "Read what the process printed: it stands below 'Native log:' in the failure of the test"
-
-
-#: What a signal usually means, as the next step.
-_HINTS = {
-    "SIGKILL": "Another program or the kernel killed the process. Run 'dmesg': if it was the "
-    "kernel, memory ran out, and smaller inputs help",
-    "SIGILL": "This CPU lacks an instruction that ONNX Runtime uses. Try another version, e.g. "
-    "--ort-runtimes=onnxruntime==1.20.1",
-    "SIGSEGV": "The fault is in native code. Try another version of ONNX Runtime, e.g. "
-    "--ort-runtimes=onnxruntime==1.20.1",
+#: What a signal usually means; what follows is how to do without the code that sent it.
+_USUAL = {
+    "SIGILL": "This CPU lacks an instruction that the process used. To do without it, ",
+    "SIGSEGV": "The fault is in native code. To do without it, ",
 }
+_KILLED = (
+    "Another program or the kernel killed the process. Run 'dmesg': if it was the kernel, memory "
+    "ran out, and smaller inputs help"
+)
 
 
 def _doing(phase: str) -> str:

@@ -61,6 +61,11 @@ class Questioner:
         self._case = case
         self._provider = provider if case is None else case.provider
         self._runtime = runtime
+        if self._provider is not None and self._provider.role in ("engine", "framework"):
+            process.another = (
+                f"install another version of {self._provider.name}, or leave "
+                f"{self._provider.alias} out of --ort-providers"
+            )
         self._seals: list[seal.Seal] = []
         self._files: Files = (
             SharedFiles() if runtime.shares_files else StagedFiles(self._answer, runtime.label)

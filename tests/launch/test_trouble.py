@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.case import Provider, Runtime
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.launcher import ProcessLauncher
@@ -252,3 +253,22 @@ def test_commands_that_are_no_interpreters(
     assert failure.phase == "start"
     assert failure.kind in ("error", "unavailable")
     assert words in failure.message
+
+
+@pytest.mark.parametrize(
+    ("provider", "option"),
+    [
+        (Provider(alias="cpu", name="CPUExecutionProvider"), "--ort-runtimes="),
+        (Provider(alias="mnn", name="MNN", role="engine"), "leave mnn out of --ort-providers"),
+    ],
+)
+def test_a_crash_tells_how_to_do_without_what_crashed(
+    launcher: ProcessLauncher, tmp_path: Path, provider: Provider, option: str
+) -> None:
+    runtime = Runtime(label="odd", command=("sh", "-c", "kill -SEGV $$", "sh"))
+    case = case_of(relu(tmp_path / "m.onnx"), runtime=runtime)
+    with pytest.raises(WorkerError) as caught:
+        launcher.open(replace(case, provider=provider), worker=0, deadline=None)
+    failure = caught.value.failure
+    assert (failure.kind, failure.signal) == ("crash", "SIGSEGV")
+    assert option in failure.hint
