@@ -15,7 +15,6 @@ from pytest_ortbench.core.errors import in_quotes, says
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.provider_kinds import CPU
 from pytest_ortbench.launch.diagnose_conversions import (
-    NEWER_RUNTIME,
     does_not_load,
     too_new_for,
     unknown_to,
@@ -32,6 +31,7 @@ from pytest_ortbench.launch.evidence import (
     Evidence,
     Rule,
     failure_of,
+    newer_runtime,
     runtime_of_refusal,
     where,
 )
@@ -207,7 +207,9 @@ def _custom_ops(evidence: Evidence) -> Failure | None:
     domain, operator = match.groups()
     hint = f"Name the library that defines {operator}, e.g. --ort-custom-ops=libops.so"
     if domain == _OWN_DOMAIN:
-        hint = f"ONNX Runtime brings this operator itself in other versions. {NEWER_RUNTIME}"
+        hint = (
+            f"ONNX Runtime brings this operator itself in other versions. {newer_runtime(evidence)}"
+        )
     if domain == "ai.onnx.contrib":
         hint = (
             "Run: pip install onnxruntime-extensions. Then run: python -c 'import "
@@ -268,7 +270,7 @@ def _versions(evidence: Evidence) -> Failure | None:
             evidence,
             "unsupported",
             f"the model has IR version {wanted}, but {runtime} supports up to {supported}",
-            f"{NEWER_RUNTIME}. To keep {runtime}, export the model again with IR version "
+            f"{newer_runtime(evidence)}. To keep {runtime}, export the model again with IR version "
             f"{supported} or lower",
         )
     match = re.search(
@@ -284,8 +286,8 @@ def _versions(evidence: Evidence) -> Failure | None:
             "unsupported",
             f"the model has operator set {wanted} of {domain}, but {runtime} supports up to "
             f"{supported}",
-            f"{NEWER_RUNTIME}. To keep {runtime}, export the model again with operator set "
-            f"{supported} or lower",
+            f"{newer_runtime(evidence)}. To keep {runtime}, export the model again with operator "
+            f"set {supported} or lower",
         )
     return None
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from pytest_ortbench.core.model import Model
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.core.precision import BASE
-from pytest_ortbench.launch.evidence import Evidence, failure_of
-
-#: The next step where a file asks for more than the runtime has.
-NEWER_RUNTIME = (
-    "To use a newer ONNX Runtime, run: pip install --upgrade onnxruntime (or onnxruntime-gpu, if "
-    "you use that)"
-)
+from pytest_ortbench.launch.evidence import Evidence, failure_of, newer_runtime
 
 
 def too_new_for(
@@ -82,6 +76,6 @@ def _refused(evidence: Evidence, text: str) -> Failure:
         evidence,
         "unsupported",
         f"the {variant.precision} variant{by} {text}",
-        f"{NEWER_RUNTIME}. To do without this file, which a converter made of your model, leave "
-        f"{variant.precision} out of --ort-precisions",
+        f"{newer_runtime(evidence)}. To do without this file, which a converter made of your "
+        f"model, leave {variant.precision} out of --ort-precisions",
     )

@@ -68,9 +68,19 @@ def not_imported(evidence: Evidence) -> Failure | None:
         f"ONNX Runtime can't be imported. {says('Python', text)}",
         how_to_install(library, evidence)
         if library
-        else "Install it again: pip install --force-reinstall --no-deps onnxruntime (or "
-        "onnxruntime-gpu, if you use that). To try another version, write e.g. "
-        "--ort-runtimes=onnxruntime==1.20.1",
+        else _install_again(evidence)
+        + "To try another version, write e.g. --ort-runtimes=onnxruntime==1.20.1",
+    )
+
+
+def _install_again(evidence: Evidence) -> str:
+    """The step that installs ONNX Runtime again; none for an environment that was made for it."""
+    if runtime_of_refusal(evidence).requirements:
+        return ""
+    command = "pip install --force-reinstall --no-deps onnxruntime"
+    return (
+        f"Install it again in {_python(evidence)}: {command} (or onnxruntime-gpu, if you use "
+        "that). "
     )
 
 

@@ -46,6 +46,18 @@ def runtime_of_refusal(evidence: Evidence) -> Runtime:
     return Runtime() if evidence.case is None else evidence.case.runtime
 
 
+def newer_runtime(evidence: Evidence) -> str:
+    """Return the step to a newer ONNX Runtime than that of the case."""
+    runtime = runtime_of_refusal(evidence)
+    if runtime.requirements:
+        return "To use a newer ONNX Runtime, name a newer version in --ort-runtimes"
+    there = "run" if runtime.label == "current" else f"in the Python of {runtime.label!r}, run"
+    return (
+        f"To use a newer ONNX Runtime, {there}: pip install --upgrade onnxruntime (or "
+        "onnxruntime-gpu, if you use that)"
+    )
+
+
 def failure_of(evidence: Evidence, kind: str, message: str, hint: str = "") -> Failure:
     """Make a failure in the phase of the refusal."""
     return Failure(kind=kind, phase=evidence.refusal.phase, message=message, hint=hint)

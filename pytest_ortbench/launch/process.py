@@ -286,7 +286,7 @@ class WorkerProcess:
             failure = self._failure("error", message, self._noise() or self._what_to_read(log))
         else:
             message = f"the measured process {how} while {_doing(self.phase)}"
-            hint = self._usual(how.signal) or self._what_to_read(log)
+            hint = self._usual_cause(how.signal) or self._what_to_read(log)
             failure = self._failure("crash", message, hint, tells_phase=True, tells_signal=True)
         raise WorkerError(_with_end(failure, how, log))
 
@@ -343,7 +343,7 @@ class WorkerProcess:
             tells_signal=tells_signal,
         )
 
-    def _usual(self, signal_name: str) -> str:
+    def _usual_cause(self, signal_name: str) -> str:
         """The next step where a signal tells it; empty for others."""
         if signal_name == "SIGKILL":
             return _KILLED

@@ -392,3 +392,18 @@ def test_inputs_of_a_file_are_corrected_in_it() -> None:
     failure = judge(said.WRONG_SIZE, phase="first", case=case)
     assert "/data/x.npz" in failure.hint
     assert "--ort-dims" not in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("runtime", "installs"),
+    [
+        (Runtime(), True),
+        (Runtime(label="old", requirements=("onnxruntime==1.15.1",)), False),
+    ],
+)
+def test_a_runtime_that_was_made_is_not_upgraded_in_place(runtime: Runtime, installs: bool) -> None:
+    case = replace(make_case(), runtime=runtime)
+    broken = judge("broken", phase="import", error="ImportError", case=case)
+    for failure in (judge(said.IR_99, case=case), judge(said.OPSET_99, case=case), broken):
+        assert ("pip install" in failure.hint) == installs
+        assert ("--ort-runtimes" in failure.hint) == (not installs or failure is broken)
