@@ -65,7 +65,8 @@ class AudioReader:
         )
         others = [rate for rate in rates if rate != self.rate]
         if others:
-            _check_resampling(files, self.rate, others)
+            is_told = bool(written or configured is not None or "rate" in settings.given)
+            _check_resampling(files, self.rate, others, told=is_told)
             written = ", ".join(map(str, others))
             settings.steps["resampled"] = PreparationStep(
                 name="resampled", value=f"{written} to {self.rate}", origin="rate of the files"
@@ -109,16 +110,31 @@ class AudioReader:
         }
 
 
-def _check_resampling(files: Sequence[Path], rate: int, others: Sequence[int]) -> None:
-    """Refuse files of other rates where nothing here can resample them."""
+def _check_resampling(
+    files: Sequence[Path], rate: int, others: Sequence[int], *, told: bool
+) -> None:
+    """Refuse files of other rates where nothing here can resample them.
+
+    Args:
+        files: All files.
+        rate: The rate of the input.
+        others: Rates of files that differ from it.
+        told: Whether somebody says what the model takes; otherwise it is the rate of the first
+            file.
+    """
     if find_spec("scipy") is not None:
         return
     path = next(file for file in files if _rate_of(file) in others)
     raise UsageError(
-        f"{str(path)!r} has {_rate_of(path)} samples per second, but the model takes {rate}",
+        f"{str(path)!r} has {_rate_of(path)} samples per second, but "
+        + (f"the model takes {rate}" if told else f"{str(files[0])!r} has {rate}"),
         place="--ort-inputs",
         hint="To have such files resampled, run: pip install 'pytest-ortbench[audio]'. If "
-        f"{rate} is wrong for this model, write {PLACE}=rate={_rate_of(path)}",
+        f"{rate} is wrong for this model, write {PLACE}=rate={_rate_of(path)}"
+        if told
+        else "To have the files resampled to one rate, run: pip install "
+        "'pytest-ortbench[audio]'. Then name the rate that the model takes, e.g. "
+        f"{PLACE}=rate={rate}",
     )
 
 

@@ -254,8 +254,8 @@ def _engine_refusal(case: Case) -> Failure | None:
         return None
     return case_failure(
         f"{title} runs the model without a session of ONNX Runtime, so "
-        f"{' and '.join(asked)} can't be used with {case.provider.alias}",
-        f"Measure {case.provider.alias} in a run without {' and '.join(asked)}",
+        f"{' and '.join(asked)} can't be used with the provider {case.provider.alias!r}",
+        f"Measure {case.provider.alias!r} in a run without {' and '.join(asked)}",
     )
 
 

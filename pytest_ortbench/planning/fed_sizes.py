@@ -228,7 +228,7 @@ def _set_smaller(info: TensorInfo, shape: tuple[int | str, ...], values: Mapping
                 break
             largest = max(tried, key=lambda name: tried[name])
             if tried[largest] <= 1:
-                return f"Export the model with smaller fixed axes of input {info.name!r}"
+                return f"Export the model so that the fixed axes of input {info.name!r} are smaller"
             tried[largest] = 1 << ((tried[largest] - 1).bit_length() - 1)
     except (ArithmeticError, KeyError):
         return f"Set smaller sizes for {' and '.join(map(repr, tried))} with --ort-dims"

@@ -91,9 +91,9 @@ def runtime_of(stored: Case, given: TrustedOptions, configured: Collection[str])
             values = ", ".join(f'{json.dumps(name)} = "VALUE"' for name in runtime.environment)
             keys.append(f"environment = {{ {values} }}")
         if needed:
-            entry = f"Write {' and '.join(keys)} under [tool.ortbench.runtimes.NAME] in "
+            entry = f"Write {' and '.join(keys)} under [tool.ortbench.runtimes.own] in "
             entry += "pyproject.toml"
-            lack = _Lack(what=" and ".join(needed), entry=entry, option="--runtimes=NAME")
+            lack = _Lack(what=" and ".join(needed), entry=entry, option="--runtimes=own")
             raise _refused(stored, [lack])
         return _CURRENT
     if runtime.label in configured:

@@ -401,6 +401,16 @@ class TestAudio:
             5,
         )
 
+    def test_where_nobody_says_a_rate_two_files_are_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pytest_ortbench.planning.audio_data.find_spec", lambda _: None)
+        tone(tmp_path / "wav" / "a.wav")
+        tone(tmp_path / "wav" / "b.wav", rate=16000)
+        with pytest.raises(UsageError) as caught:
+            prepared(model(tmp_path, ["N", 5]), tmp_path / "wav")
+        assert all(name in caught.value.message for name in ("a.wav", "b.wav", "8000", "16000"))
+
     def test_what_is_no_wav_file_is_named(self, tmp_path: Path) -> None:
         tone(tmp_path / "wav" / "a.wav")
         (tmp_path / "wav" / "b.wav").write_bytes(b"RIFF")

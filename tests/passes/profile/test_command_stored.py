@@ -60,14 +60,14 @@ def _runtime(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "needed", "option"),
     [
-        (_runtime(command=STARTS), 'the command "/bin/sh -c', "--runtimes=NAME"),
+        (_runtime(command=STARTS), 'the command "/bin/sh -c', "--runtimes=own"),
         (_runtime(label="edge", command=STARTS), "the runtime 'edge'", "--runtimes=current"),
         (
             _runtime(label="lab", requirements=("evil @ https://example.invalid/evil.whl",)),
             "the runtime 'lab'",
             "--runtimes=current",
         ),
-        (_runtime(environment={"PYTHONPATH": "/x"}), "variable 'PYTHONPATH'", "--runtimes=NAME"),
+        (_runtime(environment={"PYTHONPATH": "/x"}), "variable 'PYTHONPATH'", "--runtimes=own"),
     ],
     ids=["command", "command of a runtime", "requirements", "environment"],
 )
