@@ -416,11 +416,9 @@ def _step_for_inputs(evidence: Evidence) -> str:
     files = {spec.path for spec in evidence.case.inputs if spec.path} if evidence.case else set()
     if files:
         return f"Correct the arrays in {', '.join(sorted(files))}"
-    return (
-        "Set sizes that fit, e.g. with --ort-batch-sizes=1 for the batch, or with "
-        f"--ort-dims={_named_dimension(evidence)}:16 for another axis. To feed your own data, add "
-        "e.g. --ort-inputs=data.npz"
-    )
+    options = _options_of_sizes(evidence)
+    sizes = f"Set sizes that fit, e.g. with {' or '.join(options)}. " if options else ""
+    return f"{sizes}To feed your own data, add e.g. --ort-inputs=data.npz"
 
 
 #: What ONNX Runtime says of one axis, and of the number of axes.
@@ -443,11 +441,18 @@ def _refused(text: str) -> str:
     return said_by(_RUNTIME, text)
 
 
-def _named_dimension(evidence: Evidence) -> str:
-    """Return the name of a dimension of the case's model, or of one that many models have."""
-    inputs = evidence.case.model.inputs if evidence.case is not None else ()
-    named = {size for info in inputs for size in info.shape or () if size and isinstance(size, str)}
-    return min(named, default="sequence")
+def _options_of_sizes(evidence: Evidence) -> list[str]:
+    """Return the options that set the sizes which the case's model leaves open."""
+    if evidence.case is None:
+        return ["--ort-batch-sizes", "--ort-dims"]
+    shapes = [info.shape for info in evidence.case.model.inputs if info.shape]
+    batches = {shape[0] for shape in shapes if isinstance(shape[0], str)}
+    others = {size for shape in shapes for size in shape[1:] if isinstance(size, str)} - batches
+    named = sorted(size for size in others if size.isidentifier())
+    return [
+        *(["--ort-batch-sizes=1"] if batches else []),
+        *(f"--ort-dims={size}:16" for size in named[:1]),
+    ]
 
 
 _ABOUT_SHAPES = re.compile(

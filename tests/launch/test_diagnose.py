@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_ortbench.core.case import Case, InputSpec, Provider, Runtime
-from pytest_ortbench.core.model import ValueHint
+from pytest_ortbench.core.model import TensorInfo, ValueHint
 from pytest_ortbench.core.outcome import Failure
 from pytest_ortbench.launch.diagnose import (
     Evidence,
@@ -383,6 +383,25 @@ def test_a_library_that_is_missing_elsewhere_is_told_with_the_runtime() -> None:
         said.LIBRARY_FILE, error="CustomOpsRefused", custom_ops=("/nope/lib.so",), case=case
     )
     assert "'box'" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        (("B", "S"), ["--ort-batch-sizes=1", "--ort-dims=S:16", "--ort-inputs="]),
+        (("B", 6), ["--ort-batch-sizes=1", "--ort-inputs="]),
+        ((2, 6), ["--ort-inputs="]),
+    ],
+)
+def test_only_sizes_that_the_model_leaves_open_are_to_be_set(
+    shape: tuple[int | str, ...], options: list[str]
+) -> None:
+    case = make_case()
+    declared = TensorInfo(name="x", type="tensor(float)", shape=shape)
+    case = replace(case, model=replace(case.model, inputs=(declared,)))
+    hint = judge(said.MATMUL_MISMATCH, phase="first", case=case).hint
+    assert hint.count("--ort-") == len(options)
+    assert all(option in hint for option in options)
 
 
 def test_inputs_of_a_file_are_corrected_in_it() -> None:

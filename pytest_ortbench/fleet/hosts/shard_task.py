@@ -70,7 +70,9 @@ def _missing(place: host.AgreedFolder, sizes: Mapping[str, int]) -> dict[str, An
     except OSError as error:
         return {"reason": str(error)}
     if free < 2 * needed:
-        return {"reason": f"{free / 1e6:.0f} MB are free in {place.folder}, and files need more"}
+        return {
+            "reason": f"{place.folder} has {free / 1e6:.0f} MB free, not {2 * needed / 1e6:.0f}"
+        }
     return {"absent": absent}
 
 

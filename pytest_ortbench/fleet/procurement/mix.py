@@ -108,16 +108,16 @@ def parse_rate(text: str, place: str) -> float:
     Raises:
         UsageError: if it is no number, has another unit, or can't be a rate.
     """
-    return _rate(text if "/" in text else f"{text}/s", place)
+    return _rate(text, place, unit_may_lack=True)
 
 
-def _rate(written: str, place: str, *, model: str = "") -> float:
+def _rate(written: str, place: str, *, model: str = "", unit_may_lack: bool = False) -> float:
     """Read the rate of a model, or that of all requests."""
     number, slash, unit = (word.strip() for word in written.partition("/"))
     of, before = (f"the rate of {model!r}", f"{model}:") if model else ("the rate", "")
     try:
         value = float(number)
-        seconds = _UNITS[unit] if slash else None
+        seconds = _UNITS[unit] if slash else _UNITS["s"] if unit_may_lack else None
     except (ValueError, KeyError):
         raise UsageError(
             f"{of} is {written!r}, not a number with /s, /min or /h",
