@@ -24,7 +24,7 @@ from pytest_ortbench.schema.document import (
     decode_run,
     faults_in,
 )
-from pytest_ortbench.schema.meaning import Fault
+from pytest_ortbench.schema.meaning import Fault, NonsenseError
 from pytest_ortbench.store.folder import DOCUMENT, JOURNAL, RunFolder, new_run_id, write_document
 
 __all__ = [
@@ -189,12 +189,18 @@ def read_run(spec: str, root: Path) -> Loaded:
 def faults_of_file(path: Path) -> list[Fault]:
     """Return everything that is wrong with the values of a run document.
 
-    Of a journal, and of a file that is no document at all, :func:`read` tells what is wrong.
+    Of a file that is no document at all, :func:`read` tells what is wrong.
 
     Raises:
         DocumentError: if it is no run document.
     """
-    return [] if path.suffix == Path(JOURNAL).suffix else faults_in(_bytes_of(path), str(path))
+    if path.suffix != Path(JOURNAL).suffix:
+        return faults_in(_bytes_of(path), str(path))
+    try:
+        read(path)
+    except NonsenseError as error:
+        return list(error.faults)
+    return []
 
 
 def resolve_run(spec: str, root: Path) -> Path:
@@ -299,12 +305,10 @@ def _latest(root: Path) -> Loaded:
     about = f"{foreign}. " if foreign else ""
     if runs:
         newest, problem = runs[0].run_id, runs[0].problem
-        state = (
-            f"can't be read: {problem}"
-            if problem
-            else "is unfinished. To use the cases that it finished, name it in place of latest"
-        )
+        state = f"can't be read: {problem}" if problem else "is unfinished"
         about = f"The newest run there, {newest!r}, {state}. "
+        if not problem:
+            about += "To use the cases that it finished, name this run. For a finished run: "
     raise UsageError(
         f"the folder {str(root)!r} contains no finished run", hint=f"{about}{_MEASURE}"
     )

@@ -46,6 +46,19 @@ def test_documents_and_journals_are_checked(tool, store, tmp_path):
     }
 
 
+def test_each_senseless_value_of_a_journal_gets_a_line(tool, tmp_path):
+    unfinished = dataclasses.replace(RUN, finished_at=None)
+    folder = RunFolder.create(tmp_path / "results", unfinished)
+    folder.append(RUN.cases[0])
+    journal = folder.path / "journal.jsonl"
+    header, line = map(json.loads, journal.read_text().splitlines())
+    line["wall_s"], header["expected"] = -1.0, -1
+    journal.write_text(f"{json.dumps(header)}\n{json.dumps(line)}\n")
+    told = tool("schema", journal).err.splitlines()
+    places = [re.findall(r"\$\S+", line) for line in told]
+    assert places == [["$.cases[0].wall_s"], ["$.expected"]]
+
+
 def test_each_bad_document_gets_its_line_and_the_others_are_checked_too(tool, store, tmp_path):
     good = store(RUN)
     document = json.loads(good.read_text())
