@@ -110,8 +110,8 @@ def with_options(provider: Provider, options: Mapping[str, str]) -> Provider:
                 "qnn.backend_path and qnn.backend_type both choose the backend, but only one of "
                 "them can be set",
                 place=PLACE,
-                hint=f"To choose it by name, keep qnn.backend_type={both['backend_type']}. To load "
-                f"the library, keep qnn.backend_path={both['backend_path']}",
+                hint=f"To choose it by name, keep only qnn.backend_type={both['backend_type']}. To "
+                f"load the library, keep only qnn.backend_path={both['backend_path']}",
             )
         name = next(name for name in ("backend_type", "backend_path") if name in options)
         raise UsageError(
@@ -242,8 +242,9 @@ def refuse_session(provider: Provider, session: SessionConfig) -> Failure | None
             f"{' and '.join(named)} {'set' if len(named) > 1 else 'sets'} memory of the provider "
             f"cpu, but this case runs on {provider.label}",
             f"To measure {provider.label}, leave out "
-            f"{' and '.join(f'--ort-session-option={text}' for text in named)}. To measure the "
-            "provider cpu with it, write --ort-providers=cpu",
+            f"{' and '.join(f'--ort-session-option={text}' for text in named)}. To measure cpu "
+            f"with {'these settings' if len(named) > 1 else 'this setting'}, write "
+            "--ort-providers=cpu",
         )
     if all(link.alias != "dml" for link in provider.links):
         return None

@@ -171,7 +171,9 @@ def _checked(
         if key == "sqnr_floor_db":
             values[key] = value
         elif isinstance(present, bool):
-            values[key] = _kind(value, bool, key, place, "true or false", f"true or {key} = false")
+            values[key] = _kind(
+                value, bool, key, place, "true or false", f"{key} = true or {key} = false"
+            )
         elif key in _LISTS:
             values[key] = _names(value, key, place)
         elif isinstance(present, int):
@@ -180,7 +182,12 @@ def _checked(
             values[key] = _number(value, key, place, example=f"{present or 0.5:g}")
         else:
             values[key] = _kind(
-                value, str, key, place, "text in quotes", f'"{_EXAMPLES.get(key, present)}"'
+                value,
+                str,
+                key,
+                place,
+                "text in quotes",
+                f'e.g. {key} = "{_EXAMPLES.get(key, present)}"',
             )
     changed = replace(recipe, **values)  # type: ignore[arg-type]  # each value is of its field's kind
     _one_of(changed.weight_type or "int8", WEIGHT_TYPES, "weight_type", place)
@@ -218,9 +225,7 @@ def _checked(
 
 def _kind(value: object, kind: type, key: str, place: str, rule: str, example: str) -> object:
     if not isinstance(value, kind):
-        raise UsageError(
-            f"{key} is {value!r}, not {rule}", place=place, hint=f"Write {key} = {example}"
-        )
+        raise UsageError(f"{key} is {value!r}, not {rule}", place=place, hint=f"Write {example}")
     return value
 
 

@@ -121,9 +121,9 @@ def cuda(**options: str) -> Provider:
 
 
 def test_two_options_that_choose_the_backend_of_qnn() -> None:
-    with refused(UsageError, "qnn.backend_path", hint="keep qnn.backend_type=htp") as raised:
+    with refused(UsageError, "qnn.backend_path", hint="keep only qnn.backend_type=htp") as raised:
         with_options(parse_provider("qnn"), {"backend_type": "htp", "backend_path": "Htp.so"})
-    assert "keep qnn.backend_path=Htp.so" in raised.value.hint
+    assert "keep only qnn.backend_path=Htp.so" in raised.value.hint
 
 
 def test_an_engine_is_not_declared_as_a_plug_in() -> None:

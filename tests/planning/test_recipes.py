@@ -139,7 +139,7 @@ def test_ortbench_toml_is_read_too(tmp_path: Path) -> None:
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "int8-static"\ncalibration_data = 3',
-            'Write calibration_data = "calibration"',
+            'Write e.g. calibration_data = "calibration"',
         ),
         (
             '[tool.ortbench.precisions.x]\nbase = "fp16"\nblock_list = "Resize"',

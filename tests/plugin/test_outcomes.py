@@ -169,7 +169,7 @@ def test_a_wrong_marker_fails_its_own_test_and_the_others_run(
     result.assert_outcomes(passed=1, errors=3)
     result.stdout.fnmatch_lines(
         [
-            "test_it.py::test_unknown: *'batchsize'*batch_sizes*limits*",
+            "test_it.py::test_unknown, ortbench marker: *'batchsize'*batch_sizes*",
             "test_it.py::test_gone, models of the ortbench marker: *gone.onnx*",
             "test_it.py::test_provider, providers of the ortbench marker: *'cpuu'*",
         ]
