@@ -82,11 +82,15 @@ def folder_at(path: Path) -> TransformersFolder:
             path=path,
             refusal=f"{names[0]} has an encoder, but requests are measured only of models "
             "without one",
-            remedy="Measure the ONNX files without this folder",
+            remedy="Measure the ONNX files without --ort-source, on a provider of ONNX Runtime, "
+            "e.g. --ort-providers=cpu",
         )
     weights, reason = _weights(path)
     if reason and _is_pickled(path):
-        again = "Save the weights with save_pretrained(FOLDER, safe_serialization=True)"
+        again = (
+            "Load the model in Python, and save it as safetensors: "
+            f"model.save_pretrained({str(path)!r}, safe_serialization=True)"
+        )
         return TransformersFolder(path=path, refusal=reason, remedy=again)
     if reason:
         return TransformersFolder(path=path, refusal=reason)

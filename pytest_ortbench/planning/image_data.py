@@ -164,7 +164,7 @@ class ImageReader:
 
     def _values(self, settings: Settings) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
         if self._type == "uint8":
-            settings.decide_fixed("scale", "1", "uint8 takes 0 to 255")
+            settings.decide_fixed("scale", "1", "the type uint8 of the input")
             return 1.0, (), ()
         config = settings.configuration
         factor = config.get("rescale_factor") if config.get("do_rescale", True) else 1

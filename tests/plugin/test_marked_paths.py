@@ -154,3 +154,4 @@ def test_a_hook_that_returns_no_models_is_named(pytester: pytest.Pytester) -> No
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "pytest_ortbench_models" in result.stderr.str()
+    assert " returned 3," in result.stderr.str()
