@@ -88,7 +88,7 @@ def folder_at(path: Path) -> TransformersFolder:
     weights, reason = _weights(path)
     if reason and _is_pickled(path):
         again = (
-            "Load the model in Python, and save it as safetensors: "
+            "In Python, save the model as safetensors: "
             f"model.save_pretrained({str(path)!r}, safe_serialization=True)"
         )
         return TransformersFolder(path=path, refusal=reason, remedy=again)
