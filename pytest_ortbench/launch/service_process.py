@@ -202,7 +202,7 @@ class ServiceProcess:
                 processes=len(members),
             )
         except psutil.NoSuchProcess as error:
-            raise self._failure("it ended while it was measured", kind="crash") from error
+            raise self._failure("it ended while requests were sent to it", kind="crash") from error
 
     def start_again(self, *, kill: bool) -> float:
         """End it and start it again, and return the seconds until it was ready again.
@@ -300,13 +300,16 @@ class ServiceProcess:
             connection.close()
 
     def _failure(self, what: str, *, kind: str = "unavailable") -> WorkerError:
+        log = tail(read_log(self._log))
+        printed = "Read what it printed, below 'Native log:' in the failure of the test. "
         failure = case_failure(
             f"the service can't be measured: {what}",
-            f"Start the service by hand to see why: {shlex.join(self._command)}",
+            f"{printed if log else ''}To see all that it says, start it by hand: "
+            f"{shlex.join(self._command)}",
             kind=kind,
             phase="start",
         )
-        return WorkerError(replace(failure, log_tail=tail(read_log(self._log))))
+        return WorkerError(replace(failure, log_tail=log))
 
 
 def _require_free(port: int) -> None:
