@@ -15,14 +15,17 @@ from pytest_ortbench.core.case import Case, Runtime
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.errors import WorkerError
 from pytest_ortbench.core.failure import Failure
-from pytest_ortbench.core.file_digest import content_of
+from pytest_ortbench.core.file_digest import bytes_held_by, content_of
+from pytest_ortbench.schema.file_questions import SeeContents
 from pytest_ortbench.schema.question import Question
 
 _CURRENT = Runtime()
+#: The phase in which the model is read, and libraries.
+_OPENING = "session"
 #: Kinds of failures after which no worker is left to be asked, or that no file is to blame for.
 _ENDED = frozenset({"crash", "timeout", "out_of_memory"})
 #: Asks the worker what files hold on its side; raises WorkerError.
-AskContents = Callable[[Sequence[str]], Mapping[str, str]]
+AskContents = Callable[[SeeContents], Mapping[str, str]]
 
 
 def with_side(
@@ -41,7 +44,8 @@ def with_side(
         runtime: Where it was measured.
         ask: Asks the worker.
     """
-    elsewhere = runtime.shares_files and runtime.label != _CURRENT.label
+    # What was made here sees what is here.
+    elsewhere = runtime.shares_files and runtime.label != _CURRENT.label and not runtime.isolated
     if case is None or not elsewhere or failure.kind in _ENDED:
         return failure
     here = {
@@ -50,10 +54,14 @@ def with_side(
         # A file that has changed here since is told apart elsewhere.
         if (held := content_of(path)) and case.file_contents.get(path, held) == held
     }
+    read = tuple(here)
+    model = case.variant.path
+    if failure.phase == _OPENING and (size := bytes_held_by(model)):
+        here = {model: size, **here}
     if not here:
         return failure
     try:
-        there = ask(tuple(here))
+        there = ask(SeeContents(paths=read, large=tuple(path for path in here if path not in read)))
     except WorkerError:
         return failure
     path = next((path for path in here if not there.get(path)), "")
@@ -91,7 +99,7 @@ def _read_for(phase: str, question: Question[Any], case: Case) -> list[str]:
     """Paths of what is read in a phase of a case, or for a question in any other phase."""
     by_phase: dict[str, Sequence[str]] = {
         "inputs": [spec.path for spec in case.inputs],
-        "session": (case.variant.path, *case.session.custom_ops),
+        _OPENING: case.session.custom_ops,
     }
     named: list[str] = []
     for field in fields(cast("Any", question)):

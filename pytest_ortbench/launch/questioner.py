@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -117,8 +117,8 @@ class Questioner:
             log = tail(error.failure.log_tail + self._service_log())
             raise WorkerError(replace(error.failure, log_tail=log)) from error
 
-    def _see(self, paths: Sequence[str]) -> Mapping[str, str]:
-        return self._answer(SeeContents(paths=tuple(paths))).contents
+    def _see(self, question: SeeContents) -> Mapping[str, str]:
+        return self._answer(question).contents
 
     def _doubt(self, question: Question[Any], answer: object) -> None:
         doubt = _elsewhere if question.opens_session else _DOUBTS.get(type(question))

@@ -63,6 +63,12 @@ class SeenContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeeContents(Question[SeenContents]):
-    """Look at what files hold on the worker's side."""
+    """Look at what files hold on the worker's side.
+
+    Attributes:
+        paths: Files that are read.
+        large: Files of which only the size is told.
+    """
 
     paths: tuple[str, ...]
+    large: tuple[str, ...] = ()

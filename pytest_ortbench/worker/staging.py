@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_ortbench.core.errors import REPORT_IT, WorkerError
 from pytest_ortbench.core.failures import case_error
-from pytest_ortbench.core.file_digest import content_of
+from pytest_ortbench.core.file_digest import bytes_held_by, content_of
 from pytest_ortbench.core.own_folder import OWNER, OwnFolder, sweep
 from pytest_ortbench.schema.file_questions import (
     FetchChunk,
@@ -71,6 +71,7 @@ def fetch_chunk(question: FetchChunk, state: WorkerState) -> FetchedChunk:
 def see_contents(question: SeeContents, state: WorkerState) -> SeenContents:  # noqa: ARG001
     """Look at files, wherever they are; those that are not there are left out."""
     held = {path: content_of(path) for path in question.paths}
+    held |= {path: bytes_held_by(path) for path in question.large}
     return SeenContents(contents={path: content for path, content in held.items() if content})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +12,12 @@ from pytest_ortbench.core.case import Case, Runtime, SessionConfig
 from pytest_ortbench.core.dataset import Dataset
 from pytest_ortbench.core.failure import Failure
 from pytest_ortbench.core.failures import case_error
+from pytest_ortbench.core.file_digest import bytes_held_by
 from pytest_ortbench.launch.other_side import AskContents, with_side
 from pytest_ortbench.passes.task.questions import ScoreTask
 from pytest_ortbench.planning.real_inputs import with_contents
 from pytest_ortbench.schema.case_questions import Open
+from pytest_ortbench.schema.file_questions import SeeContents
 
 from .cases import case_of, relu
 
@@ -44,13 +46,14 @@ def labelled(tmp_path: Path, name: str = "d.npz", function: str = "") -> tuple[S
 
 
 def holds(content: str) -> AskContents:
-    def ask(paths: Sequence[str]) -> Mapping[str, str]:
-        return {path: content for path in paths if content}
+    def ask(question: SeeContents) -> Mapping[str, str]:
+        sizes = {path: bytes_held_by(path) for path in question.large}
+        return {**dict.fromkeys(question.paths, content), **sizes} if content else {}
 
     return ask
 
 
-def gone(_: Sequence[str]) -> Mapping[str, str]:
+def gone(_: SeeContents) -> Mapping[str, str]:
     raise case_error("ended")
 
 
@@ -91,11 +94,12 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     [
         (FAILURE, Runtime(), holds("other")),
         (FAILURE, replace(BOX, shares_files=False), holds("other")),
+        (FAILURE, replace(BOX, isolated=True), holds("other")),
         (replace(FAILURE, kind="crash"), BOX, holds("other")),
         (replace(FAILURE, phase="session"), BOX, holds("other")),
         (FAILURE, BOX, gone),
     ],
-    ids=["current", "files are sent", "crash", "reads no file", "no answer"],
+    ids=["current", "files are sent", "made here", "crash", "reads no file", "no answer"],
 )
 def test_any_other_failure_stays(
     tmp_path: Path, failure: Failure, runtime: Runtime, ask: AskContents

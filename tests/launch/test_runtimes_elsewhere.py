@@ -243,7 +243,7 @@ def test_a_command_that_is_not_there(launcher: ProcessLauncher) -> None:
         launcher.inspect(Runtime(label="box", command=("no-such-program", "python3")))
     failure = caught.value.failure
     assert (failure.kind, failure.phase) == ("unavailable", "start")
-    assert "no-such-program " in failure.message
+    assert "'no-such-program'" in failure.message
     assert "'box'" in failure.hint
 
 
