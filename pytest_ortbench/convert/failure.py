@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from pytest_ortbench.convert.graph import INLINE_LIMIT, graphs_within
 from pytest_ortbench.core.errors import (
+    RAISE_OPEN_FILES,
+    TOO_MANY_OPEN,
     WorkerError,
     cache_advice,
     class_and_line,
@@ -39,7 +41,6 @@ _WORD = re.compile(r"[\w/.:\-]+")
 #: Nothing can be written, whatever file it was.
 _FULL = frozenset({errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
 _DENIED = frozenset({errno.EACCES, errno.EPERM})
-_TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def conversion_failure(message: str, hint: str = "", *, kind: str = "unsupported") -> Failure:
@@ -212,10 +213,10 @@ def _of_a_file(error: OSError, sources: Path, folder: Path | None) -> Failure:
             kind="error",
         )
     file = read or made
-    if error.errno in _TOO_MANY:
+    if error.errno in TOO_MANY_OPEN:
         return conversion_failure(
             f"{file or 'a file'} can't be opened: too many files are open",
-            "Raise the limit, e.g. with 'ulimit -n 4096', and run again",
+            RAISE_OPEN_FILES,
             kind="error",
         )
     if error.errno == errno.ENOENT:

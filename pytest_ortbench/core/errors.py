@@ -127,6 +127,9 @@ def class_and_line(error: BaseException) -> str:
     return f"{name}: {first_line(error)}" if str(error).strip() else name
 
 
+#: What a system says where too many files are open, and the next step there.
+TOO_MANY_OPEN = frozenset({errno.EMFILE, errno.ENFILE})
+RAISE_OPEN_FILES = "Raise the limit of open files, e.g. with 'ulimit -n 4096', and run again"
 #: What a file system says that has no room.
 _FULL = frozenset({errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)})
 

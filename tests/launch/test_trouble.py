@@ -272,3 +272,30 @@ def test_a_crash_tells_how_to_do_without_what_crashed(
     failure = caught.value.failure
     assert (failure.kind, failure.signal) == ("crash", "SIGSEGV")
     assert option in failure.hint
+
+
+@pytest.mark.live
+def test_too_many_open_files_are_no_fault_of_the_command(tmp_path: Path) -> None:
+    script = """
+import os, resource, sys
+from pathlib import Path
+from pytest_ortbench.core.case import Runtime
+from pytest_ortbench.core.errors import RAISE_OPEN_FILES, WorkerError
+from pytest_ortbench.launch.launcher import ProcessLauncher
+
+launcher = ProcessLauncher(log_folder=Path(sys.argv[1]))
+free = os.dup(0)
+resource.setrlimit(resource.RLIMIT_NOFILE, (free + 3, free + 3))
+try:
+    launcher.inspect(Runtime())
+except WorkerError as error:
+    print(error.failure.phase, error.failure.hint == RAISE_OPEN_FILES)
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.split() == ["start", "True"]
