@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import onnx
 
+#: A child process that takes no CPU time for this long waits for something that does not come.
+STANDS_STILL_S = 10.0
+#: How often it is looked at.
+_LOOK_S = 0.005
 #: What a reader should know where it crashed.
 CRASHED = "onnx's shape inference crashes on this graph: types are not known, casts may be missing"
 
@@ -61,7 +68,11 @@ def guarded() -> Iterator[list[str]]:
 
 
 def _crashes(call: Callable[[], object]) -> bool:
-    """Whether a call ends the process that it runs in; not tried where no process can be copied."""
+    """Whether a call ends the process that it runs in.
+
+    False where that can't be told: where no process can be copied, and where the copy stands still,
+    since it waits for a lock that a thread of this process held when it was copied.
+    """
     if sys.platform != "linux":
         return False
     with warnings.catch_warnings():
@@ -75,7 +86,30 @@ def _crashes(call: Callable[[], object]) -> bool:
             status = 0
         finally:
             os._exit(status)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    return os.WIFSIGNALED(_end_of(child))
+
+
+def _end_of(child: int) -> int:
+    """Wait until a child process ends, end one that stands still, and return its wait status."""
+    worked, moved_at = -1, time.monotonic()
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        now = time.monotonic()
+        if (ticks := _ticks(child)) != worked:
+            worked, moved_at = ticks, now
+        elif now - moved_at > STANDS_STILL_S:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return 0
+        time.sleep(_LOOK_S)
+
+
+def _ticks(child: int) -> int:
+    """Return the CPU time of a child process, in the ticks of Linux."""
+    fields = Path(f"/proc/{child}/stat").read_bytes().rpartition(b")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def _be_quiet() -> None:

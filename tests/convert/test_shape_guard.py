@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import onnxruntime as ort
 import pytest
 from onnx import helper
 
+from pytest_ortbench.convert import shape_guard
 from pytest_ortbench.convert.shape_guard import CRASHED, guarded
 from pytest_ortbench.core.recipe import Converted
 from tests.worker.graphs import serialised, value, weights
@@ -53,6 +56,33 @@ def crashing() -> bytes:
     return bytes(found.SerializeToString())
 
 
+def sound() -> bytes:
+    """A value between two nodes, whose type inference tells."""
+    return serialised(
+        [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Abs", ["r"], ["y"])],
+        [value("x", FLOAT, ["N", 24])],
+        [value("y", FLOAT, ["N", 24])],
+        {},
+    )
+
+
+def test_a_copied_process_that_waits_for_a_lock_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, copied_from, infer = threading.Lock(), os.getpid(), onnx.shape_inference.infer_shapes
+    held.acquire()
+
+    def waits_in_a_copy(model: onnx.ModelProto) -> onnx.ModelProto:
+        if os.getpid() != copied_from:
+            held.acquire()
+        return infer(model)
+
+    monkeypatch.setattr(shape_guard, "STANDS_STILL_S", 0.3)
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", waits_in_a_copy)
+    with guarded() as notes:
+        typed = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(sound()))
+    assert [info.name for info in typed.graph.value_info] == ["r"]
+    assert notes == []
+
+
 def test_inference_leaves_the_model_as_it_is(tmp_path: Path) -> None:
     source, target = tmp_path / "m.onnx", tmp_path / "typed.onnx"
     source.write_bytes(crashing())
@@ -67,15 +97,9 @@ def test_inference_leaves_the_model_as_it_is(tmp_path: Path) -> None:
     assert onnx.shape_inference.infer_shapes is own
 
 
-def test_inference_that_ends_well_is_used(tmp_path: Path) -> None:
-    sound = serialised(
-        [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Abs", ["r"], ["y"])],
-        [value("x", FLOAT, ["N", 24])],
-        [value("y", FLOAT, ["N", 24])],
-        {},
-    )
+def test_inference_that_ends_well_is_used() -> None:
     with guarded() as notes:
-        typed = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(sound))
+        typed = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(sound()))
     assert [info.name for info in typed.graph.value_info] == ["r"]
     assert notes == []
 
