@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import select
 import signal
@@ -17,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pytest_ortbench.core.case import Runtime
 from pytest_ortbench.core.descendants import MARK, end_marked
-from pytest_ortbench.core.errors import RAISE_OPEN_FILES, TOO_MANY_OPEN, WorkerError, says
+from pytest_ortbench.core.errors import WorkerError, says
 from pytest_ortbench.core.failures import case_error
 from pytest_ortbench.core.outcome import PHASES, Failure
 from pytest_ortbench.core.units import format_amount
 from pytest_ortbench.launch import bootstrap
 from pytest_ortbench.launch.channel import Channel, Garbage
-from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, out_of_memory
+from pytest_ortbench.launch.diagnose import SMALLER_INPUTS, how_to_start, out_of_memory
 from pytest_ortbench.launch.ending import Ending, ending, oom_kills, read_log, tail
 from pytest_ortbench.launch.lost_device import HINT, lost_device
 from pytest_ortbench.launch.memory_limit import MemoryLimit
@@ -227,7 +226,7 @@ class WorkerProcess:
             raise case_error(
                 f"the program {command[0]!r}, which starts the runtime {runtime.label!r}, can't be "
                 f"started. {says('The system', error.strerror or str(error))}",
-                _how_to_start(error, runtime),
+                how_to_start(error, runtime),
                 kind="unavailable",
                 phase="start",
             ) from error
@@ -415,23 +414,6 @@ class WorkerProcess:
         # Nothing may be left of the group; macOS says so with EPERM.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
-
-
-def _how_to_start(error: OSError, runtime: Runtime) -> str:
-    """Return the next step where the system can't start the program of a runtime."""
-    if error.errno in TOO_MANY_OPEN:
-        return RAISE_OPEN_FILES
-    if error.errno in (errno.EAGAIN, errno.ENOMEM):
-        return "End other programs of your user, and run again"
-    if runtime.requirements:
-        return (
-            f"Remove the environment with 'ortbench runtimes remove {runtime.label}', and run "
-            "again, which makes it anew"
-        )
-    return (
-        f"Install this program, or correct the command of the runtime {runtime.label!r} in "
-        "pyproject.toml or ortbench.toml"
-    )
 
 
 def _take_pipes(process: subprocess.Popen[bytes], limit: MemoryLimit | None) -> Pipes:
