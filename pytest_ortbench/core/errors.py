@@ -279,7 +279,11 @@ def near_and_known(value: str, known: Iterable[str]) -> str:
     if first:
         return f"Write only one, e.g. {first}"
     near = nearest(value, words)
-    return f"Did you mean {near!r}? Known: {', '.join(words)}" if near else _choice(words)
+    return (
+        f"Did you mean {near!r}? If not, choose one of: {', '.join(words)}"
+        if near
+        else _choice(words)
+    )
 
 
 def first_of_several(value: str, words: Sequence[str]) -> str:

@@ -115,7 +115,8 @@ def _near_and_known(name: str, known: Sequence[str]) -> str:
     starting = [other for other in known if other.startswith(f"{name}-")]
     if len(starting) < 2:
         return near_and_known(name, known)
-    return f"Did you mean {' or '.join(map(repr, starting))}? Known: {', '.join(known)}"
+    meant = " or ".join(map(repr, starting))
+    return f"Did you mean {meant}? If not, choose one of: {', '.join(known)}"
 
 
 def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
@@ -141,7 +142,7 @@ def _configured(name: str, entry: object, table: ProjectTable) -> Recipe:
             if base is None
             else f"base is {base!r}, which is not a precision to start from",
             place=place,
-            hint=f'Write e.g. base = "fp16". Known: {", ".join(BASES)}'
+            hint=f'Write e.g. base = "fp16". Other bases: {", ".join(BASES)}'
             if base is None
             else _near_and_known(str(base), list(BASES)),
         )

@@ -74,7 +74,7 @@ def test_a_further_sentence_is_a_sentence_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("value", "hint"),
     [
-        ("strikt", "Did you mean 'strict'? Known: report, strict"),
+        ("strikt", "Did you mean 'strict'? If not, choose one of: report, strict"),
         ("zzz", "Choose one of: report, strict"),
     ],
 )
