@@ -22,7 +22,7 @@ from pytest_ortbench.serving.openapi import (
     JSON_OBJECT,
     with_model,
 )
-from pytest_ortbench.serving.protocol import HEADER_LENGTH, JSON_TYPE, metadata_fields
+from pytest_ortbench.serving.protocol import JSON_TYPE, metadata_fields
 from pytest_ortbench.serving.service import (
     ANOTHER_INSTANCE,
     RequestRefused,
@@ -30,6 +30,7 @@ from pytest_ortbench.serving.service import (
     too_large,
 )
 from pytest_ortbench.serving.steps import Steps
+from pytest_ortbench.serving.tensor_values import HEADER_LENGTH
 
 if TYPE_CHECKING:
     from pytest_ortbench.serving.traces import Traces

@@ -1,7 +1,7 @@
 """The Open Inference Protocol, version 2: requests and responses as bytes, in JSON and binary.
 
 Binary means the extension for tensors as raw bytes: JSON first, whose length stands in the header
-:data:`HEADER_LENGTH`, and behind it the values of those tensors that have ``binary_data_size``.
+``HEADER_LENGTH``, and behind it the values of those tensors that have ``binary_data_size``.
 What is decoded comes from a network, so every field is checked, and an error names its place.
 """
 
@@ -17,6 +17,7 @@ from pytest_ortbench.core.units import counted
 from pytest_ortbench.serving.fields import LISTED, Fields, not_json
 from pytest_ortbench.serving.tensor_values import (
     DATATYPES,
+    HEADER_LENGTH,
     ProtocolError,
     bytes_of_values,
     json_of_values,
@@ -28,8 +29,6 @@ from pytest_ortbench.serving.tensor_values import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The header with the length of the JSON where tensors follow it as bytes.
-HEADER_LENGTH = "Inference-Header-Content-Length"
 _LENGTH_HINT = "Write how many bytes of the body are JSON; the tensors follow behind them"
 #: Digits of a length in that header.
 _MOST_DIGITS = 12
@@ -194,7 +193,7 @@ def decode_request(
 
     Args:
         body: The body of the message.
-        header_length: What the header :data:`HEADER_LENGTH` says; ``None`` where there is none.
+        header_length: What the header ``HEADER_LENGTH`` says; ``None`` where there is none.
         loads: Reads JSON, and raises :class:`ValueError` for what is none.
 
     Raises:
@@ -222,7 +221,7 @@ def decode_response(body: bytes, header_length: int | None = None) -> InferRespo
 
     Args:
         body: The body of the message.
-        header_length: What the header :data:`HEADER_LENGTH` says; ``None`` where there is none.
+        header_length: What the header ``HEADER_LENGTH`` says; ``None`` where there is none.
 
     Raises:
         ProtocolError: for the first field that breaks a rule.
@@ -264,7 +263,7 @@ def decode_error(body: bytes) -> str:
 
 
 def length_in(header: str | None) -> int | None:
-    """Return the length of the JSON that the header :data:`HEADER_LENGTH` announces.
+    """Return the length of the JSON that the header ``HEADER_LENGTH`` announces.
 
     Args:
         header: Its value; ``None`` where there is no header, and all of the body is JSON.
@@ -294,7 +293,8 @@ class _Blobs:
                 f"the tensor needs {counted(size, 'byte')}, but the body has only "
                 f"{counted(len(self._data), 'byte')} left for it",
                 place=place,
-                hint="Send all bytes of the tensor, or correct binary_data_size",
+                hint=f"If {size} is right, send all bytes of the tensor behind the JSON. If not, "
+                "correct it",
             )
         taken, self._data = self._data[:size], self._data[size:]
         return taken
@@ -305,7 +305,7 @@ class _Blobs:
                 f"the end of the body ({counted(len(self._data), 'byte')}) belongs to no tensor",
                 place=place,
                 hint="If it holds the values of a tensor, give that tensor the parameter "
-                "binary_data_size. If not, leave it out",
+                "binary_data_size. If not, send the body without these bytes",
             )
 
 
@@ -364,7 +364,7 @@ def _tensor(entry: Fields, blobs: _Blobs) -> WireTensor:
                 place=where,
                 hint="Write how many bytes the tensor has, as a whole number",
             )
-        array = values_of_bytes(blobs.take(size, where), datatype, shape, where)
+        array = values_of_bytes(blobs.take(size, where), datatype, shape, entry.place)
     try:
         return WireTensor(name=name, datatype=datatype, array=array.reshape(shape))
     except ValueError as error:  # an axis of size 0 lets others be of any size

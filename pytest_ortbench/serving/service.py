@@ -142,7 +142,7 @@ class Service:
         Args:
             name: The model that is asked.
             version: Its version; empty for whichever there is.
-            header_length: What the header :data:`HEADER_LENGTH` says.
+            header_length: What the header ``HEADER_LENGTH`` says.
             body: Its parts.
             steps: Is told what becomes of it; ``None`` where nobody asks.
 

@@ -38,6 +38,10 @@ DATATYPES: dict[str, str] = {
 #: The protocol's name of each element type that it has.
 DATATYPE_OF: dict[str, str] = {element: datatype for datatype, element in DATATYPES.items()}
 
+#: Header that says how many bytes of a body are JSON; what follows are tensors as bytes.
+HEADER_LENGTH = "Inference-Header-Content-Length"
+#: Where a tensor says how many bytes behind the JSON are its own.
+SIZE_FIELD = "parameters.binary_data_size"
 #: Bytes of the number in front of each element of BYTES.
 _LENGTH_BYTES = 4
 #: Types of JSON values that elements may have.
@@ -88,7 +92,7 @@ class ProtocolError(OrtbenchError):
 def values_of_bytes(
     data: memoryview, datatype: str, shape: tuple[int, ...], place: str
 ) -> NDArray[Any]:
-    """Values that came as bytes, in the order of the elements."""
+    """Values that came as bytes, in the order of the elements; the place is that of the tensor."""
     import numpy as np
 
     count = math.prod(shape)
@@ -99,15 +103,18 @@ def values_of_bytes(
         raise ProtocolError(
             f"{counted(count, 'element')} of {datatype}, as the shape {list(shape)} has, need "
             f"{counted(count * dtype.itemsize, 'byte')}, but binary_data_size is {len(data)}",
-            place=place,
-            hint="Correct the shape, or send all bytes of the tensor and correct binary_data_size",
+            place=f"{place}.{SIZE_FIELD}",
+            hint=f"If shape or datatype is wrong, correct it. If not, send "
+            f"{counted(count * dtype.itemsize, 'byte')}, and set {SIZE_FIELD} to "
+            f"{count * dtype.itemsize}",
         )
     if datatype == "BF16":
         return from_bits(np.frombuffer(data, dtype=np.uint8), "bfloat16", (count,))
     if datatype == "BOOL" and count and np.frombuffer(data, dtype=np.uint8).max() > 1:
         wrong = int(np.argmax(np.frombuffer(data, dtype=np.uint8) > 1))
         raise ProtocolError(
-            f"element {wrong} of BOOL is {data[wrong]}, neither 0 nor 1",
+            f"in the bytes of the tensor, element {wrong} is {data[wrong]}, but BOOL has only 0 "
+            "and 1",
             place=place,
             hint="Send one byte for each element, 0 for false and 1 for true",
         )
@@ -133,9 +140,11 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
                 else f"the length in front of element {len(texts)} is {counted(length, 'byte')}, "
                 f"but the data ends after {len(data) - start} of them",
                 place=place,
-                hint="Send the rest of the element, or leave the element out and correct the shape"
+                hint=f"To send this element, send the rest of it, and raise {SIZE_FIELD}. To leave "
+                f"it out, remove its bytes, lower {SIZE_FIELD}, and correct the shape"
                 if start > len(data)
-                else f"Send the rest of the element, or correct its length. {_TEXTS_FORM}",
+                else "If this length is wrong, correct it. If not, send the rest of the element, "
+                f"and raise {SIZE_FIELD}. {_TEXTS_FORM}",
             )
         try:
             texts.append(str(data[start:position], "utf-8"))
@@ -144,7 +153,8 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
                 f"in the bytes of the tensor, element {len(texts)} is not UTF-8, since its byte "
                 f"{error.start} is {error.object[error.start]:#04x}",
                 place=place,
-                hint="Encode the text as UTF-8",
+                hint="Encode the text as UTF-8. If it gets longer or shorter by that, correct the "
+                f"length in front of it and {SIZE_FIELD}",
             ) from error
     if len(texts) != count or position != len(data):
         left = len(data) - position
@@ -154,11 +164,12 @@ def _texts(data: memoryview, count: int, place: str) -> NDArray[Any]:
             if left
             else f"the shape has {counted(count, 'element')}, but {len(texts)} came",
             place=place,
-            hint=f"To send more elements, correct the shape. If not, leave the rest of the data "
-            f"out. {_TEXTS_FORM}"
+            hint="If the rest of the data holds more elements, correct the shape. If not, leave it "
+            f"out, and set {SIZE_FIELD} to {position}. {_TEXTS_FORM}"
             if left
-            else f"To send {counted(len(texts), 'element')}, correct the shape. If not, send the "
-            f"missing elements, too. {_TEXTS_FORM}",
+            else f"To send {counted(len(texts), 'element')}, correct the shape. To send "
+            f"{counted(count, 'element')}, add those that are missing, and raise {SIZE_FIELD}. "
+            f"{_TEXTS_FORM}",
         )
     array = np.empty(count, dtype=object)
     array[:] = texts
@@ -250,7 +261,8 @@ def _flat(data: object, shape: tuple[int, ...], place: str) -> list[Any]:
             "the values are missing" if data is None else f"{shown(data)} is not a list",
             place=place,
             hint="Write the values as a list. To send them as bytes behind the JSON instead, write "
-            "the number of these bytes in parameters.binary_data_size",
+            f"the number of these bytes in {SIZE_FIELD}, and how many bytes of the body are JSON "
+            f"in the header {HEADER_LENGTH}",
         )
     if not any(isinstance(element, list) for element in data):
         if len(data) != math.prod(shape):

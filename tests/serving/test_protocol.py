@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_ortbench.serving.protocol import (
-    HEADER_LENGTH,
     DeclaredTensor,
     InferRequest,
     InferResponse,
@@ -29,7 +28,12 @@ from pytest_ortbench.serving.protocol import (
     encode_response,
     metadata_fields,
 )
-from pytest_ortbench.serving.tensor_values import DATATYPES, ProtocolError, numpy_type
+from pytest_ortbench.serving.tensor_values import (
+    DATATYPES,
+    HEADER_LENGTH,
+    ProtocolError,
+    numpy_type,
+)
 
 X = {"name": "x", "shape": [2, 2], "datatype": "FP32", "data": [1, 2.5, -3, 0]}
 
@@ -268,20 +272,11 @@ TEXT = {"name": "x", "shape": [1], "datatype": "BYTES", "parameters": {"binary_d
         ),
         (
             as_bytes({"inputs": [{**BLOB, "shape": [8], "datatype": "BOOL"}]}, b"\x02" * 8),
-            "inputs[0].parameters.binary_data_size",
+            "inputs[0]",
         ),
-        (
-            as_bytes({"inputs": [TEXT]}, b"\x02\0\0\0a"),
-            "inputs[0].parameters.binary_data_size",
-        ),
-        (
-            as_bytes({"inputs": [TEXT]}, b"\0\0\0\0\0"),
-            "inputs[0].parameters.binary_data_size",
-        ),
-        (
-            as_bytes({"inputs": [TEXT]}, b"\x01\0\0\0\xff"),
-            "inputs[0].parameters.binary_data_size",
-        ),
+        (as_bytes({"inputs": [TEXT]}, b"\x02\0\0\0a"), "inputs[0]"),
+        (as_bytes({"inputs": [TEXT]}, b"\0\0\0\0\0"), "inputs[0]"),
+        (as_bytes({"inputs": [TEXT]}, b"\x01\0\0\0\xff"), "inputs[0]"),
         ((message(), 0), HEADER_LENGTH),
         ((message(), -1), HEADER_LENGTH),
         ((message(), 10**9), HEADER_LENGTH),
@@ -328,6 +323,25 @@ def test_a_list_that_is_nested_deeper_than_the_shape_gets_another_step() -> None
 def test_a_value_that_does_not_fit_is_told_with_its_index(datatype: str, data: list[Any]) -> None:
     with pytest.raises(ProtocolError, match=r"^inputs\[0\]\.data: element 2\b"):
         decode_request(changed(datatype=datatype, data=data))
+
+
+def test_a_byte_that_is_no_bool_is_told_with_its_tensor_and_not_as_a_wrong_size() -> None:
+    bools = {**BLOB, "shape": [8], "datatype": "BOOL"}
+    with pytest.raises(ProtocolError) as refused:
+        decode_request(*as_bytes({"inputs": [bools]}, b"\1\0\xff" + bytes(5)))
+    assert refused.value.place == "inputs[0]"
+    assert re.findall(r"\d+", refused.value.message)[:2] == ["2", "255"]
+
+
+def test_the_size_that_a_message_gives_for_fewer_texts_is_the_right_one() -> None:
+    data = b"\1\0\0\0a\1\0\0\0b"
+    text = TEXT | {"parameters": {"binary_data_size": len(data)}}
+    with pytest.raises(ProtocolError) as refused:
+        decode_request(*as_bytes({"inputs": [text]}, data))
+    size = next(int(found) for found in re.findall(r"\d+", refused.value.hint))
+    text["parameters"] = {"binary_data_size": size}
+    (tensor,) = decode_request(*as_bytes({"inputs": [text]}, data[:size])).inputs
+    assert tensor.array.tolist() == ["a"]
 
 
 @pytest.mark.parametrize(

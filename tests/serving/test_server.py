@@ -21,8 +21,9 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.serving.metrics import SERVICE_METRICS
-from pytest_ortbench.serving.protocol import HEADER_LENGTH, decode_error, decode_response
+from pytest_ortbench.serving.protocol import decode_error, decode_response
 from pytest_ortbench.serving.server import RareWarnings, listening
+from pytest_ortbench.serving.tensor_values import HEADER_LENGTH
 from tests.serving.served import arrays, looked_up, lookup
 from tests.serving.started import Started, started
 

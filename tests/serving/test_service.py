@@ -12,13 +12,13 @@ import pytest
 
 from pytest_ortbench.core.errors import UsageError
 from pytest_ortbench.serving.protocol import (
-    HEADER_LENGTH,
     DeclaredTensor,
     InferResponse,
     decode_response,
 )
 from pytest_ortbench.serving.served_model import ServedModel
 from pytest_ortbench.serving.service import RequestRefused, Service
+from pytest_ortbench.serving.tensor_values import HEADER_LENGTH
 from tests.models import graphs
 from tests.serving.served import (
     arrays,

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_ortbench.engines.endpoint.worker.exchange_error import ExchangeError
-from pytest_ortbench.serving.protocol import HEADER_LENGTH, decode_error
+from pytest_ortbench.serving.protocol import decode_error
+from pytest_ortbench.serving.tensor_values import HEADER_LENGTH
 
 #: What goes into the header ``Authorization``, if it is set; it stands in no document.
 AUTHORIZATION = "ORTBENCH_ENDPOINT_AUTHORIZATION"

@@ -12,7 +12,6 @@ from pytest_ortbench.engines.endpoint.worker.http_client import Reply
 from pytest_ortbench.engines.endpoint.worker.sent_request import HttpRequest
 from pytest_ortbench.engines.seam import EngineRefusal, EngineTask, EngineTensor
 from pytest_ortbench.serving.protocol import (
-    HEADER_LENGTH,
     DeclaredTensor,
     InferRequest,
     ModelMetadata,
@@ -23,7 +22,7 @@ from pytest_ortbench.serving.protocol import (
     encode_request,
     length_in,
 )
-from pytest_ortbench.serving.tensor_values import DATATYPE_OF, ProtocolError
+from pytest_ortbench.serving.tensor_values import DATATYPE_OF, HEADER_LENGTH, ProtocolError
 
 #: What a service that takes tensors as bytes names among its extensions.
 _BINARY = ("binary_tensor_data", "binary_tensor_data_output")
